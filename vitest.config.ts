@@ -17,7 +17,7 @@ const unit = (name: string, include: string) => ({
 })
 
 /** Tests that use the compiled programs, ClickHouse and Redis, which start once for all projects of a run. */
-const withStores = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean } = {}) => ({
+const withStores = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean; testTimeout?: number } = {}) => ({
   test: {
     ...SHARED,
     name,
@@ -37,6 +37,7 @@ export default defineConfig({
     maxWorkers: 3,
     // In the order of their names: what takes longest comes first.
     projects: [
+      withStores('long', 'long/**/*', { testTimeout: 1_800_000 }),
       withStores('faults', 'faults/**/*'),
       withStores('system', 'system/**/*'),
       withStores('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),

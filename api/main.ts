@@ -64,6 +64,7 @@ export async function startApi(
     registry: metrics,
     checks: { clickhouse: toDatabaseCheck(db), service: async () => stopping.signal.throwIfAborted() },
     host: config.ops.host,
+    hosts: config.ops.hosts,
     port: config.ops.apiPort,
     setting: 'API_OPS_PORT',
   })

@@ -130,6 +130,6 @@ function startOps(
   config: Config,
   checks: Parameters<typeof startOpsServer>[0]['checks'],
 ): Promise<OpsServer | undefined> {
-  const { host, apiPort: port } = config.ops
-  return startOpsServer({ registry: createSharedMetrics(), checks, host, port, setting: 'API_OPS_PORT' })
+  const { host, hosts, apiPort: port } = config.ops
+  return startOpsServer({ registry: createSharedMetrics(), checks, host, hosts, port, setting: 'API_OPS_PORT' })
 }

@@ -1,22 +1,53 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { getHeapStatistics } from 'node:v8'
 import { type AppOptions, createApp } from './app.ts'
-import { FIXED_HEADERS } from './http/headers.ts'
+import { createIsTrusted, toNetwork } from './http/client-address.ts'
+import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { breakOff } from './serving/break-off.ts'
 import { createPipelining } from './serving/pipelining.ts'
 import { createRefused } from './serving/refused.ts'
+import { createRefusals } from './serving/serve.ts'
 import { createReaders } from './serving/slow-readers.ts'
 
-/** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
-const MAX_HEADER_BYTES = 256 * 1024
+/**
+ * The request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21 kB; nginx takes
+ * 32 kB by default.
+ */
+const MAX_HEADER_BYTES = 32 * 1024
+/** From the connection, or from the first byte of a request, to the end of its head. */
+const HEADERS_TIMEOUT_MS = 10_000
+/** The same to the end of its body. */
+const REQUEST_TIMEOUT_MS = 30_000
+/** How often these are checked. */
+const CHECK_MS = 1_000
 
 /**
- * How long a connection is kept for a next request: longer than proxies keep theirs, which is a minute mostly. The side
- * that sends requests has to be the one that closes, or a request meets a connection that is being closed.
+ * How long an idle connection is kept: longer than most proxies keep theirs, which is a minute. The side that sends the
+ * requests has to close first, or a request meets a connection that is being closed.
  */
 const KEEP_ALIVE_MS = 75_000
+
+/**
+ * Files that are no connections of clients: up to 256 whole answers and 256 downloads on the disk, connections to
+ * ClickHouse and Redis, logs and modules.
+ */
+const RESERVED_FILES = 640
+/** What a connection may hold before its request is answered: a head, as bytes and as text. */
+const CONNECTION_BYTES = 64 * 1024
+
+/** How many connections fit into this process's limit of open files (`ulimit -n`) and into its heap. */
+function toMaxConnections(): number {
+  // Without it a report resolves the names of all interfaces. The types of Node 20 do not have it.
+  Object.assign(process.report, { excludeNetwork: true })
+  const report = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } }
+  const files = Number(report.userLimits?.open_files?.soft)
+  const byHeap = Math.floor(getHeapStatistics().heap_size_limit / CONNECTION_BYTES)
+  // It is not a number if there is no limit.
+  return Number.isNaN(files) ? byHeap : Math.min(byHeap, files - Math.min(RESERVED_FILES, Math.floor(files / 2)))
+}
 
 /** What is wrong with bytes that Node's parser gave up on; its codes are documented in node:errors. */
 function toRequestProblem(code: string | undefined): Problem {
@@ -39,11 +70,22 @@ function isTwice(name: string, rawHeaders: readonly string[]): boolean {
   return found > 1
 }
 
-/** What is wrong with the Host of a request: Node would refuse some without a word, and take others (RFC 9112, section 3.2). */
+/** `uri-host [":" port]` of RFC 9110, section 7.2. */
+const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/i
+
+/** What is wrong with the Host of a request: Node would refuse some without a word, and accept others (RFC 9112, section 3.2). */
 function toHeadProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): Problem | undefined {
-  if (headers.host === undefined) {
+  const { host } = headers
+  if (host === undefined) {
     if (httpVersion !== '1.1') return undefined
     return new Problem('invalid_parameter', 'The request has no Host header, which HTTP/1.1 asks for.')
+  }
+  if (!HOST.test(host)) {
+    const shown = JSON.stringify(host.slice(0, 60))
+    return new Problem(
+      'invalid_parameter',
+      `The Host header ${shown} is not a name or an address with an optional port.`,
+    )
   }
   if (!isTwice('host', rawHeaders)) return undefined
   return new Problem('invalid_parameter', 'The request has more than one Host header.')
@@ -59,43 +101,82 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
     ...['Content-Type', 'application/problem+json; charset=utf-8'],
     ...['Content-Length', String(Buffer.byteLength(body))],
     ...['Cache-Control', 'no-store'],
+    ...toFlat(problem.particulars.headers ?? {}),
     ...['Connection', 'close'],
   ]
   const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}\r\n`] : []))
-  return `HTTP/1.1 ${problem.status} Bad Request\r\n${lines.join('')}\r\n${body}`
+  return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`
+}
+
+/** Limits the open connections of each address, except of proxies, whose connections are those of many clients. */
+function limitConnections(
+  server: Server,
+  { perAddress, trusted }: { perAddress: number; trusted: readonly string[] },
+  refuse: (socket: Socket) => void,
+): void {
+  const isTrusted = createIsTrusted(trusted)
+  const open = new Map<string, number>()
+  server.on('connection', (socket: Socket) => {
+    const { remoteAddress } = socket
+    // The client has left already.
+    if (remoteAddress === undefined || isTrusted(remoteAddress)) return
+    const client = toNetwork(remoteAddress)
+    const count = open.get(client) ?? 0
+    if (count >= perAddress) return refuse(socket)
+    open.set(client, count + 1)
+    socket.once('close', () => {
+      const left = (open.get(client) ?? 1) - 1
+      if (left > 0) open.set(client, left)
+      else open.delete(client)
+    })
+  })
 }
 
 /** The service as a server: bytes that are no request are answered like every other failure (contract section 5). */
-export function createApiServer(options: AppOptions): Server {
-  const readers = createReaders(options.log, options.pace)
+export function createApiServer(options: AppOptions & { readonly maxConnections?: number }): Server {
+  const { config, log, pace, stopping, maxConnections = toMaxConnections() } = options
+  const { publicUrl, connectionsPerAddress: perAddress, trustedProxies: trusted } = config.api
+  const readers = createReaders(log, pace)
   const refused = createRefused()
   const app = createApp({ ...options, readers, refused })
   const pipelining = createPipelining()
-  const refuse = (socket: Duplex, problem: Problem) => {
-    socket.end(toRawResponse(problem, options.config.api.publicUrl))
-  }
+  const refuse = (socket: Duplex, problem: Problem) => socket.end(toRawResponse(problem, publicUrl))
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const problem = toHeadProblem(request)
-    if (problem !== undefined) return refuse(request.socket, problem)
-    // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
-    if (options.stopping?.aborted) response.shouldKeepAlive = false
+    if (problem !== undefined) return void refuse(request.socket, problem)
+    // The client learns with the answer that its next request belongs elsewhere.
+    if (stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
   }
   const refuseExpectation = ({ socket }: IncomingMessage) =>
-    refuse(socket, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
-  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }
+    void refuse(socket, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
+  const limits = {
+    ...{ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS },
+    ...{
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_MS,
+    },
+  }
   const server = createServer(limits, (request, response) => pipelining.take(request, response, answer))
+  server.maxConnections = maxConnections
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     pipelining.take(request, response, refuseExpectation)
+  })
+  const refusals = createRefusals(log)
+  server.on('drop', () => refusals.note({ maxConnections }, 'all connections are in use'))
+  limitConnections(server, { perAddress, trusted }, (socket) => {
+    refusals.note({ perAddress }, 'an address has too many connections')
+    const detail = `There are ${perAddress} open connections of your address already: close one of them.`
+    const problem = new Problem('rate_limited', detail, { headers: { 'Retry-After': '10' } })
+    // Not waited for the client's end, which may never come.
+    refuse(socket, problem).once('finish', () => socket.destroy())
   })
   readers.watch(server)
   refused.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-    const response = pipelining.unfinishedOf(socket)
-    // Anything that is written now would be read as a part of the answer that is under way, or as the next one's.
-    if (response === undefined) refuse(socket, toRequestProblem(error.code))
-    else breakOff(response)
+    pipelining.endAfterAnswers(socket, () => refuse(socket, toRequestProblem(error.code)))
   })
   return server
 }

@@ -2,15 +2,16 @@ import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Scope } from './counted.ts'
 
-export const STATES = ['active', 'closed', 'pending'] as const
+export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const
 
 const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
 
 /**
  * The state of a proposal at `now` (Unix milliseconds), with its details as `d`; null where its times are not known. What
- * became of it on a chain comes before the clock: nobody votes on it any more.
+ * became of it on a chain comes before the clock: nobody votes on it any more. After its end it is `unsettled` until its
+ * source has counted all votes.
  */
-export const STATE = `multiIf(d.outcome != '', 'closed', isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', 'closed')`
+export const STATE = `multiIf(d.outcome != '', 'closed', isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', d.scores_state = 'pending', 'unsettled', 'closed')`
 
 const changes = z.object({ last: z.int(), next: z.int() })
 

@@ -2,54 +2,96 @@ import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
 /**
- * Who asks, as limits, places and turns count: the address that a request comes from, of IPv6 a network of 64 bits, which
- * is what one customer has at least. Empty once its connection is gone.
+ * The client of a request, for limits and queues: its address, of IPv6 its network of 64 bits, because one customer has
+ * at least that. Empty if the connection has ended.
  */
 export type ToClient = (request: IncomingMessage) => string
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
-/** An IPv4 address as sockets for both families write it is that address. */
-const toPlain = (address: string) => address.trim().replace(/^::ffff:(?=\d+\.)/i, '')
+/** Sockets for both families write an IPv4 address as `::ffff:192.0.2.1`. */
+const toPlain = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
-/** Addresses, or networks such as `10.0.0.0/8`, as a list that can be asked. */
-function toNetworks(listed: readonly string[]): BlockList {
+/** Returns whether an address is one of these addresses, or in one of these networks, such as `10.0.0.0/8`. */
+export function createIsTrusted(listed: readonly string[]): (address: string) => boolean {
   const networks = new BlockList()
   for (const one of listed) {
     const [address = '', bits] = one.split('/')
     if (bits === undefined) networks.addAddress(address, familyOf(address))
     else networks.addSubnet(address, Number(bits), familyOf(address))
   }
-  return networks
+  return (address) => {
+    const plain = toPlain(address)
+    return isIP(plain) !== 0 && networks.check(plain, familyOf(plain))
+  }
+}
+
+/** More than any chain of proxies has. Beyond them a header is not read. */
+const MAX_HOPS = 16
+/** More than an address, its port and the other parameters of an element have. */
+const MAX_ELEMENT_LENGTH = 500
+
+const PORT = String.raw`(?::(?:\d{1,5}|_[\w.-]+))?`
+const IPV4 = new RegExp(String.raw`^(\d{1,3}(?:\.\d{1,3}){3})${PORT}$`)
+const IPV6 = new RegExp(String.raw`^\[([\da-f:.]+)(?:%[\w.-]+)?\]${PORT}$`, 'i')
+
+/** An address with or without its port (RFC 7239, section 6; proxies write the same into `X-Forwarded-For`). */
+function parseNode(text: string): string | undefined {
+  const address = IPV4.exec(text)?.[1] ?? IPV6.exec(text)?.[1] ?? text.split('%', 1)[0] ?? ''
+  return isIP(address) === 0 ? undefined : toPlain(address)
+}
+
+/** The parameter `for` of an element of `Forwarded` (RFC 7239, section 4). */
+const FOR = /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^\s;"]*))\s*(?:;|$)/i
+
+/** The headers of proxies, and the text of an address in one element of them. */
+const FORWARDED_HEADERS = [
+  ['x-forwarded-for', (element: string) => element],
+  ['forwarded', (element: string) => FOR.exec(element)?.slice(1).find(Boolean) ?? ''],
+] as const
+
+/** The last address of a header that was written by a trusted proxy; the peer's without one. */
+function readForwarded(
+  peer: string,
+  header: string,
+  toText: (element: string) => string,
+  isTrusted: (address: string) => boolean,
+): string {
+  let address = peer
+  let end = header.length
+  for (let hops = 0; hops < MAX_HOPS && end >= 0 && isTrusted(address); hops += 1) {
+    const comma = end === 0 ? -1 : header.lastIndexOf(',', end - 1)
+    if (end - comma > MAX_ELEMENT_LENGTH) break
+    const before = parseNode(toText(header.slice(comma + 1, end).trim()))
+    if (before === undefined) break
+    address = before
+    end = comma
+  }
+  return address
 }
 
 /**
- * Finds who asks behind proxies. Each proxy adds to `X-Forwarded-For` whom it was asked by, so the header is read from its
- * end, for as long as the one that added to it is trusted. What stands further in front anybody could have written.
+ * Finds the client behind proxies. Each proxy appends the address of its peer to `X-Forwarded-For` or `Forwarded`, so the
+ * header is read from its end while the proxy that wrote the element is trusted: the client may have written the rest.
+ * If a request has both headers and they differ, the client may have written one of them, and neither counts.
  */
 export function createToClient(trusted: readonly string[]): ToClient {
-  const direct = ({ socket }: IncomingMessage) => toPlain(socket.remoteAddress ?? '')
-  if (trusted.length === 0) return (request) => toNetwork(direct(request))
-  const networks = toNetworks(trusted)
-  const isTrusted = (address: string) => isIP(address) !== 0 && networks.check(address, familyOf(address))
-  return (request) => {
-    let address = direct(request)
-    if (!isTrusted(address)) return toNetwork(address)
-    // Hop by hop from its end: whoever asks may have put a quarter of a megabyte in front.
-    const header = String(request.headers['x-forwarded-for'] ?? '')
-    for (let end = header.length; end >= 0 && isTrusted(address); ) {
-      const comma = end === 0 ? -1 : header.lastIndexOf(',', end - 1)
-      const before = toPlain(header.slice(comma + 1, end))
-      if (isIP(before) === 0) break
-      address = before
-      end = comma
-    }
-    return toNetwork(address)
+  const isTrusted = createIsTrusted(trusted)
+  return ({ socket, headers }) => {
+    const peer = toPlain(socket.remoteAddress ?? '')
+    if (trusted.length === 0 || !isTrusted(peer)) return toNetwork(peer)
+    const found = FORWARDED_HEADERS.flatMap(([name, toText]) => {
+      const header = headers[name]
+      return header === undefined ? [] : [readForwarded(peer, String(header), toText, isTrusted)]
+    })
+    const [client = peer, other = client] = found
+    return toNetwork(client === other ? client : peer)
   }
 }
 
 /** An IPv4 address as it is, of an IPv6 one its network. */
-function toNetwork(address: string): string {
+export function toNetwork(text: string): string {
+  const address = toPlain(text)
   if (isIP(address) !== 6) return address
   const [front = '', back] = address.split('::')
   const groups = front === '' ? [] : front.split(':')

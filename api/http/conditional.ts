@@ -28,3 +28,13 @@ export function isKnownTo(ifNoneMatch: string | undefined, value: string): boole
   }
   return false
 }
+
+/**
+ * Whether `If-Match` names the answer, or is absent (RFC 9110, section 13.1.1). The comparison is the strong one that this
+ * header asks for; null is an answer without a tag.
+ */
+export function isMatched(ifMatch: string | undefined, value: string | null): boolean {
+  if (ifMatch === undefined || ifMatch.trim() === '*') return true
+  const strong = ifMatch.replaceAll(/W\/"[^"]*"/g, '')
+  return value !== null && isKnownTo(strong, value)
+}

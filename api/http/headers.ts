@@ -24,7 +24,7 @@ export const LIMIT_HEADERS = {
 export const SERIES_HEADERS = {
   'X-Series-Interval': 'The interval of the series.',
   'X-Series-Points': 'How many points the answer holds.',
-  'X-Series-Missing': 'How many buckets of the range have no observation.',
+  'X-Series-Missing': 'How many buckets of the range have no observation although their collection is due.',
 } as const
 
 /** The headers of a series whose source may have had it at a coarser step than the one asked for. */

@@ -13,6 +13,8 @@ export interface Caller {
   readonly allowance: Allowance
   /** How the caller's window stood after this request. */
   readonly standing: Standing
+  /** Counts one more request of the caller, which another request needs. */
+  charge(): Promise<Admission>
 }
 
 /** Whether a request may go on, and what its answer says of the limit. */
@@ -86,13 +88,15 @@ export function createGate({ keys, anonymous, counting, toClient, refused }: Gat
       if (allowance === undefined) return then({ ...UNLIMITED, ...refusal })
       const policy = holder === undefined ? 'address' : 'key'
       const who = `${policy}:${holder?.id ?? toClient(request)}`
-      counting.count(who, allowance, (standing, error) => {
-        const caller = { holder, allowance, standing }
-        const headers = error === undefined ? toHeaders(policy, allowance, standing) : []
-        if (standing.isWithin) return then({ caller, headers, ...refusal })
-        refused()
-        then({ caller, headers, refusal: error ?? toRefusal(allowance, standing) })
-      })
+      const count = (admit: typeof then) =>
+        counting.count(who, allowance, (standing, error) => {
+          const caller: Caller = { holder, allowance, standing, charge: () => new Promise(count) }
+          const headers = error === undefined ? toHeaders(policy, allowance, standing) : []
+          if (standing.isWithin) return admit({ caller, headers, ...refusal })
+          refused()
+          admit({ caller, headers, refusal: error ?? toRefusal(allowance, standing) })
+        })
+      count(then)
     },
   }
 }

@@ -3,8 +3,10 @@ import type { Call } from './define-tool.ts'
 import { Refused, type Reply } from './source.ts'
 
 const AT_ONCE = 4
+/** Similar names are searched for only the first names that are not found: each search is a request of its own. */
+const MOST_SUGGESTED = 3
 
-/** A path with its query, and whom it is about where that is one. */
+/** A path with its query, and the entity that it is about if it is one. */
 interface Asked {
   readonly of: string | undefined
   readonly path: string
@@ -12,16 +14,16 @@ interface Asked {
 
 type Answered<A extends Asked> = A & { readonly reply: Reply }
 
-/** Whom nothing is told of, and what to do next. */
+/** An entity without an answer, with the reason and the next step. */
 export interface Failed {
   readonly of: string | undefined
   readonly why: string
 }
 
 /**
- * Asks in small groups: one assistant must not keep the database busy. What is refused of one loses nothing of the others.
+ * Requests in small groups, so that one assistant does not keep the database busy. A refused request does not affect the others.
  * `ask` may refuse what the source would answer.
- * @throws whatever is no refusal, and every failure of a call that was given up.
+ * @throws every error but Refused, and every error of a call that was aborted.
  */
 export async function askEach<A extends Asked>(
   { source, signal }: Pick<Call<unknown>, 'source' | 'signal'>,
@@ -30,12 +32,16 @@ export async function askEach<A extends Asked>(
 ): Promise<{ readonly answers: readonly Answered<A>[]; readonly failed: readonly Failed[] }> {
   const answers: Answered<A>[] = []
   const failed: Failed[] = []
+  let unknown = 0
   const settle = async (one: A): Promise<Answered<A> | Failed> => {
     try {
       return { ...one, reply: await ask(one.path, signal) }
     } catch (error) {
       if (!(error instanceof Refused) || signal.aborted) throw error
-      return { of: one.of, why: await toAdvice({ source, signal }, error, one.of) }
+      const isUnknown = error.problem.code === 'not_found'
+      if (isUnknown) unknown += 1
+      const named = isUnknown && unknown > MOST_SUGGESTED ? undefined : one.of
+      return { of: one.of, why: await toAdvice({ source, signal }, error, named) }
     }
   }
   for (let at = 0; at < asked.length; at += AT_ONCE)

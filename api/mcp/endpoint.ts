@@ -1,13 +1,21 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setImmediate as others } from 'node:timers/promises'
 import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcontextprotocol/node'
-import { createMcpHandler } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  type McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { createMediaTypeChooser } from '../http/accept.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
+import type { Caller } from '../limits/gate.ts'
 import type { OpenApi } from '../openapi/shape.ts'
-import { Problem } from '../problem/problem.ts'
+import { Problem, toProblem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
 import type { Exchange } from '../route/exchange.ts'
 import type { Serving } from '../serving/serve.ts'
@@ -15,14 +23,18 @@ import { MCP_METHODS, MCP_PATH } from './path.ts'
 import { createMcpServer, type DataIn } from './server.ts'
 import { Refused, type Reply, type Source } from './source.ts'
 
-/** The longest question of a tool is some thousand characters. */
+/** The arguments of a call have some thousand characters at most. */
 const MOST_BODY_BYTES = 64 * 1024
-/** Nothing changes that a client could subscribe to, but protocol and tests want to be told so, not refused. */
+/** The protocol and the SDK nest arguments less than ten levels deep; its checks recurse. */
+const MOST_BODY_DEPTH = 32
+/** The tools have no notifications, but the protocol requires an answer to a subscription. */
 const MOST_SUBSCRIPTIONS = 1
 /** Longer than any call of a tool may take. */
 const EXCHANGE_TIMEOUT_MS = 45_000
 
-/** What a server receives has these. */
+const JSON_TYPE = 'application/json'
+
+/** The members that every request to a server has. */
 type Received = IncomingMessage & { readonly method: string; readonly url: string }
 
 interface Options {
@@ -30,17 +42,22 @@ interface Options {
   readonly routes: readonly Route[]
   readonly toDocument: () => OpenApi
   readonly publicUrl: string
-  /** The API's own address, and names by which it may be asked beside `publicUrl` and those of this machine. */
+  /** The API's own address, and further names under which clients reach it, besides `publicUrl` and the names of this machine. */
   readonly hosts: readonly string[]
   readonly now: () => number
   readonly toClient: ToClient
   readonly log: Logger
 }
 
-/** Who asks, and by which request: the answers that its tools need stand in line behind its others. */
+/** The call for which a tool makes requests. They wait and count as the client's own. */
 interface Asking {
   readonly client: string
   readonly requestId: string
+  readonly response: ServerResponse
+  /** Undefined if requests are not limited. */
+  readonly caller: Caller | undefined
+  /** The first request of a call was counted with it. */
+  isFirst: boolean
 }
 
 const toHeaders = (flat: FlatHeaders): Headers => {
@@ -49,36 +66,94 @@ const toHeaders = (flat: FlatHeaders): Headers => {
   return headers
 }
 
-/** This process's own routes, asked without a request. */
-function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Options, asking: () => Asking): Source {
+function toRefused(problem: Problem): Refused {
+  const { allowed = [], candidates = [], headers } = problem.particulars
+  const particulars = {
+    ...(allowed.length > 0 ? { allowed: [...allowed] } : {}),
+    ...(candidates.length > 0 ? { candidates: [...candidates] } : {}),
+  }
+  return new Refused({ code: problem.code, detail: problem.message, ...particulars }, headers?.['Retry-After'])
+}
+
+/**
+ * Counts a request for the client's limit.
+ * @throws Refused when the limit is used up.
+ */
+async function charge(call: Asking): Promise<void> {
+  const { caller, response } = call
+  const { isFirst } = call
+  call.isFirst = false
+  if (isFirst || caller === undefined) return
+  const { headers, refusal } = await caller.charge()
+  if (!response.headersSent) setHeaders(response, headers)
+  if (refusal !== undefined) throw toRefused(toProblem(refusal))
+}
+
+/** Runs the requests of each client one after another. Other work of the process runs before each of them. */
+export function createTurns() {
+  /** When the newest request of a client ends. */
+  const ends = new Map<string, Promise<void>>()
+  return async <T>(client: string, work: () => Promise<T>): Promise<T> => {
+    const before = ends.get(client)
+    let end = () => {}
+    const own = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    ends.set(client, own)
+    try {
+      await before
+      await others()
+      return await work()
+    } finally {
+      end()
+      if (ends.get(client) === own) ends.delete(client)
+    }
+  }
+}
+
+/** This process's own routes, without HTTP. */
+function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Options, toCall: () => Asking): Source {
   const byPath = new Map(routes.map((route) => [route.path, route]))
+  const inTurn = createTurns()
   const ask = async (url: string, signal: AbortSignal): Promise<Reply> => {
     const route = byPath.get(url.split('?', 1)[0] ?? '')
     if (route === undefined) throw new Refused({ code: 'not_found', detail: 'There is nothing at this path.' })
-    try {
-      const { body, headers } = await serving.answer(route, { url, ...asking() }, signal)
+    const call = toCall()
+    return inTurn(call.client, async () => {
+      signal.throwIfAborted()
+      await charge(call)
+      const { client, requestId } = call
+      const { body, headers } = await serving
+        .answer(route, { url, client, requestId }, signal)
+        .catch((error: unknown) => {
+          throw error instanceof Problem ? toRefused(error) : error
+        })
       return { text: body.toString(), headers: toHeaders(headers) }
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error
-      const { allowed = [], candidates = [], headers } = error.particulars
-      const told = {
-        ...(allowed.length > 0 ? { allowed: [...allowed] } : {}),
-        ...(candidates.length > 0 ? { candidates: [...candidates] } : {}),
-      }
-      throw new Refused({ code: error.code, detail: error.message, ...told }, headers?.['Retry-After'])
-    }
+    })
   }
   return { base: publicUrl, now, document: async () => toDocument(), ask }
 }
 
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+/** Whether a value has more than so many levels. Level by level: recursion would end with the stack. */
+function isDeeper(value: unknown, most: number): boolean {
+  let level = [value].filter(isObject)
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth === most) return true
+    level = level.flatMap((one): unknown[] => Object.values(one)).filter(isObject)
+  }
+  return false
+}
+
 /**
  * The JSON of a body.
- * @throws Problem `invalid_parameter` for one that is too long, none, or several calls at once: a call is a request, and
- *   counts as one.
+ * @throws Problem `invalid_parameter` for one that is too long, too deep or no JSON, and for several calls at once: a call counts as
+ *   one request.
  */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const tooLong = () => new Problem('invalid_parameter', `The body exceeds ${MOST_BODY_BYTES} bytes.`)
-  // Before any of it is read: a connection whose body is left behind halfway is closed, and nobody is told why.
+  // Before any of it is read: a connection with an unread rest of a body is closed, and the client sees no answer.
   if (Number(request.headers['content-length'] ?? 0) > MOST_BODY_BYTES) throw tooLong()
   const chunks: Buffer[] = []
   let length = 0
@@ -94,6 +169,8 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
     throw new Problem('invalid_parameter', 'The body is not JSON.', { cause })
   }
   if (Array.isArray(body)) throw new Problem('invalid_parameter', 'One call at a time: the body must not be a list.')
+  if (isDeeper(body, MOST_BODY_DEPTH))
+    throw new Problem('invalid_parameter', `The body is nested more than ${MOST_BODY_DEPTH} levels deep.`)
   return body
 }
 
@@ -103,49 +180,91 @@ const toOwnHeaders = ({ requestId }: Asking) => [
   ...['Cache-Control', 'no-store'],
 ]
 
-/** Names by which a browser may ask: any other may be a foreign page's, whose name was made to lead here. */
+/** Names under which a browser may ask. A foreign page may make any other name resolve to this machine. */
 function toHostnames({ publicUrl, hosts }: Options): string[] {
   const { hostname } = new URL(publicUrl)
   return [...new Set(['localhost', '127.0.0.1', '[::1]', hostname, ...hosts.map(toUrlHost)])]
 }
 
-const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH}?data=text` ? 'text' : 'structured')
+const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i
 
-/** What answers `/mcp`: streamable HTTP of the Model Context Protocol, nothing of it kept between two requests. */
+/** Whether a client takes JSON, which every answer is. */
+const chooseJson = createMediaTypeChooser([JSON_TYPE])
+
+/** @throws Problem for a request that has no URL of this path, or whose client takes no JSON. */
+function checkRequest({ method, url = '', headers }: IncomingMessage): void {
+  if (method !== 'POST')
+    throw new Problem(
+      'method_not_allowed',
+      'Assistants POST to this path by the Model Context Protocol: see /guides/assistants.',
+      { allowed: MCP_METHODS.split(', '), headers: { Allow: MCP_METHODS } },
+    )
+  if (!url.startsWith('/'))
+    throw new Problem('invalid_parameter', `The target of the request must be the path ${MCP_PATH}, not a whole URL.`)
+  if (headers.host !== undefined && !HOST.test(headers.host))
+    throw new Problem('invalid_parameter', 'The header Host must be a host name and, if need be, a port.')
+  if (chooseJson(headers.accept) === undefined)
+    throw new Problem('not_acceptable', `This path answers with ${JSON_TYPE} only: name it in Accept.`, {
+      allowed: [JSON_TYPE],
+    })
+}
+
+const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH}?data=text` ? 'text' : 'both')
+
+/** The answer to a request of the protocol before 2026-07-28, as JSON. The SDK's own fallback answers with an event stream only. */
+async function answerLegacy(server: McpServer, request: Request, parsedBody: unknown): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  const left = new Promise<Response>((resolve) => {
+    request.signal.addEventListener('abort', () => resolve(new Response(null, { status: 499 })), { once: true })
+  })
+  try {
+    await server.connect(transport)
+    return await Promise.race([transport.handleRequest(request, { parsedBody }), left])
+  } finally {
+    // Aborts the call of a client that left.
+    await server.close()
+  }
+}
+
+function createHandler(createServer: () => McpServer) {
+  const modern = createMcpHandler(createServer, { legacy: 'reject', maxSubscriptions: MOST_SUBSCRIPTIONS })
+  return toNodeHandler({
+    fetch: async (request, options) =>
+      (await isLegacyRequest(request, options?.parsedBody))
+        ? answerLegacy(createServer(), request, options?.parsedBody)
+        : modern.fetch(request, options),
+  })
+}
+
+/** Answers `/mcp`: streamable HTTP of the Model Context Protocol, without state between two requests. */
 export type McpEndpoint = (exchange: Exchange) => Promise<void>
 
 export function createMcpEndpoint(options: Options): McpEndpoint {
   const asking = new AsyncLocalStorage<Asking>()
   const source = createOwnSource(options, () => {
-    const who = asking.getStore()
-    // Without a client its answers would stand in line as somebody else's.
-    if (who === undefined) throw new Error('a tool asks outside of a request')
-    return who
+    const call = asking.getStore()
+    // Without a client, its requests would wait and count as another's.
+    if (call === undefined) throw new Error('a tool asks outside of a request')
+    return call
   })
-  const onFailure = (error: unknown) => options.log.error({ ...asking.getStore(), err: error }, 'a tool failed')
-  const handlers = (['structured', 'text'] as const).map((dataIn) => {
-    const handler = createMcpHandler(() => createMcpServer(source, { dataIn, onFailure }), {
-      maxSubscriptions: MOST_SUBSCRIPTIONS,
-    })
-    return [dataIn, toNodeHandler(handler)] as const
-  })
-  const byDataIn = new Map(handlers)
+  const onFailure = (error: unknown) =>
+    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'a tool failed')
+  const handlers = {
+    both: createHandler(() => createMcpServer(source, { dataIn: 'both', onFailure })),
+    text: createHandler(() => createMcpServer(source, { dataIn: 'text', onFailure })),
+  }
   const names = toHostnames(options)
   const checks = [hostHeaderValidation(names), originValidation(names)]
-  return async ({ request, response, requestId }) => {
-    if (request.method !== 'POST') {
-      const detail = 'Assistants POST to this path by the Model Context Protocol: see /guides/assistants.'
-      throw new Problem('method_not_allowed', detail, {
-        allowed: MCP_METHODS.split(', '),
-        headers: { Allow: MCP_METHODS },
-      })
-    }
-    const who = { client: options.toClient(request), requestId }
-    setHeaders(response, toOwnHeaders(who))
+  return async ({ request, response, requestId, caller }) => {
+    checkRequest(request)
+    const call = { client: options.toClient(request), requestId, response, caller, isFirst: true }
+    setHeaders(response, toOwnHeaders(call))
     if (!checks.every((check) => check(request, response))) return
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)
     response.once('close', () => clearTimeout(late))
     const body = await readBody(request)
-    await asking.run(who, async () => byDataIn.get(toDataIn(request))?.(request as Received, response, body))
+    // The SDK insists on both of the protocol's media types, and then answers with JSON.
+    request.headers.accept = `${JSON_TYPE}, text/event-stream`
+    await asking.run(call, () => handlers[toDataIn(request)](request as Received, response, body))
   }
 }

@@ -9,7 +9,7 @@ import { createRemoteSource } from './source.ts'
 const HELP = `npm run mcp -- [--url http://127.0.0.1:3000] [--text]
 
 Tools for an assistant over standard input and output (Model Context Protocol): they ask a running API, by default the one
-that the settings name. --text gives the data as text, for clients that show their model nothing else.
+that the settings name. --text gives the data as text only, for clients that show their model text and structured content both.
 MCP_API_KEY is sent to an API that limits requests.`
 
 function toBase(url: string): string {
@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   if (values.help) return void console.log(HELP)
   const { api } = loadCommandConfig()
   const source = createRemoteSource(toBase(values.url ?? api.publicUrl), api.mcpKey)
-  const dataIn = values.text ? 'text' : 'structured'
+  const dataIn = values.text ? 'text' : 'both'
   // Standard output is the client's.
   const onFailure = (error: unknown) => console.error(toReason(error))
   const server = serveStdio(() => createMcpServer(source, { dataIn, onFailure }), { onerror: onFailure })

@@ -1,11 +1,4 @@
-import {
-  countBuckets,
-  DAY_MS,
-  HISTORY_START,
-  HOUR_MS,
-  INTERVAL_SECONDS,
-  type Interval,
-} from '../../shared/intervals.ts'
+import { countBuckets, DAY_MS, HISTORY_START, HOUR_MS, type Interval } from '../../shared/intervals.ts'
 import { parseTime } from '../parameters/time.ts'
 import { Mistake } from './mistake.ts'
 
@@ -50,18 +43,13 @@ export function toRange({ start, end, last }: Said, now: number): { readonly fro
   )
 }
 
-/**
- * The finest interval with at most so many points in a range, else the coarsest, of which the range then holds too many:
- * it begins later.
- */
+/** The finest interval of which the range has at most so many points, or the coarsest. */
 export function chooseInterval(
   intervals: readonly Interval[],
   { from, to }: { readonly from: number; readonly to: number },
   points: number,
-): { readonly interval: Interval; readonly from: number } {
-  const fitting = intervals.find((interval) => countBuckets(from, to, interval) <= points)
-  const interval = fitting ?? intervals.at(-1)
+): Interval {
+  const interval = intervals.find((one) => countBuckets(from, to, one) <= points) ?? intervals.at(-1)
   if (interval === undefined) throw new Mistake('This topic is no series: ask for it with query.')
-  const step = INTERVAL_SECONDS[interval] * 1000
-  return { interval, from: countBuckets(from, to, interval) <= points ? from : to - points * step }
+  return interval
 }

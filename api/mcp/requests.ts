@@ -1,6 +1,7 @@
+import type { Call } from './define-tool.ts'
 import { Mistake } from './mistake.ts'
 import { Refused, type Reply, type Source } from './source.ts'
-import type { Json } from './table.ts'
+import { type Json, valueAt } from './table.ts'
 import type { Topic } from './topics.ts'
 
 /** Values of one parameter, or several. */
@@ -24,6 +25,31 @@ export const toOf = (of: readonly string[]): Parameters => ({
   id: of.filter(isId),
   name: of.filter((one) => !isId(one)),
 })
+
+/**
+ * The ids of the tokens or DAOs of which each text is the whole name or symbol, so that `AAVE` does not select Aavegotchi as well. A
+ * text that is neither of any stands for itself.
+ * @throws Refused
+ */
+export async function resolveExact(
+  { source, signal }: Pick<Call<unknown>, 'source' | 'signal'>,
+  path: string,
+  of: readonly string[],
+): Promise<(text: string) => readonly string[]> {
+  const kind = /^\/data\/(tokens|daos)\b/.exec(path)?.[1]
+  const name = of.filter((one) => !isId(one))
+  if (kind === undefined || name.length === 0) return (text) => [text]
+  const fields = kind === 'tokens' ? '_id,name,symbol' : '_id,name,token'
+  const reply = await source.ask(toPath(`/data/${kind}`, { name, fields, limit: '500', format: 'ndjson' }), signal)
+  const known = toRecords(reply).map((record) => ({
+    id: String(record._id),
+    texts: [record.name, record.symbol, valueAt(record, 'token.symbol')].map((text) => String(text).toLowerCase()),
+  }))
+  return (text) => {
+    const ids = known.filter(({ texts }) => texts.includes(text.toLowerCase())).map(({ id }) => id)
+    return ids.length > 0 ? ids : [text]
+  }
+}
 
 /** The parameters that a topic has of its own, and that no argument of a tool stands for. */
 export function checkWhere(topic: Topic, where: Parameters, others: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** Values as an assistant reads them: short, and what is left out is said. */
+/** Values in answers to assistants are short, and the answer names what is left out. */
 const DIGITS = 8
 const MOST_TEXT = 240
 
@@ -7,6 +7,9 @@ const MOST_TEXT = 240
  * characters (o200k), other JSON one in three or four.
  */
 const MOST_CHARACTERS = 11_500
+
+/** Most values that fit into an answer: each takes a digit and a comma at least. */
+export const MOST_VALUES = MOST_CHARACTERS / 2
 
 export type Json = Readonly<Record<string, unknown>>
 

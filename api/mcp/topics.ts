@@ -1,7 +1,7 @@
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { type DocumentedMember, toDocumentedMembers } from '../openapi/members.ts'
 import type { OpenApi, Operation, Schema } from '../openapi/shape.ts'
-import { nearestWord } from '../parameters/nearest.ts'
+import { nearestPath } from '../parameters/nearest.ts'
 import { Mistake } from './mistake.ts'
 import type { Source } from './source.ts'
 
@@ -79,7 +79,7 @@ export async function findTopic(source: Source, name: string): Promise<Topic> {
   const found = topics.find((topic) => topic.name === wanted)
   if (found !== undefined) return found
   const names = topics.map((topic) => topic.name)
-  const near = nearestWord(wanted, names)
+  const near = nearestPath(wanted, names)
   const meant = near === undefined ? '' : ` Did you mean "${near}"?`
   throw new Mistake(`There is no topic "${name}".${meant} Topics: ${names.join(', ')}.`)
 }

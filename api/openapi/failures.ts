@@ -14,6 +14,7 @@ const NAMES: Readonly<Record<(typeof PROBLEM_CODES)[ProblemCode]['status'], stri
   405: 'MethodNotAllowed',
   406: 'NotAcceptable',
   409: 'AmbiguousName',
+  412: 'PreconditionFailed',
   416: 'RangeNotSatisfiable',
   429: 'TooManyRequests',
   500: 'InternalError',
@@ -38,6 +39,7 @@ function toCodes(route: Route): ProblemCode[] {
     ['not_found', single || route.path.includes('{')],
     ['no_data', route.mayHaveNoData],
     ['ambiguous_name', single && 'name' in route.query],
+    ['precondition_failed', !route.volatile],
     ['range_not_satisfiable', route.record !== undefined],
   ]
   const always: ProblemCode[] = [

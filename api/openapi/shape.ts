@@ -12,6 +12,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly description?: string
   readonly default?: unknown
+  readonly maximum?: number
   readonly examples?: readonly unknown[]
 }
 

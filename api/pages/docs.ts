@@ -1,8 +1,9 @@
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { parseParameters, readQuery } from '../parameters/parse.ts'
+import type { RequestHandler } from 'express'
 import { PROBLEM_CODES } from '../problem/codes.ts'
+import { createKept, type Page } from './kept.ts'
 import { withRelativeLinks } from './links.ts'
 
 /** Importing the package would load its whole bundle; only its folder is wanted. */
@@ -10,7 +11,8 @@ const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagge
 
 /** What the pages name; whatever else is in the folder, such as pages of its own, is not served. */
 const [STYLE, ICON, SCRIPT] = ['/swagger-ui.css', '/favicon-32x32.png', '/swagger-ui-bundle.js']
-const ASSETS: readonly string[] = [STYLE, ICON, SCRIPT]
+const SCRIPT_TYPE = 'text/javascript; charset=utf-8'
+const AN_HOUR = 'public, max-age=3600'
 
 /** Everything comes from this host; Swagger UI sets inline styles and draws icons from data URLs. */
 const POLICY = [
@@ -60,27 +62,36 @@ ${Object.entries(PROBLEM_CODES)
 </table>`,
 )
 
+const html = (path: string, text: string): [string, Page] => [
+  path,
+  {
+    type: 'text/html; charset=utf-8',
+    make: () => withRelativeLinks(text, path),
+    cacheControl: AN_HOUR,
+    policy: POLICY,
+  },
+]
+
+const asset = (name: string, type: string): [string, Page] => [
+  `/docs/assets${name}`,
+  { type, make: () => readFileSync(join(FOLDER, name)), cacheControl: AN_HOUR, policy: POLICY },
+]
+
+const PAGES: ReadonlyMap<string, Page> = new Map([
+  html('/docs', DOCS),
+  html('/docs/', DOCS),
+  html('/docs/errors', ERRORS),
+  ['/docs/start.js', { type: SCRIPT_TYPE, make: () => START, cacheControl: AN_HOUR, policy: POLICY }],
+  asset(STYLE, 'text/css; charset=utf-8'),
+  asset(ICON, 'image/png'),
+  asset(SCRIPT, SCRIPT_TYPE),
+])
+
 /** Swagger UI and the table of error codes, served without any other host. */
-export function createDocs(): Router {
-  const router = Router()
-  router.use('/docs', (request: Request, _response: Response, next: NextFunction) => {
-    parseParameters({}, readQuery(request.originalUrl))
-    next()
+export const createDocs = (): RequestHandler =>
+  createKept({
+    find: (path) => {
+      const page = PAGES.get(path)
+      return page === undefined ? undefined : { key: path, page }
+    },
   })
-  const send = (type: string, text: string) => (request: Request, response: Response) => {
-    response.set({ 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' })
-    response.set({ 'Cache-Control': 'public, max-age=3600', 'Access-Control-Allow-Origin': '*' })
-    response.set('X-Request-Id', String(response.locals.requestId))
-    response.type(type).send(type === 'html' ? withRelativeLinks(text, request.path) : text)
-  }
-  router.get('/docs', send('html', DOCS))
-  router.get('/docs/errors', send('html', ERRORS))
-  router.get('/docs/start.js', send('js', START))
-  const files = express.static(FOLDER, { index: false, maxAge: '1h' })
-  router.use('/docs/assets', (request: Request, response: Response, next: NextFunction) => {
-    if (!ASSETS.includes(request.path)) return next()
-    response.set({ 'X-Content-Type-Options': 'nosniff', 'X-Request-Id': String(response.locals.requestId) })
-    files(request, response, next)
-  })
-  return router
-}

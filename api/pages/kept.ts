@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import type { RequestHandler } from 'express'
-import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo } from '../http/conditional.ts'
-import { encode } from '../http/encoding.ts'
+import { toTagValue } from '../http/conditional.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
+import type { Exchange } from '../route/exchange.ts'
+import type { ReadyAnswer } from '../serving/ready.ts'
+import { sendReady } from '../serving/send.ts'
 
 /** A page or a file of one: its media type and how its bytes are made. */
 export interface Page {
@@ -13,6 +13,8 @@ export interface Page {
   readonly cacheControl?: string
   /** Its query is the page's own matter; else there must be none. */
   readonly takesQuery?: boolean
+  /** Replaces the policy of the other pages. */
+  readonly policy?: string
 }
 
 /** Everything comes from this host, and nothing is written into the page itself. */
@@ -22,42 +24,41 @@ const toPolicy = (base: 'none' | 'self') =>
     `base-uri '${base}'; form-action 'self'; frame-ancestors 'none'`,
   ].join(' ')
 
+function toAnswer(page: Page, policy: string): ReadyAnswer {
+  const body = Buffer.from(page.make())
+  const headers = [
+    ...['Content-Type', page.type],
+    ...['Vary', 'Accept-Encoding'],
+    ...['Accept-Ranges', 'bytes'],
+    ...['Content-Security-Policy', page.policy ?? policy],
+  ]
+  const cacheControl = page.cacheControl ?? 'public, max-age=300'
+  const expiresAt = Number.POSITIVE_INFINITY
+  return {
+    ...{ body, tag: toTagValue(body), expiresAt, hasRanges: true, isPacked: page.type === 'image/png' },
+    head: { headers, staleAt: null, maxAge: undefined, cacheControl, expiresAt },
+    forms: new Map(),
+  }
+}
+
 /**
- * Serves the pages that `find` knows by their path. Each is made and compressed once, when it is first asked for; pages
- * with the same `key` are the same bytes.
+ * Serves the pages that `find` returns for a path. Each is made and compressed once, when it is first requested; pages
+ * with the same `key` are the same bytes. Conditions and ranges are those of every other answer.
  */
 export function createKept(options: {
   readonly find: (path: string) => { readonly key: string; readonly page: Page } | undefined
   readonly base?: 'none' | 'self'
 }): RequestHandler {
-  const kept = new Map<string, Promise<{ bytes: Buffer; digest: string }>>()
+  const kept = new Map<string, ReadyAnswer>()
   const policy = toPolicy(options.base ?? 'none')
-  const make = async (page: Page, encoding: Encoding) => {
-    const bytes = await encode(Buffer.from(page.make()), encoding)
-    return { bytes, digest: createHash('sha256').update(bytes).digest('base64url') }
-  }
-  const toBytes = (key: string, page: Page, encoding: Encoding) => {
-    const place = `${encoding} ${key}`
-    const known = kept.get(place)
-    if (known !== undefined) return known
-    const made = make(page, encoding)
-    kept.set(place, made)
-    // Whoever asked is told of the failure; the next one gets what is made anew.
-    made.catch(() => kept.delete(place))
-    return made
-  }
   return async (request, response, next) => {
     const found = options.find(request.path)
     if (found === undefined) return next()
     const { key, page } = found
     if (page.takesQuery !== true) parseParameters({}, readQuery(request.originalUrl))
-    const encoding = chooseEncoding(request.headers['accept-encoding'])
-    const { bytes, digest } = await toBytes(key, page, encoding)
-    response.set({ 'Content-Security-Policy': policy, 'X-Content-Type-Options': 'nosniff', Vary: 'Accept-Encoding' })
-    response.set({ 'Cache-Control': page.cacheControl ?? 'public, max-age=300', ETag: `"${digest}"` })
-    response.set({ 'Access-Control-Allow-Origin': '*', 'X-Request-Id': String(response.locals.requestId) })
-    if (isKnownTo(request.headers['if-none-match'], digest)) return void response.status(304).end()
-    if (encoding !== 'identity') response.set('Content-Encoding', encoding)
-    response.set('Content-Type', page.type).end(bytes)
+    const answer = kept.get(key) ?? toAnswer(page, policy)
+    kept.set(key, answer)
+    const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
+    await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, Date.now(), 'cache')
   }
 }

@@ -32,7 +32,7 @@ export const oneName = (noun: string, example: string) =>
 
 /** What is looked for, in lower case. */
 export const searchText = name.meta({
-  description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one.',
+  description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one, or a category.',
   examples: ['uni'],
 })
 

@@ -72,13 +72,22 @@ function decode(text: string): string {
   }
 }
 
-/** The parameters in the query of a request's URL. A malformed percent-encoding is `invalid_parameter`. */
+/** More than all parameters of any route have values. */
+const MAX_PAIRS = 1_000
+
+/**
+ * The parameters in the query of a request's URL.
+ * @throws Problem `invalid_parameter` for a malformed percent-encoding, or too many parameters.
+ */
 export function readQuery(url: string): RawParameters {
   const mark = url.indexOf('?')
   const query = mark < 0 ? '' : url.slice(mark + 1)
   const values = new Map<string, string[]>()
   const bracketed = new Set<string>()
-  for (const pair of query.split('&')) {
+  const pairs = query.split('&', MAX_PAIRS + 1)
+  if (pairs.length > MAX_PAIRS)
+    throw new Problem('invalid_parameter', `The query must have at most ${MAX_PAIRS} parameters.`)
+  for (const pair of pairs) {
     if (pair === '') continue
     const equals = pair.indexOf('=')
     const written = decode(equals < 0 ? pair : pair.slice(0, equals))
@@ -105,16 +114,32 @@ function refuseUnknown(raw: RawParameters, known: readonly string[]): void {
   }
 }
 
+/**
+ * The values of a parameter that takes several. Those of ids and members hold no commas, so that one text may list them.
+ * @throws Problem `invalid_parameter` for more than `MAX_VALUES`, before the rest of them is read.
+ */
+function toValues(name: string, schema: z.ZodType, given: readonly string[]): readonly string[] {
+  const isSplit = !wholeValues.has(inner(schema))
+  const values: string[] = []
+  for (const text of given) {
+    if (isSplit) values.push(...text.split(',', MAX_VALUES + 1))
+    else values.push(text)
+    if (values.length > MAX_VALUES)
+      throw new Problem('invalid_parameter', `${name} must have at most ${MAX_VALUES} values.`, {
+        param: name,
+        ...toWords(schema),
+      })
+  }
+  return values
+}
+
 function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   const given = raw.values.get(name)
   if (given === undefined) return undefined
   const several = takesSeveral(schema)
-  // Ids and members hold no commas, so they may be listed in one value.
-  const isSplit = several && !wholeValues.has(inner(schema))
-  const values = isSplit ? given.flatMap((value) => value.split(',')) : given
+  const values = several ? toValues(name, schema, given) : given
   if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
-  // One more than any parameter takes is enough to be refused: the rest of sixty thousand need not be looked at.
-  if (several) return [...new Set(values)].slice(0, MAX_VALUES + 1).sort()
+  if (several) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
     throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Member, type MemberKind, toMembers } from '../records/members.ts'
 import { ORDERED_CHARACTERS } from '../records/order.ts'
-import { nearestWord } from './nearest.ts'
+import { nearestPath } from './nearest.ts'
 import { parseTime } from './time.ts'
 import { wholeValues } from './whole-values.ts'
 
@@ -49,7 +49,7 @@ function exampleMember(members: Members): Member {
 function findMember(members: Members, path: string): Member | Mistake {
   const member = members.get(path)
   if (member !== undefined) return member
-  const nearest = nearestWord(path, [...members.keys()])
+  const nearest = nearestPath(path, [...members.keys()])
   const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`
   const shown = path.slice(0, 60)
   return new Mistake(`knows no member "${shown}" of the records, or it is a list.${hint}`, [...members.keys()])
@@ -114,21 +114,21 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   return { ...kept, literal: value }
 }
 
-/**
- * A text that is checked by reading it, and kept as it is: a link to the next page says it again. One that is too long is
- * not read at all.
- */
-const checked = (read: (text: string) => unknown) =>
-  z
-    .string()
-    .trim()
-    .max(MAX_TEXT, { error: `must have at most ${MAX_TEXT} characters`, abort: true })
-    .superRefine((text, context) => {
-      const found = read(text)
-      if (found instanceof Mistake) {
-        context.addIssue({ code: 'custom', message: found.message, params: { allowed: found.allowed } })
-      }
-    })
+const shortText = z
+  .string()
+  .trim()
+  .max(MAX_TEXT, { error: `must have at most ${MAX_TEXT} characters`, abort: true })
+
+/** Reports the first mistake only: finding what was meant instead of an unknown member takes time. */
+function refineTexts(texts: readonly string[], read: (text: string) => unknown, context: z.RefinementCtx): void {
+  for (const text of texts) {
+    if (text.length > MAX_TEXT) return
+    const found = read(text)
+    if (!(found instanceof Mistake)) continue
+    context.addIssue({ code: 'custom', message: found.message, params: { allowed: found.allowed } })
+    return
+  }
+}
 
 function must<T>(found: T | Mistake): T {
   if (found instanceof Mistake) throw new Error(found.message)
@@ -149,13 +149,16 @@ export interface Questions {
 export function toQuestions(record: z.ZodObject): Questions {
   const members = toMembers(record)
   const { path } = exampleMember(members)
+  // The texts stay as they are: a link to the next page repeats them.
   const filters = z
-    .array(checked((text) => readFilter(members, text)))
-    .max(MAX_FILTERS, `must have at most ${MAX_FILTERS} values`)
+    .array(shortText)
+    .max(MAX_FILTERS, { error: `must have at most ${MAX_FILTERS} values`, abort: true })
+    .superRefine((texts, context) => refineTexts(texts, (text) => readFilter(members, text), context))
   wholeValues.add(filters)
   return {
     parameters: {
-      sort: checked((text) => readSort(members, text))
+      sort: shortText
+        .superRefine((text, context) => refineTexts([text], (one) => readSort(members, one), context))
         .optional()
         .meta({
           description: `Orders the records by up to ${MAX_SORT_KEYS} members with commas between, \`-\` before one for descending: ${[...members.keys()].map((one) => `\`${one}\``).join(', ')}. An unknown value comes last either way; equal ones are ordered by name, then id. Text is compared by its first ${ORDERED_CHARACTERS} characters, without regard to case.`,

@@ -1,3 +1,4 @@
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
@@ -9,6 +10,7 @@ import type { Surroundings } from '../route/define-route.ts'
 import { toTokenFrame } from '../series/frame.ts'
 import {
   type CountedSource,
+  countSince,
   countSlices,
   cutSlices,
   findNewest,
@@ -16,12 +18,12 @@ import {
   readFirst,
   readRange,
 } from '../series/pieces.ts'
-import { describeSeries, nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
+import { describeSeries, type PointCounts, type SeriesRange, startAfter } from '../series/series.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
 import { countCoarsePoints, peekCoarsePoints } from './coarse-points.ts'
 import { readLongSeries } from './long-series.ts'
 import { peekNewest, readNewestKept } from './newest-price.ts'
-import { hasPoints } from './points.ts'
+import { countPoints } from './points.ts'
 import { toPriceSeries, toPriceSource } from './price-pieces.ts'
 
 interface PriceSeries {
@@ -33,8 +35,7 @@ interface PriceSeries {
 }
 
 /** What was found of a series. */
-interface Found {
-  readonly points: number
+interface Found extends PointCounts {
   /** Newest time used, in Unix milliseconds; null without points. */
   readonly asOf: number | null
   /** Time of the token's newest observation; null where the range has an end, so that it cannot grow stale. */
@@ -51,11 +52,13 @@ type PeekCall = Pick<Surroundings, 'memory' | 'now' | 'config'> & { readonly rep
 
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 
+const toDue = ({ now }: Pick<Call, 'now'>, interval: Interval) => toSeriesDueEnd(tokenPrices, interval, now())
+
 /** Age, expiry and headers of an answer. */
 function describe({ now, representation }: Pick<Call, 'now' | 'representation'>, series: PriceSeries, found: Found) {
   const { token, interval, range } = series
   const { asOf, newest, coarse, isCut } = found
-  const described = describeSeries({ interval, range, ...found })
+  const described = describeSeries({ dataset: tokenPrices, interval, range, ...found }, now())
   const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
   return {
     ...described,
@@ -65,7 +68,6 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
       ...(isCut ? { Link: representation.nextLink(place) } : {}),
     },
     staleAt: newest === null || isCut ? null : toStaleAt(newest, tokenPrices),
-    ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
   }
 }
 
@@ -99,8 +101,8 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
     range.open ? readNewestKept(call, token.key) : null,
     countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
   ])
-  const points = countSlices(slices)
-  const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
+  const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
+  const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
   return { body: toArray(slices, toTokenFrame(token)), isQuick: !isRead(), ...describe(call, series, found) }
 }
 
@@ -117,7 +119,8 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   if (slices === undefined || newest === undefined) return undefined
   const coarse = peekCoarsePoints(memory, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
   if (coarse === undefined) return undefined
-  const found = { points: countSlices(slices), asOf: findNewest(slices), newest, coarse, isCut: false }
+  const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
+  const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: false }
   const body = toArray(slices, toTokenFrame(token), memory.bodies.take)
   return { body, isQuick: true, ...describe(call, series, found) }
 }
@@ -138,9 +141,13 @@ async function answerLong(call: Call, series: PriceSeries, most: number): Promis
       long.then((read) => read.points),
     ),
   ])
-  const rest = { ...asked, from: asOf === null ? range.to : startAfter(asOf, interval) }
-  const isCut = points === limit && (await hasPoints(db, interval, rest))
-  const described = describe(call, series, { points, asOf, newest, coarse, isCut })
+  const until = asOf === null ? range.to : startAfter(asOf, interval)
+  const late = { from: Math.max(range.from, toDue(call, interval)), to: until }
+  const [more, early] = await Promise.all([
+    points === limit ? countPoints(db, interval, { ...asked, from: until, limit: 1 }) : 0,
+    countPoints(db, interval, { ...late, token: token.key, limit: points }),
+  ])
+  const described = describe(call, series, { points, early, asOf, newest, coarse, isCut: more > 0 })
   return {
     ...described,
     digest: `${token.id} ${token.name} ${interval} ${digest}`,

@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toObject } from '../records/columns.ts'
 import { idValue, numberOrNull, timeValue } from '../records/values.ts'
+import { countRows } from '../series/series.ts'
 
 /** What a point says. */
 const quote = z
@@ -95,19 +96,12 @@ export function observationsSql(interval: Interval): string {
   return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
 }
 
-/** Whether there is a point in [from, to), grid times in Unix milliseconds. */
-export async function hasPoints(
+/** How many points there are in [from, to), grid times in Unix milliseconds; at most `limit` are counted. */
+export async function countPoints(
   db: Database,
   interval: Interval,
-  params: { token: number; from: number; to: number },
-): Promise<boolean> {
-  if (params.from >= params.to) return false
-  const rows = await db.rows({
-    name: 'more-prices',
-    sql: pointsSql(interval).columns,
-    params: { ...params, limit: 1 },
-    settings: { max_threads: 1 },
-    schema: z.unknown(),
-  })
-  return rows.length > 0
+  params: TimeRange & { readonly token: number; readonly limit: number },
+): Promise<number> {
+  if (params.from >= params.to) return 0
+  return countRows(db, { name: 'counted-prices', sql: pointsSql(interval).columns, params: { ...params } })
 }

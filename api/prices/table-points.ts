@@ -31,6 +31,10 @@ const toPoints = (interval: Interval) => (interval === '5m' ? FINE_OF_SEVERAL : 
 export const countPointsSql = (interval: Interval, join: string, isCounted: string): string =>
   `SELECT count() AS points FROM (${toPoints(interval)}) AS p ${join} WHERE ${isCounted}`
 
+/** The tokens and buckets of the same points. */
+export const placesSql = (interval: Interval): string =>
+  `SELECT token, toUnixTimestamp64Milli(bucket) AS at FROM (${toPoints(interval)})`
+
 /**
  * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of
  * token `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.

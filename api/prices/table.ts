@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { countBuckets, type Interval } from '../../shared/intervals.ts'
+import { countBuckets, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -11,10 +12,10 @@ import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
+import { type SeriesRange, startAfter, toExpiry } from '../series/series.ts'
 import { toSeriesHeaders } from '../series/series-headers.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
-import { tablePointsSql } from './table-points.ts'
+import { placesSql, tablePointsSql } from './table-points.ts'
 
 /** A point's token by its key, and the start of its bucket in Unix milliseconds. */
 interface PricePlace {
@@ -36,15 +37,26 @@ async function readNewestOf(db: Database, tokens: readonly number[]): Promise<nu
   return row === undefined || row.newest === 0 ? null : row.newest
 }
 
-/** How many buckets lie between two places of a table, the first one and the one behind the last. */
-function countPlaces(
-  keys: readonly number[],
-  range: SeriesRange,
+/** How many points of a table's tokens lie before a place. */
+async function countBefore(
+  db: Database,
   interval: Interval,
-  from: PricePlace,
-  to: PricePlace,
-) {
-  const buckets = (start: number, end: number) => countBuckets(start, end, interval)
+  params: Readonly<Record<string, unknown>>,
+  place: PricePlace,
+): Promise<number> {
+  const rows = await db.rows({
+    name: 'newest-places',
+    sql: placesSql(interval),
+    params,
+    settings: { max_threads: 1 },
+    schema: z.object({ token: z.number(), at: z.int() }),
+  })
+  return rows.filter(({ token, at }) => token < place.token || (token === place.token && at < place.at)).length
+}
+
+/** How many buckets of a range lie between two places of a table, the first one and the one behind the last. */
+function countPlaces(keys: readonly number[], range: TimeRange, interval: Interval, from: PricePlace, to: PricePlace) {
+  const buckets = (start: number, end: number) => countBuckets(start, Math.min(end, range.to), interval)
   const [first, last] = [keys.indexOf(from.token), keys.indexOf(to.token)]
   if (first === last) return buckets(from.at, to.at)
   return buckets(from.at, range.to) + (last - first - 1) * buckets(range.from, range.to) + buckets(range.from, to.at)
@@ -88,19 +100,23 @@ export async function answerPriceTable(
   const cut = next === '' ? undefined : toPricePlace(next, keys, range)
   const until = cut === undefined ? end : { ...cut, at: startAfter(cut.at, interval) }
   const answered = { ...place, tokens: left, interval }
-  const [heard, coarse] = await Promise.all([
+  const due = toSeriesDueEnd(tokenPrices, interval, now())
+  const late = { ...place, tokens: left, from: Math.max(range.from, due), limit: most }
+  const [heard, coarse, early] = await Promise.all([
     range.open && cut === undefined ? readNewestOf(db, keys) : null,
     countCoarse(db, answered, Promise.resolve(answer.records)),
+    due < range.to ? countBefore(db, interval, late, until) : 0,
   ])
+  const expected = countPlaces(keys, { from: range.from, to: Math.min(range.to, due) }, interval, from, until)
   return {
     ...answer,
     headers: {
       ...answer.headers,
       ...toCoarseHeaders(coarse),
-      ...toSeriesHeaders(interval, answer.records, countPlaces(keys, range, interval, from, until) - answer.records),
+      ...toSeriesHeaders(interval, answer.records, Math.max(0, expected - (answer.records - early))),
     },
     staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
-    ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
+    ...toExpiry(range, due, now()),
   }
 }
 

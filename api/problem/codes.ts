@@ -48,6 +48,11 @@ export const PROBLEM_CODES = {
     title: 'The name fits several entities',
     meaning: '`candidates` lists them with their ids: ask again with one `id`.',
   },
+  precondition_failed: {
+    status: 412,
+    title: 'The precondition failed',
+    meaning: '`If-Match` names other bytes than the current ones. Send the current `ETag`, or no `If-Match`.',
+  },
   range_not_satisfiable: {
     status: 416,
     title: 'The range is not satisfiable',

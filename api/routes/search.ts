@@ -17,7 +17,9 @@ const found = z
     symbol: z.string().nullable().describe("Its symbol: a DAO's is that of its token, null where it has none."),
     slug: z.string().nullable().describe("A DAO's name as it stands in URLs; null for a token."),
     image: z.url().nullable().describe("URL of a DAO's logo; null for a token and where none is known."),
-    matched: z.string().describe('The member that fits what was looked for.'),
+    matched: z
+      .string()
+      .describe('The member that fits what was looked for; `category` where only a category of it does.'),
   })
   .meta({ id: 'SearchResult', description: 'A token or a DAO that was found.' })
 
@@ -27,7 +29,7 @@ export const searchRoute = defineRoute({
   tag: 'Registry',
   summary: 'Tokens and DAOs by whatever is known of them',
   description:
-    'Live tokens and DAOs in one list, best first: those whose symbol is exactly `q`, whose name is, whose slug, contract address or CoinMarketCap id is, those that begin with it, and those that contain it; among these the larger market cap first, then the name. Without regard to case.',
+    'Live tokens and DAOs in one list, best first: those whose symbol is exactly `q`, whose name is, whose slug, contract address or CoinMarketCap id is, those that begin with it, and those that contain it; last those of a category whose name has these words, such as `lending`. Among these the larger market cap first, then the name. Without regard to case.',
   query: { q: searchText, limit: limit('records', { default: 10, max: 100 }) },
   record: found,
   datasets: [tokenPrices],

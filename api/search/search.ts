@@ -31,6 +31,22 @@ function rank(known: Known, asked: string): { rank: number; matched: string } | 
   return inside && { rank: known.length + 1, matched: inside.member }
 }
 
+/** From this length on, the beginning of a word of a category is enough. */
+const LEAST_BEGINNING = 4
+
+const toWords = (text: string) =>
+  ` ${fold(text)
+    .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim()} `
+
+/** The slugs of the categories whose name or slug has the whole words of a text, or a long enough beginning of them. */
+function findCategories({ categories }: Registry, asked: string): ReadonlySet<string> {
+  const words = toWords(asked)
+  const wanted = words.trim().length >= LEAST_BEGINNING ? words.trimEnd() : words
+  const found = categories.filter(({ name, slug }) => [name, slug].some((text) => toWords(text).includes(wanted)))
+  return new Set(found.map(({ slug }) => slug))
+}
+
 const toKnownToken = ({ symbol, name, contractAddress, cmcId }: Token): Known => [
   ['symbol', symbol],
   ['name', name],
@@ -49,14 +65,18 @@ const toKnownDao = ({ name, slug }: Dao, symbol: string | null): Known => [
 
 /**
  * Live tokens and DAOs that fit a text, best first (contract section 8); equally good ones by market cap in USD, the largest
- * first, then by name. A token comes before its DAO.
+ * first, then by name. A token comes before its DAO. Those that only belong to a category of that name come last.
  */
 export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): Found[] {
   const asked = fold(text)
+  const wanted = findCategories(registry, asked)
+  const rankIn = (known: Known, categories: readonly string[] = []) =>
+    rank(known, asked) ??
+    (categories.some((slug) => wanted.has(slug)) ? { rank: known.length + 2, matched: 'category' } : undefined)
   const tokens = registry.tokens
     .filter(({ live }) => live)
     .flatMap((token) => {
-      const fit = rank(toKnownToken(token), asked)
+      const fit = rankIn(toKnownToken(token), registry.daoBySlug.get(token.dao)?.categories)
       const { id, name, symbol, key } = token
       if (fit === undefined) return []
       return [{ ...fit, key, record: { type: 'token' as const, _id: id, name, symbol, slug: null, image: null } }]
@@ -65,7 +85,7 @@ export function search(registry: Registry, marketCaps: ReadonlyMap<number, numbe
     .filter(({ live }) => live)
     .flatMap((dao) => {
       const token = dao.token === null ? undefined : registry.tokenById.get(dao.token)
-      const fit = rank(toKnownDao(dao, token?.symbol ?? null), asked)
+      const fit = rankIn(toKnownDao(dao, token?.symbol ?? null), dao.categories)
       const { id, name, slug, image } = dao
       if (fit === undefined) return []
       const record = { type: 'dao' as const, _id: id, name, symbol: token?.symbol ?? null, slug, image }

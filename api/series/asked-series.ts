@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
@@ -9,7 +10,7 @@ import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { toFilledSchema } from './filled.ts'
 import { checkFill, checkInterval, type SeriesQuestion } from './questions.ts'
-import { nextGridTime, type SeriesRange, toSeriesRange } from './series.ts'
+import { countMissing, type PointCounts, type SeriesRange, toExpiry, toSeriesRange } from './series.ts'
 import { chooseInterval, findNewestOf } from './series-extent.ts'
 import { toSeriesHeaders } from './series-headers.ts'
 import { type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
@@ -19,13 +20,14 @@ interface Asked extends Pick<SeriesQuestion, 'fill'> {
   readonly order: 'asc' | 'desc'
   readonly range: SeriesRange
   readonly interval: Interval
+  /** The end of the buckets that are due, in Unix milliseconds. */
+  readonly due: number
   /** Most rows; all of the range unless it is given. */
   readonly limit: number | undefined
 }
 
 /** How many points an answer has, and the starts of its first and last bucket in time, in Unix milliseconds. */
-interface Described {
-  readonly points: number
+interface Described extends PointCounts {
   readonly first: number
   readonly last: number
 }
@@ -39,7 +41,7 @@ const ORDERS = { asc: AT, desc: `${AT} DESC` } as const
 const PLACE = `tuple(${AT}, {step: Int64})`
 const placeValues = z.tuple([z.int(), z.int()])
 
-const counted = z.object({ points: z.int(), first: z.int(), last: z.int() })
+const counted = z.object({ points: z.int(), early: z.int(), first: z.int(), last: z.int() })
 
 /**
  * A series in the order asked for, with a row for every bucket if it is asked for that.
@@ -50,14 +52,15 @@ async function answerAsked(
   source: SeriesSource,
   asked: Asked,
 ): Promise<Answer & Described & { readonly next: string; readonly headers: Record<string, string> }> {
-  const { range, interval, limit, order, fill } = asked
+  const { range, interval, due, limit, order, fill } = asked
   const isFilled = fill === 'null'
   const buckets = countBuckets(range.from, range.to, interval)
+  const isThere = isFilled ? 'is_there' : 'true'
   const rows = isFilled ? toFilledSql(source, interval) : toPointsSql(source, interval)
   const page = `(${rows}) ORDER BY ${ORDERS[order]} LIMIT {limit: UInt32}`
   const params = {
     ...source.params,
-    ...{ from: range.from, to: range.to, step: INTERVAL_SECONDS[interval] * 1000, buckets },
+    ...{ from: range.from, to: range.to, step: INTERVAL_SECONDS[interval] * 1000, due, buckets },
   }
   const record = isFilled ? toFilledSchema(source) : source.record
   const fields = representation.hasAllFields ? Object.keys(record.shape) : representation.fields
@@ -74,27 +77,27 @@ async function answerAsked(
     ),
     db.rows({
       name: `${source.name}-summary`,
-      sql: `SELECT count${isFilled ? 'If(is_there)' : '()'} AS points, toUnixTimestamp64Milli(min(bucket)) AS first,
-  toUnixTimestamp64Milli(max(bucket)) AS last FROM (SELECT bucket${isFilled ? ', is_there' : ''} FROM ${page})`,
+      sql: `SELECT countIf(${isThere}) AS points, countIf(${isThere} AND ${AT} >= {due: Int64}) AS early,
+  toUnixTimestamp64Milli(min(bucket)) AS first, toUnixTimestamp64Milli(max(bucket)) AS last FROM (SELECT bucket${isFilled ? ', is_there' : ''} FROM ${page})`,
       params: { ...params, limit: Math.min(buckets, limit ?? buckets) },
       settings: { max_threads: 1 },
       schema: counted,
     }),
   ])
-  const described = found ?? { points: 0, first: 0, last: 0 }
+  const described = found ?? { points: 0, early: 0, first: 0, last: 0 }
   // A row that is filled in is made of nothing.
   return { ...answer, asOf: described.points === 0 ? null : answer.asOf, ...described }
 }
 
 /** The headers of such an answer: what is missing is counted over the range, or over what `limit` left of it. */
 function toAskedHeaders(
-  { range, interval, order }: Pick<Asked, 'range' | 'interval' | 'order'>,
-  { points, first, last, next }: Described & { readonly next: string },
+  { range, interval, due, order }: Pick<Asked, 'range' | 'interval' | 'due' | 'order'>,
+  { first, last, next, ...counts }: Described & { readonly next: string },
 ): Record<string, string> {
   const step = INTERVAL_SECONDS[interval] * 1000
   const covered =
     next === '' ? range : order === 'desc' ? { from: first, to: range.to } : { from: range.from, to: last + step }
-  return toSeriesHeaders(interval, points, countBuckets(covered.from, covered.to, interval) - points)
+  return toSeriesHeaders(interval, counts.points, countMissing(covered, interval, due, counts))
 }
 
 /**
@@ -161,7 +164,8 @@ export async function answerQuestion(
     (points === undefined ? finest : await chooseInterval(call.db, source, toRange, points))
   const whole = toRange(interval)
   const range = place === undefined ? whole : toRest(whole, interval, order, place.at)
-  const asked = { range, interval, limit, order, fill }
+  const due = toSeriesDueEnd(source.dataset, interval, now)
+  const asked = { range, interval, due, limit, order, fill }
   const { next, ...found } = await answerAsked(call, source, asked)
   // What was cut off at its newer end does not grow stale.
   const endsNow = range.open && (next === '' || order === 'desc')
@@ -173,8 +177,9 @@ export async function answerQuestion(
     headers: { ...found.headers, ...toAskedHeaders(asked, { ...found, next }) },
     ...(endsNow ? {} : { staleAt: null }),
     ...(newest === null ? {} : { staleAt: toStaleAt(newest, source.dataset) }),
-    ...(range.open ? { expiresAt: nextGridTime(now) } : {}),
+    ...toExpiry(range, due, now),
   }
   const covered = { from: found.first, to: found.last + INTERVAL_SECONDS[interval] * 1000, open: range.open }
-  return { answer, interval, covered, points: found.points, first: found.first, last: found.last }
+  const { points: count, early, first, last } = found
+  return { answer, interval, covered, points: count, early, first, last }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
@@ -18,9 +19,9 @@ import { answerQuestion } from './asked-series.ts'
 import { type SumNames, toSumRecords } from './daily-sum-records.ts'
 import { toPoints } from './filled.ts'
 import { toLikeForLikeSql } from './like-for-like.ts'
-import { countSlices, findNewest } from './pieces.ts'
+import { countSince, countSlices, findNewest } from './pieces.ts'
 import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
-import { checkRange, describeSeries, nextGridTime } from './series.ts'
+import { checkRange, countRows, describeSeries, nextGridTime, type PointCounts } from './series.ts'
 import type { SeriesSource } from './series-source.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
 
@@ -121,9 +122,10 @@ async function answerStored(
   const at = call.now()
   const days = query.limit ?? DEFAULT_DAYS
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
-  const { records, ...answer } = await answerFrom(call, series, from)
+  const { points, early, ...answer } = await answerFrom(call, series, from, toSeriesDueEnd(series, '1d', at))
   const range = { from: Math.max(from, FIRST_DAY), to: toBucketStart(at, '1d') + DAY_MS, open: true }
-  const { headers } = describeSeries({ interval: '1d', range, points: records, asOf: answer.asOf })
+  const counted = { dataset: series, interval: '1d', range, points, early, asOf: answer.asOf } as const
+  const { headers } = describeSeries(counted, at)
   // The oldest day leaves the answer when it is more than `days` days old.
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }
@@ -147,7 +149,8 @@ async function answerFrom(
   call: Call,
   { name, table }: Pick<Dataset, 'name' | 'table'>,
   from: number,
-): Promise<Answer & { records: number }> {
+  due: number,
+): Promise<Answer & PointCounts> {
   const { representation } = call
   const sql = (condition: string) => `SELECT recorded_at AS row_at, recorded_at AS as_of,
   ${toObject(representation.record, VALUES)} AS record
@@ -156,9 +159,15 @@ ${condition}
 ORDER BY recorded_at`
   if (!isOfWholeRows(representation)) {
     const since = "WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')"
-    return answerRecords(call, { name, sql: sql(since), params: { from } })
+    const statement = { name, sql: sql(since) }
+    const [{ records, ...answer }, early] = await Promise.all([
+      answerRecords(call, { ...statement, params: { from } }),
+      countRows(call.db, { ...statement, params: { from: Math.max(from, due) } }),
+    ])
+    return { ...answer, points: records, early: Math.min(early, records) }
   }
   const rows = await readWhole(call, { dataset: name, series: name, entity: 0 }, { name, sql: sql(''), params: {} })
   const slice = toSlice(rows, { from, to: Number.POSITIVE_INFINITY })
-  return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), records: countSlices([slice]) }
+  const counts = { points: countSlices([slice]), early: countSince([slice], due) }
+  return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), ...counts }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { countBuckets, DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import type { Answer } from '../answers/answer.ts'
@@ -20,7 +21,7 @@ import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './filled.ts'
 import { countSlices, cutSlices, findNewest } from './pieces.ts'
 import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
-import { checkRange } from './series.ts'
+import { checkRange, countMissing } from './series.ts'
 import { findOldest } from './series-extent.ts'
 import { toSeriesHeaders } from './series-headers.ts'
 import type { SeriesSource } from './series-source.ts'
@@ -57,7 +58,7 @@ interface DailySeries extends Omit<Described, 'tag'> {
   readonly values: string
 }
 
-const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
+const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
 
 interface SeriesCall {
   readonly db: Database
@@ -66,7 +67,7 @@ interface SeriesCall {
   readonly representation: Representation
 }
 
-/** The points of an answer, how many they are, whether more follow, and the time of the oldest, 0 where there is none. */
+/** The points of an answer, how many they are and how many of them are not due, whether more follow, and the time of the oldest, 0 where there is none. */
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 
 /** The first `limit` points of a range, newest first, out of all points of a DAO. */
@@ -74,17 +75,18 @@ async function findKept(
   call: SeriesCall,
   series: string,
   statement: RowsStatement & { readonly params: { readonly entity: number; readonly dataset: string } },
-  { limit, ...range }: TimeRange & { readonly limit: number },
+  { limit, due, ...range }: TimeRange & { readonly limit: number; readonly due: number },
 ): Promise<Found> {
   const { entity, dataset } = statement.params
   const slice = toSliceBack(await readWhole(call, { dataset, series, entity }, statement), range)
   const page = cutSlices([slice], limit)
   const points = countSlices(page)
+  const early = countSlices([toSliceBack(slice.rows, { from: Math.max(due, range.from), to: range.to })])
   const isCut = countSlices([slice]) > points
   const oldest = points === 0 ? 0 : slice.rows.at(slice.first + points - 1)
   const headers = isCut ? { Link: call.representation.nextLink(String(oldest)) } : {}
   const answer = { body: toArray(page, NO_FRAME), asOf: findNewest(page), headers }
-  return { answer, points, is_cut: isCut, oldest }
+  return { answer, points, early: Math.min(early, points), is_cut: isCut, oldest }
 }
 
 type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
@@ -128,11 +130,12 @@ WHERE ${column} = {entity: UInt64}
 ORDER BY ${column} DESC, ${at} DESC`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
-    const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,
+    const statement = `SELECT least(count(), {limit: UInt32}) AS points,
+  least(countIf(toUnixTimestamp64Milli(at) >= {due: Int64}), points) AS early, count() > {limit: UInt32} AS is_cut,
   toUnixTimestamp64Milli(arrayElement(groupArray(at), greatest(points, 1))) AS oldest
 FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')})`
     const [row] = await db.rows({ name: `${series.dataset.name}-points`, sql: statement, params, schema: summary })
-    return row ?? { points: 0, is_cut: false, oldest: 0 }
+    return row ?? { points: 0, early: 0, is_cut: false, oldest: 0 }
   }
 
   const findStored = async (
@@ -188,14 +191,15 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
+      const due = toSeriesDueEnd(series.dataset, '1d', now())
       const found = isOfWholeRows(representation)
         ? await findKept(
             call,
             series.path,
             { name: series.dataset.name, sql: all, params },
-            { ...range, limit: query.limit },
+            { ...range, due, limit: query.limit },
           )
-        : await findStored(call, { ...params, ...range }, query.limit)
+        : await findStored(call, { ...params, ...range, due }, query.limit)
       const { answer, ...summed } = found
       const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf }, now())
       return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
@@ -211,22 +215,24 @@ function toPlace(after: string): number {
 
 /**
  * Age, expiry and headers of an answer. Days are counted from `start`, or from the oldest point where there is no
- * `start` or `limit` cut the series there. A range up to now becomes stale as a snapshot does, unless it ends earlier, and has
+ * `start` or `limit` cut the series there, up to the last one that is due. A range up to now becomes stale as a snapshot does, unless it ends earlier, and has
  * one day more from the next midnight on.
  */
 function describe(
   dataset: DatasetFacts,
   query: SeriesQuery,
-  { asOf, points, is_cut: isCut, oldest }: { asOf: number | null } & z.infer<typeof summary>,
+  { asOf, is_cut: isCut, oldest, ...counts }: { asOf: number | null } & z.infer<typeof summary>,
   now: number,
 ): { staleAt: number | null; expiresAt?: number; headers: Record<string, string> } {
   const first = isCut || query.start === undefined ? oldest : query.start
   const until = Math.min(query.end ?? now, now)
-  const missing = points === 0 && query.start === undefined ? 0 : countBuckets(first, until, '1d') - points
+  const due = toSeriesDueEnd(dataset, '1d', now)
+  const isEmpty = counts.points === 0 && query.start === undefined
+  const missing = isEmpty ? 0 : countMissing({ from: first, to: until }, '1d', due, counts)
   const staleAt = asOf === null || until < now ? null : toStaleAt(asOf, dataset)
   return {
     staleAt: staleAt !== null && staleAt < (query.end ?? Number.POSITIVE_INFINITY) ? staleAt : null,
-    ...(until < now ? {} : { expiresAt: toBucketStart(now, '1d') + DAY_MS }),
-    headers: toSeriesHeaders('1d', points, missing),
+    ...(until <= due ? {} : { expiresAt: toBucketStart(now, '1d') + DAY_MS }),
+    headers: toSeriesHeaders('1d', counts.points, missing),
   }
 }

@@ -40,7 +40,7 @@ export const toPoints = (filled: Filled) => {
   const row = toFilledSchema(filled).meta({ id: `Filled${id}`, description: `${description} With \`fill=null\`.` })
   return z.union([z.array(filled.record), z.array(row)]).meta({
     description:
-      'With `fill=null` there is a row for every bucket, and its values are null where nothing was observed.',
+      'With `fill=null` there is a row for every bucket that is due, and its values are null where nothing was observed.',
   })
 }
 

@@ -156,6 +156,13 @@ export function findNewest(slices: readonly Slice[]): number | null {
 
 export const countSlices = (slices: readonly Slice[]) => slices.reduce((sum, { first, end }) => sum + end - first, 0)
 
+/** How many rows of slices, oldest first, are of a time or later. */
+export const countSince = (slices: readonly Slice[], since: number): number =>
+  slices.reduce((sum, { rows, first, end }) => {
+    const late = toSlice(rows, { from: since, to: Number.POSITIVE_INFINITY })
+    return sum + Math.max(0, end - Math.max(first, late.first))
+  }, 0)
+
 /** The first `most` rows of slices. */
 export function cutSlices(slices: readonly Slice[], most: number): Slice[] {
   const left: Slice[] = []

@@ -19,7 +19,7 @@ export const order = (usual: 'asc' | 'desc') =>
 
 const fill = oneOf(
   ['null'],
-  'A row for every bucket of the range: where nothing was observed its values are null.',
+  'A row for every bucket of the range that is due: where nothing was observed its values are null.',
   'null',
 ).optional()
 

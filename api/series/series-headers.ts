@@ -8,5 +8,5 @@ export const toSeriesHeaders = (
 ): Record<keyof typeof SERIES_HEADERS, string> => ({
   'X-Series-Interval': interval,
   'X-Series-Points': String(points),
-  'X-Series-Missing': String(Math.max(0, missing)),
+  'X-Series-Missing': String(missing),
 })

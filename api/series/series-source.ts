@@ -38,13 +38,26 @@ export const toBucketSql = (at: string, interval: Interval) => {
   return `fromUnixTimestamp64Milli(${ms} - (${ms} - ${MONDAY_SHIFT_MS}) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
 }
 
+/** The record of a row `p` with the bucket's start as its time (contract section 4). */
+function toBucketRecord({ record, time, intervals: [finest] }: SeriesSource, interval: Interval): string {
+  if (interval === finest) return 'p.record'
+  const values = Object.keys(record.shape).map((name) =>
+    name === time ? 'bucket' : `tupleElement(p.record, '${name}')`,
+  )
+  return toObject(record, values.join(', '))
+}
+
 /** One point per bucket: `bucket`, `as_of`, `record`. */
-export const toPointsSql = ({ sql }: SeriesSource, interval: Interval) => `
-SELECT ${toBucketSql('row_at', interval)} AS bucket, as_of, record FROM (${sql(interval)})
-ORDER BY row_at
+export const toPointsSql = (source: SeriesSource, interval: Interval) => `
+SELECT ${toBucketSql('p.row_at', interval)} AS bucket, p.as_of AS as_of, ${toBucketRecord(source, interval)} AS record
+FROM (${source.sql(interval)}) AS p
+ORDER BY p.row_at
 LIMIT 1 BY bucket`
 
-/** Every bucket of the range: `bucket`, `as_of` and `record` as with a point, and whether there is one. */
+/**
+ * Every bucket of the range that is due, before the parameter `due`, or has a point: `bucket`, `as_of` and `record` as with a point,
+ * and whether there is one.
+ */
 export const toFilledSql = (source: SeriesSource, interval: Interval) => `
 SELECT grid.bucket AS bucket, if(p.is_there, p.as_of, toDateTime64(0, 3, 'UTC')) AS as_of, p.is_there AS is_there,
   ${toObject(toFilledSchema(source), toFilledValues(source, 'p.record', 'p.is_there', 'grid.bucket'))} AS record
@@ -52,4 +65,5 @@ FROM
 (
   SELECT fromUnixTimestamp64Milli({from: Int64} + number * {step: Int64}, 'UTC') AS bucket FROM numbers({buckets: UInt64})
 ) AS grid
-LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket`
+LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket
+WHERE p.is_there OR toUnixTimestamp64Milli(grid.bucket) < {due: Int64}`

@@ -2,11 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { breakOff } from './break-off.ts'
 
-/**
- * Most requests that wait behind another of their connection. Clients that send ahead at all send a handful; each that
- * waits holds its head, which may have a quarter of a megabyte.
- */
-const MOST_WAITING = 32
+/** Memory for requests that wait behind another of their connection, over all connections. */
+const MAX_WAITING_BYTES = 32 * 1024 * 1024
+/** What Node holds for a request beside the text of its head. */
+const REQUEST_BYTES = 4 * 1024
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -17,65 +16,112 @@ interface Waiting {
 }
 
 interface Connection {
-  /** Earlier ones have ended. */
+  readonly socket: Duplex
+  /** Its turn is now; earlier ones have ended. */
   current: ServerResponse
-  readonly waiting: Waiting[]
+  /** Whether the next request begins when `current` closes. */
+  isWatched: boolean
+  waiting: Waiting[]
+  /** The memory of those that wait. */
+  bytes: number
+  /** Ends the connection when everything before it is answered. */
+  end: (() => void) | undefined
 }
 
 /** The requests of each connection, one after the other. */
 export interface Pipelining {
-  /**
-   * Has a request answered once the responses before it have ended; never where the connection ends before. A connection
-   * that sends too many ahead is broken off.
-   */
+  /** Answers a request when the responses before it have ended; never if the connection ends before. */
   take(request: IncomingMessage, response: ServerResponse, answer: Answer): void
-  /** What a connection is busy with, as long as anything that is written there would be read as a part of an answer. */
-  unfinishedOf(socket: Duplex): ServerResponse | undefined
+  /** Reads nothing more from a connection, and ends it when the requests that were read are answered. */
+  endAfterAnswers(socket: Duplex, end: () => void): void
 }
 
+const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
+  rawHeaders.reduce((sum, { length }) => sum + length, REQUEST_BYTES + url.length)
+
 /**
- * Node hands over every request that a connection brings, whether or not those before it were answered. The response of
- * one that came too soon has no socket: it would hold all of its bytes, and nobody tells it that the connection has
- * ended. So it is not begun before it has one.
+ * Answers the requests of a connection in turn. Node parses all requests in a chunk of 64 kB at once. While some of them
+ * wait, the socket is paused, so that a connection holds the requests of one chunk. All connections together hold at most
+ * `maxBytes` of them: beyond it the connection that holds most is closed. A paused socket does not notice that its client
+ * has left, so only the sockets of clients that send ahead are paused.
  */
-export function createPipelining(): Pipelining {
+export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
   const connections = new WeakMap<Duplex, Connection>()
-  const next = (connection: Connection) => {
-    const one = connection.waiting.shift()
-    if (one === undefined) return
-    const { request, response, answer } = one
-    // The connection has ended, or is ending with a refusal.
-    if (response.socket === null || response.destroyed || !request.socket.writable) {
-      connection.waiting.length = 0
-      return
-    }
-    connection.current = response
-    answer(request, response)
-    // After those who answer it, so that what it held is free by then.
-    if (connection.waiting.length > 0) response.once('close', () => next(connection))
+  const holders = new Set<Connection>()
+  let total = 0
+
+  const count = (connection: Connection, bytes: number) => {
+    connection.bytes += bytes
+    total += bytes
+    if (connection.bytes > 0) holders.add(connection)
+    else holders.delete(connection)
+  }
+  const drop = (connection: Connection) => {
+    connection.waiting = []
+    connection.end = undefined
+    count(connection, -connection.bytes)
+  }
+  const isPaused = ({ waiting, end }: Connection) => waiting.length > 0 || end !== undefined
+  const open = (socket: Duplex, current: ServerResponse): Connection => {
+    const connection = { socket, current, isWatched: false, waiting: [], bytes: 0, end: undefined }
+    connections.set(socket, connection)
+    // Node resumes the socket at the end of each response.
+    socket.on('resume', () => {
+      if (isPaused(connection)) socket.pause()
+    })
+    return connection
+  }
+  /** In a later turn of the event loop: a connection with thousands of requests must not keep the others waiting. */
+  const watch = (connection: Connection) => {
+    if (connection.isWatched) return
+    connection.isWatched = true
+    connection.current.once('close', () => setImmediate(proceed, connection))
+  }
+  const proceed = (connection: Connection) => {
+    const { socket, waiting } = connection
+    connection.isWatched = false
+    if (socket.destroyed || !socket.writable) return drop(connection)
+    const next = waiting.shift()
+    if (next === undefined) return connection.end?.()
+    count(connection, -toBytes(next.request))
+    connection.current = next.response
+    next.answer(next.request, next.response)
+    // After the listeners of the answer itself, which free what it held.
+    if (isPaused(connection)) watch(connection)
+    else socket.resume()
+  }
+  const closeLargest = () => {
+    const [largest] = [...holders].sort((one, other) => other.bytes - one.bytes)
+    if (largest === undefined) return
+    drop(largest)
+    breakOff(largest.current)
+    largest.socket.destroy()
   }
   return {
     take: (request, response, answer) => {
       const { socket } = request
-      const connection = connections.get(socket)
+      const connection = connections.get(socket) ?? open(socket, response)
       if (response.socket !== null) {
-        if (connection === undefined) connections.set(socket, { current: response, waiting: [] })
-        else connection.current = response
+        connection.current = response
         return answer(request, response)
       }
-      if (connection === undefined || socket.destroyed) return
-      const { current, waiting } = connection
-      if (waiting.length === MOST_WAITING) {
-        waiting.length = 0
-        return breakOff(current)
-      }
-      if (waiting.push({ request, response, answer }) === 1) current.once('close', () => next(connection))
+      if (socket.destroyed) return
+      connection.waiting.push({ request, response, answer })
+      count(connection, toBytes(request))
+      socket.pause()
+      watch(connection)
+      if (total > maxBytes) closeLargest()
     },
-    unfinishedOf: (socket) => {
+    endAfterAnswers: (socket, end) => {
       const connection = connections.get(socket)
-      if (connection === undefined) return undefined
+      if (connection === undefined) return end()
       const { current, waiting } = connection
-      return waiting.length > 0 || !current.writableFinished ? current : undefined
+      if (waiting.length === 0 && current.writableFinished) return end()
+      // The bytes that were no HTTP are in the body of the request that is being answered.
+      if (waiting.length === 0 && !current.req.complete) return breakOff(current)
+      connection.end = end
+      socket.pause()
+      watch(connection)
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo, toEntityTag } from '../http/conditional.ts'
+import { isKnownTo, isMatched, toEntityTag } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
 import { Problem, toProblemBody } from '../problem/problem.ts'
@@ -18,7 +18,12 @@ export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
 export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
-  headers.push('Cache-Control', toCacheControlAt(head, now, from === 'stale'))
+  const cacheControl = toCacheControlAt(head, now, from === 'stale')
+  // A shared cache would send the limit of one client to others.
+  headers.push(
+    'Cache-Control',
+    exchange.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'),
+  )
   headers.push(...toStaleHeader(head, now))
   return headers
 }
@@ -35,6 +40,15 @@ export function toPart({ method, headers }: IncomingMessage, entityTag: string, 
   throw new Problem('range_not_satisfiable', `The answer has ${length} bytes.`, { headers: told })
 }
 
+/**
+ * Checks the precondition of a request (RFC 9110, section 13.1.1). A null tag is an answer without one.
+ * @throws Problem `precondition_failed`
+ */
+export function checkIfMatch({ headers }: IncomingMessage, tag: string | null): void {
+  if (!isMatched(headers['if-match'], tag))
+    throw new Problem('precondition_failed', 'If-Match names none of the current bytes.')
+}
+
 /** The headers of a part, of a representation of so many bytes. */
 export const toPartHeaders = ({ start, end }: ByteRange, length: number): string[] => [
   ...['Content-Range', `bytes ${start}-${end}/${length}`],
@@ -43,6 +57,7 @@ export const toPartHeaders = ({ start, end }: ByteRange, length: number): string
 
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
   const { request, response, extra, limit } = exchange
+  checkIfMatch(request, answer.tag)
   const known = answer.tag !== null && isKnownTo(request.headers['if-none-match'], answer.tag)
   const length = form.bytes.length
   const part =

@@ -74,8 +74,8 @@ const isRefusal = (error: unknown): error is Problem =>
 
 const TELL_REFUSALS_MS = 1_000
 
-/** Tells of refusals, of many in one line: writing a line each would cost more than refusing does. */
-function createRefusals(log: Logger) {
+/** Logs refusals, at most one line a second: a line for each would cost more than refusing does. */
+export function createRefusals(log: Logger) {
   let toldAt = Number.NEGATIVE_INFINITY
   let untold = 0
   return {
@@ -254,8 +254,9 @@ export function createServing(
     },
     serveKept: (exchange) => {
       const { method, url = '', headers } = exchange.request
-      // A part may be one that there is not: only the other way tells of failures.
-      if ((method !== 'GET' && method !== 'HEAD') || headers.range !== undefined) return false
+      // These may fail, and only `serve` reports failures.
+      if (headers.range !== undefined || headers['if-match'] !== undefined) return false
+      if (method !== 'GET' && method !== 'HEAD') return false
       const meant = known.find(url, headers.accept)
       if (meant === undefined) return false
       const at = now()

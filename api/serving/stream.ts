@@ -15,7 +15,7 @@ import { breakOff } from './break-off.ts'
 import type { Asker } from './lines.ts'
 import type { Leave, Queue } from './queue.ts'
 import type { Head } from './ready.ts'
-import { toMomentHeaders, toPart, toPartHeaders } from './send.ts'
+import { checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './send.ts'
 import type { Readers } from './slow-readers.ts'
 import type { Spools } from './spool.ts'
 import type { WholeFile, WholeFiles } from './whole-files.ts'
@@ -218,6 +218,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
       ...exchange.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
+    checkIfMatch(request, tag)
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
     const open = (signal: AbortSignal) => openFramed(answer, signal)
     const whole = isWhole ? await files.get(tag, asker, open, left) : undefined

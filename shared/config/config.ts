@@ -74,6 +74,7 @@ export const settings = z.object({
   API_SPOOL_MB: whole(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: whole(0, 10).default(2),
+  CONNECTIONS_PER_ADDRESS: count.default(512),
   API_ANSWER_SECONDS: whole(1, 600).default(30),
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
@@ -83,6 +84,7 @@ export const settings = z.object({
   API_KEYS_FILE: text.optional(),
   RATE_LIMIT_ANONYMOUS: allowance.optional(),
   OPS_HOST: text.default('127.0.0.1'),
+  OPS_HOSTS: hostnames.default([]),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
   WORKER_OPS_PORT: port.default(9466),
@@ -148,6 +150,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       // Each keeps a core of the database busy while it is written.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
+      connectionsPerAddress: s.CONNECTIONS_PER_ADDRESS,
       streams: { all: s.STREAM_CLIENTS, perClient: s.STREAM_CLIENTS_PER_ADDRESS },
       mcpHosts: s.MCP_HOSTS,
       mcpKey: s.MCP_API_KEY,
@@ -156,6 +159,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
     },
     ops: {
       host: s.OPS_HOST,
+      hosts: s.OPS_HOSTS,
       apiPort: s.API_OPS_PORT,
       schedulerPort: s.SCHEDULER_OPS_PORT,
       workerPort: s.WORKER_OPS_PORT,

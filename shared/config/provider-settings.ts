@@ -33,7 +33,7 @@ export const providerSettings = {
   X_BEARER_TOKEN: optionalText,
   X_REQUESTS_PER_MINUTE: count.default(20),
   X_POST_FIELDS_PARAMETER: z.enum(['tweet.fields', 'post.fields']).default('tweet.fields'),
-  SENTIMENT_SAMPLE_SIZE: whole(10, 1000).default(100),
+  SENTIMENT_SAMPLE_SIZE: whole(10, 1000).default(10),
   DISCORD_BASE_URL: url.default('https://discord.com/api/v10'),
   DISCORD_BOT_TOKEN: optionalText,
   DISCORD_REQUESTS_PER_MINUTE: count.default(30),

@@ -160,8 +160,11 @@ function isLost(
   if (collected === undefined || !isThereAt(entity, now)) return false
   if (notesOf(entity.key).some(({ state }) => state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
-  // The slot that filled a bucket is the one after it, where rows have times of their own.
-  const slot = toBucketTime(newest, dataset.cadence) + (dataset.hasOwnTimes ? cadence : 0)
+  // The slot that filled a bucket is the one after it, where its rows or those that it is computed from have times of their own.
+  const { hasOwnTimes, computedFrom = [] } = dataset
+  const isOfNextSlot =
+    hasOwnTimes || computedFrom.some((input) => input.hasOwnTimes && input.cadence === dataset.cadence)
+  const slot = toBucketTime(newest, dataset.cadence) + (isOfNextSlot ? cadence : 0)
   const since = newest === 0 ? Math.max(collected.askedAt, collected.from) : slot
   return now - since > LATE_AFTER_CADENCES * cadence
 }

@@ -1,6 +1,7 @@
+import type { Dataset } from '../datasets/define-dataset.ts'
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import { type Buckets, toBucket, toBuckets } from './grid.ts'
-import type { Covered, Report } from './ledger.ts'
+import type { Report } from './ledger.ts'
 import { NOT_DUE } from './not-due.ts'
 import { type Note, OPEN_END } from './notes.ts'
 
@@ -31,12 +32,14 @@ export interface Known {
  * and the newest one counts. From its end on nothing is collected or tried of an entity, whatever a note says.
  */
 export function explain(
-  { cadence }: Pick<Covered, 'cadence'>,
+  dataset: Pick<Dataset, 'cadence' | 'hasHistory' | 'resumes'>,
   known: Known,
   within: Buckets,
   due: number,
 ): Explained[] {
+  const { cadence } = dataset
   const step = INTERVAL_SECONDS[cadence]
+  const unasked = toUnasked(dataset)
   const notes = known.notes.flatMap((note) => {
     const buckets = toBuckets(note, cadence)
     return buckets === undefined ? [] : [{ note, ...buckets }]
@@ -59,9 +62,15 @@ export function explain(
     here = here.filter(({ last }) => last >= first)
     for (let report = reports[next]; report !== undefined && report.first <= first; report = reports[++next])
       if (report.last >= first) here.push(report)
-    const note = notes.find(has(first))?.note
+    const own = notes.filter(has(first)).map(({ note }) => note)
     const isWanted = known.wanted.some(has(first))
-    const told = toState(here, note, { step, isWanted, isDue: first < due, endedAt: first < end ? undefined : until })
+    const told = toState(here, own, {
+      step,
+      isWanted,
+      unasked,
+      isDue: first < due,
+      endedAt: first < end ? undefined : until,
+    })
     const last = (sorted[index + 1] ?? first) - 1
     const before = stretches.at(-1)
     if (before !== undefined && isSame(before, told)) stretches[stretches.length - 1] = { ...before, last }
@@ -70,20 +79,39 @@ export function explain(
   return stretches
 }
 
+/** Why there is nothing of a time that nobody asked for, and what can be done about it. */
+function toUnasked({ hasHistory, resumes }: Pick<Dataset, 'hasHistory' | 'resumes'>): string {
+  if (hasHistory) return 'nobody asked for it: a back-fill collects it'
+  if (resumes) return 'before the first slot, whose reading also read what happened before it'
+  return 'it was not collected at its time, and no provider has its history'
+}
+
+/** What is known of a stretch beside its reports and its note. */
+interface Asked {
+  readonly step: number
+  readonly isWanted: boolean
+  readonly unasked: string
+  readonly isDue: boolean
+  readonly endedAt: number | undefined
+}
+
 type Told = Omit<Explained, 'first' | 'last'>
 
 function toState(
   reports: readonly Report[],
-  note: Note | undefined,
-  { step, isWanted, isDue, endedAt }: { step: number; isWanted: boolean; isDue: boolean; endedAt: number | undefined },
+  notes: readonly Note[],
+  { step, isWanted, unasked, isDue, endedAt }: Asked,
 ): Told {
+  const [note] = notes
   const finest = (state: Report['state']) =>
     reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
   const [stored, nothing] = [finest('stored'), finest('nothing')]
   if (stored !== undefined) {
     const isCoarser = stored.seconds > step
     const { provider, seconds } = stored
-    return { state: isCoarser ? 'coarser' : 'covered', provider, seconds, reason: (isCoarser && note?.reason) || null }
+    if (isCoarser) return { state: 'coarser', provider, seconds, reason: note?.reason || null }
+    const partial = notes.find(({ lane, state }) => lane === 'live' && state === 'coarser')
+    return { state: 'covered', provider, seconds, reason: partial?.reason ?? null }
   }
   if (nothing !== undefined) {
     const { provider, seconds } = nothing
@@ -93,15 +121,15 @@ function toState(
     const reason = `ended on ${new Date(endedAt).toISOString().slice(0, 10)}`
     return { state: 'unserved', provider: null, seconds: null, reason }
   }
-  if (note?.state === 'pending') return { state: 'pending', provider: null, seconds: null, reason: note.reason }
-  if (note !== undefined && note.state !== 'coarser') {
+  if (note?.state === 'failed' || note?.state === 'unserved') {
     const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
     return { state: note.state, provider: note.provider || null, seconds: null, reason }
   }
   const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
   if (!isDue) return pending(NOT_DUE)
+  if (note?.state === 'pending') return pending(note.reason)
   if (isWanted) return pending('it is going to be collected')
-  return { state: 'unserved', provider: null, seconds: null, reason: 'nobody asked for it: a back-fill collects it' }
+  return { state: 'unserved', provider: null, seconds: null, reason: unasked }
 }
 
 const toFiner = (one: Report | undefined, other: Report) =>

@@ -10,7 +10,8 @@ export const OPEN_END = END_OF_TIME
 /**
  * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix
  * milliseconds. `since` is when the first of its `tries` was made, and nothing is asked again before `nextTry`, unless
- * the settings of the providers have changed since the note was written. `pending` says that the provider has nothing yet,
+ * the settings of the providers have changed since the note was written. `coarser` in the `live` lane says that a stored
+ * bucket lacks elements of the provider's answer. `pending` says that the provider has nothing yet,
  * of a time of which it may not have all.
  */
 export interface Note {

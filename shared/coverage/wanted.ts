@@ -64,13 +64,26 @@ export async function want(
   await db.insert({ table: 'coverage_wanted', rows })
 }
 
+/** What decides when a bucket of a dataset is due. */
+type Due = Pick<Dataset, 'cadence' | 'hasOwnTimes' | 'computedFrom'>
+
 /**
- * The end of what has to be there, in Unix milliseconds: the slot before the current one filled its own bucket, or the one
- * before it.
+ * The end of the buckets of a dataset that are due, in Unix milliseconds. A slot is collected until the next slot begins. It
+ * fills its own bucket, or the bucket before if rows have times of their own. A computed bucket is due once its inputs are.
  */
-export function toDueEnd({ cadence, hasOwnTimes }: Pick<Dataset, 'cadence' | 'hasOwnTimes'>, now: number): number {
+export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: number): number {
   const current = toBucketStart(now, cadence)
-  return hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
+  const own = hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
+  return toBucketStart(Math.min(own, ...computedFrom.map((input) => toDueEnd(input, now))), cadence)
+}
+
+/**
+ * The end of the buckets of a series that are due, in Unix milliseconds. A bucket is missing if it ends by then and has no
+ * observation. A job that resumes reads the events of a slot when the next slot begins, so its buckets are due a slot later.
+ */
+export function toSeriesDueEnd(dataset: Due & Pick<Dataset, 'resumes'>, interval: Interval, now: number): number {
+  const readUpTo = dataset.resumes ? now - INTERVAL_SECONDS[dataset.cadence] * 1000 : now
+  return toBucketStart(toDueEnd(dataset, readUpTo), interval)
 }
 
 /** Those of whom the same is wanted: who has the same end or none, and each whom a range names by itself. */

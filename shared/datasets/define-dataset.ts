@@ -2,6 +2,10 @@ import type { z } from 'zod'
 import { type Cadence, END_OF_TIME } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { DatasetFacts } from './list.ts'
+
+/** The members of any kind of row that a dataset has. */
+type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
 
 /** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
 export interface Dataset<Row extends object = object, E extends Entity = Entity> {
@@ -16,8 +20,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   readonly needsDaos?: true
   /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
   readonly entity?: keyof Row & string
-  /** The members that may be unknown: a row keeps the others where such a value is outside what can be. */
-  readonly dispensable?: readonly (keyof Row & string)[]
+  /** The members that may be unknown, or empty lists: a row keeps the others where such a value is outside what can be. */
+  readonly dispensable?: readonly MemberOf<Row>[]
   /**
    * Set where the table's rows say in `collected_at` when the run began that collected them; the runner adds it. Of two
    * rows of one key the one that was collected later stays, whichever is stored last. What is computed from stored rows
@@ -36,11 +40,15 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * was collected is then that it was read, and it means all the time since it was read before.
    */
   readonly resumes?: true
+  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
+  readonly computedFrom?: readonly DatasetFacts[]
   /**
    * Set where the series' table keeps only the newest row of each key, whatever its time: rows prove that an entity was
    * collected at their time, and do not disprove it for any time before.
    */
   readonly keepsNewest?: true
+  /** Set where providers have history, so that a back-fill can collect what is missing (`history` of the job). */
+  readonly hasHistory?: true
   /**
    * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
    * They get what `toDeriveParams` makes, and may be repeated.

@@ -134,5 +134,6 @@ export const dexTrades = defineDataset({
     { name: 'dex-data', sql: DEX_DATA, isWhole: true },
   ],
   resumes: true,
+  hasHistory: true,
   series: { table: 'dex_trades', entity: 'token', time: 'traded_at' },
 })

@@ -7,6 +7,7 @@ export const discordMembers = defineDataset({
   cadence: '1d',
   table: 'discord_members',
   row: membersRow,
+  dispensable: ['active_members', 'total_members'],
   entities: ({ daos }) => daos.filter((dao) => dao.live && dao.discord !== null),
   needsDaos: true,
   entity: 'dao',

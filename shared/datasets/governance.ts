@@ -1,33 +1,51 @@
 import { z } from 'zod'
+import { toMs } from '../memo.ts'
 import type { Dao } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 
+/** Nothing that is voted on is older than the first block of Ethereum, and the columns of times end soon after. */
+export const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
+export const LATEST_SECONDS = Date.parse('2100-01-01T00:00:00Z') / 1000
+/** Some spaces count in the smallest unit of their token: 10^15 tokens of 18 decimals. */
+const MOST_POWER = 1e33
+/** A vote is one account's, and there are fewer accounts. */
+const MOST_VOTES = 1e10
+
 const dao = z.number().int().nonnegative()
 const text = z.string().min(1)
-const at = z.iso.datetime()
+const at = z.iso.datetime().refine((time) => {
+  const seconds = toMs(time) / 1000
+  return seconds >= EARLIEST_SECONDS && seconds <= LATEST_SECONDS
+}, 'outside of 2015 to 2100')
 /** An account of an EVM chain or of Starknet; in lower case, because one account has many spellings. */
 export const account = z.string().regex(/^0x[0-9a-f]{40,64}$/, 'must be an address in lower case')
-const count = z.number().int().nonnegative()
+const power = z.number().nonnegative().max(MOST_POWER)
+
+/** What Snapshot says of a proposal's scores; empty where it says nothing. */
+export const SCORES_STATES = ['pending', 'final', 'invalid', ''] as const
 
 const made = z.strictObject({ dao, space: text, proposal: text, address: account, at })
 const vote = made.extend({
   kind: z.literal('vote'),
   /** JSON as the source gave it, by the proposal's type of voting. */
   choice: text,
-  voting_power: z.number().nullable(),
+  voting_power: power.nullable(),
 })
 const proposal = made.extend({
   kind: z.literal('proposal'),
   title: z.string(),
   voting_type: z.string(),
   choices: z.array(z.string()),
-  scores: z.array(z.number()),
-  scores_total: z.number().nullable(),
-  votes: count.nullable(),
-  quorum: z.number().nullable(),
+  scores: z.array(power),
+  scores_total: power.nullable(),
+  scores_state: z.enum(SCORES_STATES),
+  votes: z.number().int().nonnegative().max(MOST_VOTES).nullable(),
+  quorum: power.nullable(),
   starts_at: at.nullable(),
   ends_at: at.nullable(),
-  url: z.string().nullable(),
+  /** A page for people: no other scheme may run or reach anything in a browser. */
+  url: z.url({ protocol: /^https?$/ }).nullable(),
+  is_flagged: z.boolean(),
 })
 const reading = z.strictObject({
   dao,
@@ -35,7 +53,7 @@ const reading = z.strictObject({
   kind: z.enum(['reading', 'sweep']),
   proposal: z.literal(''),
   address: z.literal(''),
-  at,
+  at: z.iso.datetime(),
 })
 
 /**
@@ -102,6 +120,7 @@ export const governance = defineDataset({
   cadence: '1d',
   table: 'governance_in',
   row: governanceRow,
+  dispensable: ['voting_power', 'scores', 'scores_total', 'votes', 'quorum', 'starts_at', 'ends_at', 'url'],
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
   needsDaos: true,
   entity: 'dao',

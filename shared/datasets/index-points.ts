@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineDataset } from './define-dataset.ts'
+import { tokenPrices } from './token-prices.ts'
 
 /**
  * What the basket of the index is worth in USD in the 5-minute slot that begins at `created_at`, under the composition
@@ -26,6 +27,8 @@ export const indexPoints = defineDataset({
   row: indexPointRow,
   entities: ({ index }) => [index],
   entity: 'index_key',
+  computedFrom: [tokenPrices],
+  hasHistory: true,
   series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })
 

@@ -18,7 +18,10 @@ import { twitterCounts } from './twitter.ts'
 import { twitterSentiment } from './twitter-sentiment.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, whom it is about and where its rows are. */
-export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes'>
+export type DatasetFacts = Pick<
+  Dataset,
+  'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
+>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
 export const datasets = [

@@ -3,6 +3,7 @@ import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
+import { tokenPrices } from './token-prices.ts'
 
 /** The market capitalization of all tokens together that were live then, by day. */
 export const marketCap = defineDataset({
@@ -11,6 +12,8 @@ export const marketCap = defineDataset({
   table: 'market_caps',
   row: dailySumRow,
   entities: () => [WHOLE_REGISTRY],
+  computedFrom: [tokenPrices],
+  hasHistory: true,
   series: { table: 'market_caps', time: 'recorded_at' },
 })
 

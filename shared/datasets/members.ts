@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-const countOrNull = z.int().nonnegative().nullable()
+/** There are fewer people. */
+export const MOST_PEOPLE = 1e10
+
+const countOrNull = z.int().nonnegative().max(MOST_PEOPLE).nullable()
 
 /**
  * How many members a DAO's community has on a day, and how many of them are active (online as the network counts).

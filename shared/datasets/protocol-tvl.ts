@@ -20,5 +20,6 @@ export const protocolTvl = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
+  hasHistory: true,
   series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },
 })

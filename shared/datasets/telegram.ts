@@ -7,6 +7,7 @@ export const telegramMembers = defineDataset({
   cadence: '1d',
   table: 'telegram_members',
   row: membersRow,
+  dispensable: ['active_members', 'total_members'],
   entities: ({ daos }) => daos.filter((dao) => dao.live && dao.telegram !== null),
   needsDaos: true,
   entity: 'dao',

@@ -56,5 +56,6 @@ export const tokenPrices = defineDataset({
   isCollected: true,
   hasOwnTimes: true,
   dispensable: tokenPriceRow.keyof().options.filter((name) => tokenPriceRow.shape[name].safeParse(null).success),
+  hasHistory: true,
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

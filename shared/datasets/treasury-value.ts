@@ -2,6 +2,7 @@ import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
+import { daoTreasury } from './treasury.ts'
 
 /** The treasuries by day of all DAOs together that were live then. */
 export const treasuryValue = defineDataset({
@@ -11,6 +12,8 @@ export const treasuryValue = defineDataset({
   row: dailySumRow,
   entities: () => [WHOLE_REGISTRY],
   needsDaos: true,
+  computedFrom: [daoTreasury],
+  hasHistory: true,
   series: { table: 'treasury_values', time: 'recorded_at' },
 })
 

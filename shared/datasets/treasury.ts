@@ -73,6 +73,7 @@ export const daoTreasury = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
+  hasHistory: true,
   series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },
 })
 

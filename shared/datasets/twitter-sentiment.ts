@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { defineDataset } from './define-dataset.ts'
 
-const count = z.int().nonnegative()
+/** More posts than any sample has. */
+const MOST_POSTS = 1e6
+
+const count = z.int().nonnegative().max(MOST_POSTS)
 
 /**
  * The mood of a sample of posts about a DAO: how many of them are positive, neutral and negative, and the lexicon by

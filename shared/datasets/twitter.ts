@@ -1,16 +1,20 @@
 import { z } from 'zod'
 import { defineDataset } from './define-dataset.ts'
+import { MOST_PEOPLE } from './members.ts'
 
-const countOrNull = z.int().nonnegative().nullable()
+/** More than any account has posted. */
+const MOST_POSTS = 1e9
+
+const peopleOrNull = z.int().nonnegative().max(MOST_PEOPLE).nullable()
 
 /** What a DAO's account on X counts on a day. Unknown is null; a row in which all is unknown is rejected. */
 export const twitterCountsRow = z
   .strictObject({
     dao: z.int().nonnegative(),
     observed_at: z.iso.datetime(),
-    followers: countOrNull,
-    following: countOrNull,
-    tweets: countOrNull,
+    followers: peopleOrNull,
+    following: peopleOrNull,
+    tweets: z.int().nonnegative().max(MOST_POSTS).nullable(),
   })
   .refine(({ followers, following, tweets }) => (followers ?? following ?? tweets) !== null, 'no count')
 
@@ -28,6 +32,7 @@ export const twitterCounts = defineDataset({
   cadence: '1d',
   table: 'twitter_counts',
   row: twitterCountsRow,
+  dispensable: ['followers', 'following', 'tweets'],
   entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
   needsDaos: true,
   entity: 'dao',

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIP } from 'node:net'
 import { DataError, toReason } from '../errors.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { probe } from '../store/probe.ts'
@@ -18,6 +18,8 @@ interface Told {
 export interface OpsOptions extends Told {
   readonly registry: ShownMetrics
   readonly host: string
+  /** Names with a dot that a request may have in its Host header. */
+  readonly hosts?: readonly string[]
   /** 0 is off. */
   readonly port: number
   /** The setting that gave the port, for the message when the port is taken. */
@@ -42,7 +44,7 @@ const CHECK_TIMEOUT_MS = 3_000
 export async function startOpsServer(options: OpsOptions): Promise<OpsServer | undefined> {
   if (options.port === 0) return undefined
   let told: Told = options
-  const server = createServer(toListener(options.registry, () => told))
+  const server = createServer(toListener(options, () => told))
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(toListenError(error, options)))
     server.listen(options.port, options.host, resolve)
@@ -65,8 +67,25 @@ function toListenError(error: NodeJS.ErrnoException, { setting, host, port }: Op
   return new DataError('config', `${setting}: port ${port} of ${host} is taken: name another, or 0 for none`)
 }
 
-function toListener(registry: ShownMetrics, toTold: () => Told): RequestListener {
+/**
+ * Whether a Host header may stand in a request from here. A page in a browser can have a name of its own resolve to this
+ * machine (DNS rebinding), and read what is served to that name. Public names have a dot, which names of containers and of
+ * machines of a network have not.
+ */
+function isOwnHost(header: string | undefined, { host, hosts = [] }: Pick<OpsOptions, 'host' | 'hosts'>): boolean {
+  const name = header?.replace(/:\d*$/, '').toLowerCase()
+  if (name === undefined || name === host || hosts.includes(name)) return true
+  return isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || /^[\w-]+$/.test(name)
+}
+
+function toListener(options: OpsOptions, toTold: () => Told): RequestListener {
+  const { registry } = options
   return (request, response) => {
+    const { host } = request.headers
+    if (!isOwnHost(host, options)) {
+      const error = `Host ${JSON.stringify(host?.slice(0, 60))} is not allowed here: set OPS_HOSTS, or use the address`
+      return sendJson(response, 403, { error })
+    }
     const { checks, pages } = toTold()
     const path = request.url?.split('?')[0] ?? '/'
     if (path === '/health/live') sendJson(response, 200, { status: 'ok' })

@@ -61,6 +61,8 @@ function toCluster(url: string, use: Use): Redis {
     return new Cluster([...nodes], {
       redisOptions: { ...OPTIONS[use], ...login, reconnectOnError },
       clusterRetryStrategy: retryStrategy,
+      // Nodes stay known by their names, to which their certificates belong; by default they are resolved to addresses first.
+      dnsLookup: (host, done) => done(null, host),
     }) as unknown as Redis
   const redis = new Redis({ ...OPTIONS[use], ...login, ...nodes[0], retryStrategy, reconnectOnError })
   let tried = 0

@@ -1,6 +1,6 @@
 import { toId, toKey } from '../ids.ts'
 import type { Ended, Lifetime } from './ends.ts'
-import type { GOVERNOR_FAMILIES } from './schema.ts'
+import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES } from './schema.ts'
 
 /** A member of the registry that data is collected for; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
@@ -75,10 +75,12 @@ export interface Governor {
   /** Lower-case. */
   address: string
   family: (typeof GOVERNOR_FAMILIES)[number]
+  /** What the numbers of its proposals' starts and ends count; where it is not said, they tell it themselves. */
+  clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
   fromBlock: number
   /** What tells it from Snapshot's spaces where votes are stored: its account id by CAIP-10. */
   space: string
-  /** Of the token that votes. */
+  /** Of what votes: of a token, or 0 where each vote is one thing. */
   decimals: number
 }
 

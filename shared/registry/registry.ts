@@ -124,7 +124,7 @@ function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token
   return { id, key: toKey(id), ...record, treasuries, governors, token: token?.id ?? null, ...toUntil(record.ended) }
 }
 
-/** Of tokens that vote in the place of a DAO's own nothing else is known: they have its decimals. */
+/** Of what votes in the place of a DAO's own token nothing is known unless the record says it: it has that one's decimals. */
 function toGovernors(
   { governors }: DaoRecord,
   chainBySlug: ReadonlyMap<string, Chain>,
@@ -133,7 +133,7 @@ function toGovernors(
   return governors.map((record) => {
     const address = record.address.toLowerCase()
     const space = `eip155:${chainBySlug.get(record.chain)?.chainId}:${address}`
-    return { ...record, address, space, decimals: token?.decimals ?? USUAL_DECIMALS }
+    return { ...record, address, space, decimals: record.decimals ?? token?.decimals ?? USUAL_DECIMALS }
   })
 }
 

@@ -25,11 +25,19 @@ const ended = z.strictObject({ at: z.iso.date('must be an ISO date'), reason: na
 /** What a governor's events mean: Compound's first and second contract, and OpenZeppelin's. */
 export const GOVERNOR_FAMILIES = ['alpha', 'bravo', 'openzeppelin'] as const
 
-/** A contract that a DAO votes on; `fromBlock` is a block at which it was not there yet, or only just. */
+/** What a governor's clock counts; rounds are of its own protocol, and no time. */
+export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
+
+/**
+ * A contract that a DAO votes on; `fromBlock` is a block at which it was not there yet, or only just. `decimals` are of what
+ * votes, those of the DAO's token unless stated; without `clock` it is blocks, or seconds where its numbers are so large.
+ */
 const governor = z.strictObject({
   chain: slug,
   address: externalId,
   family: z.enum(GOVERNOR_FAMILIES),
+  decimals: z.int().min(0).max(77).optional(),
+  clock: z.enum(GOVERNOR_CLOCKS).optional(),
   fromBlock: z.int().nonnegative(),
 })
 

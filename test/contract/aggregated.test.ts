@@ -85,6 +85,25 @@ describe.each([
     expect(await daysOf(`?limit=5&end=${dayAgo(19)}`)).toEqual([])
   })
 
+  it('has the start of each week as its time, though the first day with data is later', async () => {
+    // 2024-03-04 is a Monday, and the day with the age 5 is a Tuesday: the week before it begins with data.
+    const monday = Date.parse('2024-02-12T00:00:00Z')
+    await database.writer.insert({
+      table,
+      rows: [0, 1].map((days) => ({
+        ...row((TODAY - monday) / DAY - days),
+        value_usd: 0,
+        member_count: 0,
+        withdrawn: 1,
+        computed_at: new Date(NOW + 2).toISOString(),
+      })),
+    })
+    commits.commit(leaf)
+    const times = await daysOf('?start=2024-02-08&end=2024-02-26&interval=7d')
+    expect(times).toEqual(['2024-02-12T00:00:00.000Z', '2024-02-19T00:00:00.000Z'])
+    expect(await daysOf('?start=2024-02-08&end=2024-02-26&interval=7d&fill=null')).toEqual(times)
+  })
+
   it('begins with the first day of history where nobody asks for an earlier one', async () => {
     for (const query of ['?limit=10000&fill=null', '?end=2022-02-05&fill=null'])
       expect((await daysOf(query))[0], query).toBe('2022-02-01T00:00:00.000Z')
@@ -153,7 +172,7 @@ it('an empty series is an empty array', async () => {
   const served = await startApi({ config: fresh, ...other, commits, now: () => NOW })
   const response = await fetch(`${served.url}/data/aggregated/market-cap`)
   expect(await response.json()).toEqual([])
-  expect(response.headers.get('x-series-missing')).toBe('10')
+  expect(response.headers.get('x-series-missing')).toBe('9')
   expect(response.headers.get('last-modified')).toBeNull()
   await served.close()
   await other.drop()

@@ -289,7 +289,7 @@ describe('/data/tokens/holders/historic', () => {
       })),
     )
     const { headers } = await ask('/data/tokens/holders/historic?name=uniswap')
-    expect(headers.get('X-Series-Missing')).toBe('6')
+    expect(headers.get('X-Series-Missing')).toBe('5')
     expect(headers.get('X-Data-As-Of')).toBe(new Date(TODAY - DAY + 2 * HOUR).toISOString())
     expect(headers.get('X-Data-Stale')).toBeNull()
   })

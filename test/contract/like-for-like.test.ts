@@ -141,7 +141,7 @@ describe.each([
     const weeks = new Map<number, ReturnType<typeof recount>[number]>()
     for (const point of recount(7)) {
       const week = toBucketStart(point.day, '7d')
-      if (!weeks.has(week)) weeks.set(week, point)
+      if (!weeks.has(week)) weeks.set(week, { ...point, day: week })
     }
     const first = Math.min(...weeks.keys())
     check(await read(`start=${new Date(first).toISOString()}&interval=7d`), [...weeks.values()])

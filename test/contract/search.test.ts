@@ -89,6 +89,19 @@ describe('search', () => {
     expect(names((await search('q=AAVE')).found).slice(0, 2)).toEqual(['token Aave', 'dao Aave'])
   })
 
+  it.each(['lending', 'Lending', 'lend'])(
+    'finds the tokens and DAOs of the category that %s means, after all others',
+    async (q) => {
+      const { found } = await search(`limit=100&q=${q}`)
+      const daos = database.registry.daos.filter(({ live, categories }) => live && categories.includes('lending'))
+      const ids = new Set(found.map(({ _id }) => _id))
+      expect(daos.length).toBeGreaterThan(1)
+      expect(daos.filter(({ id }) => !ids.has(id))).toEqual([])
+      const first = found.findIndex(({ matched }) => matched === 'category')
+      expect(found.slice(first).every(({ matched }) => matched === 'category')).toBe(true)
+    },
+  )
+
   it('finds nothing where there is nothing, and counts what it found', async () => {
     const { found, headers } = await search('q=zzqqxxyy')
     expect(found).toEqual([])

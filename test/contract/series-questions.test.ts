@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -25,12 +26,12 @@ const START = '2024-02-20'
 const TIMES = ['timestamp', 'recordedAt', 'lastUpdated', 'createdAt']
 
 /** Every route that is asked as a series is. */
-const SERIES = routes.flatMap(({ path, query, record }) => {
+const SERIES = routes.flatMap(({ path, query, record, datasets: [dataset] }) => {
   if (query.fill === undefined || query.interval === undefined) return []
   const time = TIMES.find((name) => name in (record?.shape ?? {}))
-  if (time === undefined) throw new Error(`${path}: nothing says when a point is`)
+  if (time === undefined || dataset === undefined) throw new Error(`${path}: no time or no dataset of a point`)
   const intervals = INTERVALS.filter((one) => query.interval?.safeParse(one).success)
-  return [{ path, query: 'name' in query ? 'name=aave' : '', time, intervals }]
+  return [{ path, query: 'name' in query ? 'name=aave' : '', time, intervals, dataset }]
 })
 
 beforeAll(async () => {
@@ -64,7 +65,7 @@ const count = ({ headers }: { headers: Headers }, name: string) => Number(header
 const toNextQuery = (headers: Headers) => toNext(headers.get('link'))?.slice(1)
 const join = (...parts: string[]) => parts.filter((part) => part !== '').join('&')
 
-describe.each(SERIES)('$path', ({ path, query, time, intervals }) => {
+describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
   const at = (point: Point) => Date.parse(String(point[time]))
   const of = (interval: Interval, ...more: string[]) => join(query, `interval=${interval}`, `start=${START}`, ...more)
 
@@ -91,7 +92,6 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals }) => {
         const times = filled.points.map((point) => toBucketStart(at(point), interval)).sort((a, b) => a - b)
         expect(times[0]).toBe(toBucketStart(Date.parse(START) - 1, interval) + step)
         expect(times).toEqual(times.map((_, n) => (times[0] ?? 0) + n * step))
-        expect(times.at(-1)).toBe(toBucketStart(NOW, interval))
         expect(count(filled, 'points') + count(filled, 'missing')).toBe(filled.points.length)
         expect([count(filled, 'points'), count(filled, 'missing')]).toEqual([
           plain.points.length,
@@ -104,6 +104,29 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals }) => {
           if (found === undefined) expect(values.replace(/"[^"]*":|null|[{},]/g, '')).toBe('')
           else expect({ ...point, [time]: null }).toEqual({ ...found, [time]: null })
         }
+      }
+    }
+  })
+
+  it('counts and fills a bucket without a point only if it is due', async () => {
+    for (const interval of new Set([intervals[0], intervals.at(-1)] as Interval[])) {
+      const step = INTERVAL_SECONDS[interval] * 1000
+      const last = toBucketStart(NOW, interval)
+      const due = toSeriesDueEnd(dataset, interval, NOW)
+      const [first, bucketOf] = [last - 20 * step, (point: Point) => toBucketStart(at(point), interval)]
+      // Also if the range ends with the clock, and not open.
+      for (const end of [[], [`end=${new Date(NOW).toISOString()}`]]) {
+        const asked = join(query, `interval=${interval}`, `start=${new Date(first).toISOString()}`, ...end)
+        const plain = await ask(path, asked)
+        const observed = new Set(plain.points.map(bucketOf))
+        const buckets = Array.from({ length: 21 }, (_, n) => first + n * step)
+        const missing = buckets.filter((bucket) => bucket < due && !observed.has(bucket))
+        expect([count(plain, 'points'), count(plain, 'missing')]).toEqual([observed.size, missing.length])
+        const filled = await ask(path, join(asked, 'order=asc', 'fill=null'))
+        expect(filled.points.map(bucketOf)).toEqual([...observed, ...missing].sort((a, b) => a - b))
+        expect([count(filled, 'points'), count(filled, 'missing')]).toEqual([observed.size, missing.length])
+        const { headers } = await fetch(`${api.url}${path}?${asked}&format=csv`)
+        expect(headers.get('x-series-missing')).toBe(String(missing.length))
       }
     }
   })

@@ -20,7 +20,8 @@ import { loadSmallRegistry } from './small-registry.ts'
 import { createStage, type Stage } from './stage.ts'
 import { readSlotNumbers } from './stored-slots.ts'
 
-const SLOTS = Number(process.env.STORM_SLOTS ?? 16)
+/** `npm run test:long` sets more slots. */
+const SLOTS = Number(process.env.STORM_SLOTS ?? 10)
 const LAST = SLOTS - 1
 /** In this share of the slots a process is killed, and in this share Redis loses everything, in the midst of the work. */
 const KILL_SHARE = 0.6
@@ -62,8 +63,8 @@ async function liveThroughSlots(): Promise<void> {
       const wanted = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
       await want(stage.database.db, prices.dataset, wanted)
     }
-    if (unit(key, 6 * slot) < KILL_SHARE) replacements.push(strike(slot))
-    if (unit(key, 6 * slot + 3) < FLUSH_SHARE) await flush(slot)
+    if (slot === 3 || unit(key, 6 * slot) < KILL_SHARE) replacements.push(strike(slot))
+    if (slot === 4 || unit(key, 6 * slot + 3) < FLUSH_SHARE) await flush(slot)
     await untilQuiet()
   }
   await Promise.all(replacements)
@@ -146,22 +147,19 @@ async function countPending(): Promise<number> {
   return stretches.flat().filter(({ state }) => state === 'pending').length
 }
 
-describe('a storm of kills, emptied queues and overlapping back-fills', () => {
-  it('is one', () => {
-    expect(told.kills).toBeGreaterThan(SLOTS / 4)
-    expect(told.flushes).toBeGreaterThan(SLOTS / 6)
+describe('the ledger after kills, emptied queues and overlapping backfills', () => {
+  it('has seen at least one kill and one emptied Redis', () => {
+    expect(told.kills).toBeGreaterThan(0)
+    expect(told.flushes).toBeGreaterThan(0)
   })
 
-  it.each(collected.map(({ name }) => name))(
-    'leaves nothing of %s pending or failed, without an operator',
-    async (name) => {
-      const job = collected.find((one) => one.name === name)
-      const open = (await standOf(job as Job)).filter(({ state }) => state === 'pending' || state === 'failed')
-      expect(open).toEqual([])
-    },
-  )
+  it.each(collected.map(({ name }) => name))('has no pending or failed bucket of %s', async (name) => {
+    const job = collected.find((one) => one.name === name)
+    const open = (await standOf(job as Job)).filter(({ state }) => state === 'pending' || state === 'failed')
+    expect(open).toEqual([])
+  })
 
-  it('has every price that was wanted, once', async () => {
+  it('has every expected price exactly once', async () => {
     const found = await readSlotNumbers(stage.database.db, prices, SLOTS)
     expect(found.length).toBe(prices.entities(registry).length)
     for (const slots of found)
@@ -170,7 +168,7 @@ describe('a storm of kills, emptied queues and overlapping back-fills', () => {
     expect(stretches).toEqual([])
   })
 
-  it.each(collected.map(({ name }) => name))('tells the same of %s as its rows', async (name) => {
+  it.each(collected.map(({ name }) => name))('agrees with the stored rows of %s', async (name) => {
     const { dataset, resumes, entities } = collected.find((one) => one.name === name) as Job
     // What is read from cursors has rows only where something happened, and of links only the newest are kept.
     if (resumes || name === 'daos') return

@@ -9,8 +9,8 @@ import { toClock, toSlotId, toSlotTime } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'
 import { countUnlike, readSlotNumbers, readSlots } from './stored-slots.ts'
 
-/** A slot lasts as long as its work takes, with kills and all. */
-const SLOTS = Number(process.env.FAULTS_SLOTS ?? 48)
+/** A slot lasts as long as its work takes, kills included. `npm run test:long` sets more slots. */
+const SLOTS = Number(process.env.FAULTS_SLOTS ?? 20)
 /** In this slot everybody is killed at work, and nobody is there until three slots later. */
 const OUTAGE = Math.floor(SLOTS / 2)
 const OUTAGE_SLOTS = 3
@@ -86,13 +86,13 @@ const range = (from: number, to: number) => Array.from({ length: to - from }, (_
 const isLost = (slot: number) => slot > OUTAGE && slot < OUTAGE + OUTAGE_SLOTS
 const isUnderWay = (slot: number) => slot === OUTAGE
 
-describe('three workers and two schedulers that are killed at random and replaced', () => {
-  it('leave no dead letter', async () => {
+describe('three workers and two schedulers that are killed and replaced at random', () => {
+  it('leave no dead letters', async () => {
     expect(stage.events.deadLetters).toEqual([])
-    expect(victims.length).toBeGreaterThan(stage.company.names.length + 5)
+    expect(victims.length).toBeGreaterThan(stage.company.names.length)
   })
 
-  it('store an observation of every token in every slot', async () => {
+  it('store one observation of every token in every slot', async () => {
     const found = await readNumbers('prices')
     expect(found).toHaveLength(3)
     // What is observed at the beginning of a slot is a minute old: it is the observation of the slot before. History, by
@@ -112,7 +112,7 @@ describe('three workers and two schedulers that are killed at random and replace
   })
 
   it.each(['tvl', 'holders', 'ratings', 'twitter', 'discord', 'telegram', 'twitter-sentiment', 'index-token'])(
-    'store every slot of %s once, but those in which nobody was there',
+    'store every slot of %s once, except the slots without workers',
     async (name) => {
       const found = await readNumbers(name)
       expect(found.length).toBeGreaterThan(0)
@@ -137,7 +137,7 @@ describe('three workers and two schedulers that are killed at random and replace
   itIsConsistent(() => stage, { slots: SLOTS, since: (clock) => toSlotTime(clock, 0) })
 })
 
-describe('what is stored', () => {
+describe('stored rows after the kills', () => {
   const names = ['tvl', 'holders', 'treasury', 'ratings', 'twitter', 'discord', 'telegram', 'twitter-sentiment']
   // Trades are by block and votes by creation, not by slot: read at once, without anybody killed, they must be the same.
   const whole = {
@@ -161,11 +161,11 @@ describe('what is stored', () => {
     expect(unlike).toBe(0)
   }
 
-  it.each(names)('in the last slot of %s is what comes when nobody is killed', async (name) => {
+  it.each(names)('equal those of an undisturbed run in the last slot of %s', async (name) => {
     const { series } = find(name).dataset
     const at = toSlotTime(toClock(find(name)), LAST)
     await compare(series.table, `${series.time} = fromUnixTimestamp64Milli(${at})`)
   })
 
-  it.each(Object.values(whole).flat())('in %s is what comes when nobody is killed', (table) => compare(table))
+  it.each(Object.values(whole).flat())('equal those of an undisturbed run in %s', (table) => compare(table))
 })

@@ -2,14 +2,20 @@ import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { runProgram } from '../../shared/process.ts'
 import { createProgress } from '../../shared/progress-bar.ts'
+import { MEMORY_ATTACKS, runHostile, WORK_ATTACKS } from './hostile.ts'
 import { runFuzz } from './run.ts'
 
 const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
-  [--against http://127.0.0.1:3001] [--leaving 0.5]
+  [--against http://127.0.0.1:3001] [--leaving 0.5] [--hostile]
 Sends generated requests over all routes to a running API and checks every answer. With
 --against, another API over the same data, such as one with API_CACHE_MB=0 and the same PUBLIC_URL, has to answer the same bytes.
 With --leaving that share of the clients leaves at any moment before it has its answer.
+With --hostile clients of 127.0.0.1 send instead what fills memory or takes time, while a client of 127.0.0.2 asks for a cached
+answer so many times beside each attack.
 Exits with 1 when an answer is not as it may be.`
+
+/** Beside each attack. */
+const MAX_REQUESTS_BESIDE = 500
 
 async function main(): Promise<void> {
   const { values } = readCommandLine({
@@ -19,12 +25,14 @@ async function main(): Promise<void> {
       seed: { type: 'string', default: '1' },
       'at-once': { type: 'string', default: '8' },
       against: { type: 'string' },
+      hostile: { type: 'boolean', default: false },
       leaving: { type: 'string', default: '0' },
       help: { type: 'boolean', default: false },
     },
   })
   if (values.help) return console.log(HELP)
   const requests = toNumber('requests', values.requests, 0, 1e9)
+  if (values.hostile) return runAttacks(values.url, requests)
   const options = {
     url: values.url,
     ...(values.against === undefined ? {} : { against: values.against }),
@@ -42,6 +50,15 @@ async function main(): Promise<void> {
   for (const { url, fault } of faults) console.log(`${url}\n  ${fault}`)
   console.log(faults.length === 0 ? 'every answer is as it may be' : `${faults.length} answers are not as they may be`)
   process.exitCode = faults.length === 0 ? 0 : 1
+}
+
+/** Prints how a cached answer fared beside each attack. */
+async function runAttacks(url: string, requests: number): Promise<void> {
+  const attacks = [...MEMORY_ATTACKS, ...WORK_ATTACKS]
+  const results = await runHostile({ url, attacks, requests: Math.min(requests, MAX_REQUESTS_BESIDE) })
+  for (const { name, failures, p50, p95, requests: count } of results)
+    console.log(`beside ${name}: ${count} cached answers, ${failures} failed, p50 ${p50} ms, p95 ${p95} ms`)
+  process.exitCode = results.some(({ failures }) => failures > 0) ? 1 : 0
 }
 
 /** @throws DataError `payload` for what is no number from the least to the most. */

@@ -55,20 +55,20 @@ const withSettings = (settings: Record<string, string>) =>
 const find = (probes: readonly Probe[], provider: string, dataset: string, asked = 'now') =>
   probes.find((one) => one.provider === provider && one.dataset === dataset && one.asked === asked)
 
-describe('providers that are all well', () => {
+describe('probeProviders with healthy providers', () => {
   let probes: Probe[]
   beforeAll(async () => {
     probes = await probe()
   })
 
-  it('are each asked once for every dataset that they give', () => {
+  it('asks each provider once for every dataset that it serves', () => {
     const asked = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
     const expected = asked.flatMap((job) => job.providers.map(({ name }) => `${name} ${job.name}`))
     const told = probes.filter((one) => one.asked === 'now').map(({ provider, dataset }) => `${provider} ${dataset}`)
     expect([...new Set(told)].sort()).toEqual(expected.sort())
   })
 
-  it('have their values told, what is left, and what they cost', () => {
+  it('reports sample values, the remaining quota and the costs', () => {
     const report = toReport(probes)
     expect(report).toMatch(/^coinmarketcap +prices +now +works +1 +- +Uniswap +price [\d.]+, volume_24h [\d.]+$/m)
     expect(report).toMatch(/^x +twitter +now +works +1 +\d+ +Uniswap +followers \d+, following \d+$/m)
@@ -78,11 +78,11 @@ describe('providers that are all well', () => {
     expect(report).toMatch(/^market-cap +computed from prices$/m)
   })
 
-  it('leave nothing to do but what needs prices that are stored', () => {
+  it('reports only the index token, which needs stored prices, as failing', () => {
     expect(probes.filter(isWrong).map(({ dataset }) => dataset)).toEqual(['index-token'])
   })
 
-  it('are asked one question each for the short form', async () => {
+  it('asks each provider one question in the short form', async () => {
     const short = await probe({ isShort: true })
     expect(new Set(short.map(({ provider }) => provider)).size).toBeGreaterThan(12)
     expect(short.every(({ asked }) => asked === 'now')).toBe(true)
@@ -90,37 +90,40 @@ describe('providers that are all well', () => {
   })
 })
 
-describe('trouble with one provider is told in its own words', () => {
+describe('probeProviders with one failing provider', () => {
   const html = 'expected JSON, received text/html'
   const troubles: [string, Fault, string, RegExp][] = [
-    ['a key that is refused', { kind: 'status', status: 401 }, 'refused', /status 401: .*API Key/],
-    ['a plan without it', { kind: 'status', status: 403 }, 'refused', /status 403/],
-    ['a key that has to be paid for', { kind: 'status', status: 402 }, 'refused', /status 402/],
-    ['a limit', { kind: 'status', status: 429, retryAfter: 120 }, 'unreached', /status 429/],
-    ['a fault of its own', { kind: 'status', status: 500 }, 'unreached', /status 500/],
+    ['a rejected key', { kind: 'status', status: 401 }, 'refused', /status 401: .*API Key/],
+    ['a plan without this endpoint', { kind: 'status', status: 403 }, 'refused', /status 403/],
+    ['a key without a paid plan', { kind: 'status', status: 402 }, 'refused', /status 402/],
+    ['a rate limit', { kind: 'status', status: 429, retryAfter: 120 }, 'unreached', /status 429/],
+    ['a server error', { kind: 'status', status: 500 }, 'unreached', /status 500/],
     ['maintenance', { kind: 'status', status: 503, html: true }, 'unreached', /status 503/],
     ['a connection that is reset', { kind: 'reset' }, 'unreached', /the connection failed \(\w+\)/],
-    ['a body that breaks off', { kind: 'truncate' }, 'unreached', /the connection failed/],
-    ['half a body', { kind: 'cut' }, 'malformed', /not JSON/],
-    ['another shape', { kind: 'shape' }, 'malformed', /quotes\/latest: .*expected array, received undefined/],
-    ['a page to sign in', { kind: 'content-type' }, 'malformed', new RegExp(html)],
-    ['an answer without anything', { kind: 'empty' }, 'nothing', /without any data/],
+    ['a body that ends early', { kind: 'truncate' }, 'unreached', /the connection failed/],
+    ['incomplete JSON', { kind: 'cut' }, 'malformed', /not JSON/],
+    ['an unexpected shape', { kind: 'shape' }, 'malformed', /quotes\/latest: .*expected array, received undefined/],
+    ['a sign-in page', { kind: 'content-type' }, 'malformed', new RegExp(html)],
+    ['an empty answer', { kind: 'empty' }, 'nothing', /without any data/],
   ]
 
-  it.each(troubles)('%s', async (_, fault, finding, reason) => {
-    pipeline.upstream.faults.set('coinmarketcap', fault)
-    const probes = await probe({ isShort: true })
-    const told = find(probes, 'coinmarketcap', 'prices')
-    expect(told).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
-    expect(isWrong(told as Probe)).toBe(true)
-    // The others are as well as they were, and it says who collects instead.
-    expect(
-      probes
-        .filter((one) => one.provider !== 'coinmarketcap')
-        .filter(isWrong)
-        .map(({ dataset }) => dataset),
-    ).toEqual(['index-token'])
-  })
+  it.each(troubles)(
+    'reports %s with its reason and the other providers as working',
+    async (_, fault, finding, reason) => {
+      pipeline.upstream.faults.set('coinmarketcap', fault)
+      const probes = await probe({ isShort: true })
+      const told = find(probes, 'coinmarketcap', 'prices')
+      expect(told).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
+      expect(isWrong(told as Probe)).toBe(true)
+      // The others are as well as they were, and it says who collects instead.
+      expect(
+        probes
+          .filter((one) => one.provider !== 'coinmarketcap')
+          .filter(isWrong)
+          .map(({ dataset }) => dataset),
+      ).toEqual(['index-token'])
+    },
+  )
 
   it('reports a time limit when a provider sends nothing', async () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'timeout' })
@@ -132,7 +135,7 @@ describe('trouble with one provider is told in its own words', () => {
     })
   })
 
-  it('a key that is not set', async () => {
+  it('reports a missing key as not configured', async () => {
     const probes = await probe({
       config: createTestConfig({ ...toStandInSettings(pipeline.upstream.url), MORALIS_API_KEY: '' }),
     })
@@ -141,20 +144,20 @@ describe('trouble with one provider is told in its own words', () => {
     expect(toDatasetTable(probes)).toMatch(/^holders +ethplorer$/m)
   })
 
-  it('a host that is not there, for every dataset that only it has', async () => {
+  it('names the dataset that an unreachable host alone serves', async () => {
     const probes = await probe({ config: withSettings({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }) })
     expect(find(probes, 'snapshot', 'governance')).toMatchObject({ finding: 'unreached' })
     expect(toDatasetTable(probes)).toMatch(/^governance +nobody: snapshot .*the connection failed/m)
   })
 
-  it('history that is coarser, or only of a while', async () => {
+  it('reports history that is coarser or limited in time', async () => {
     const { log, ...options } = { log: silent, now: Date.parse('2024-05-06T07:05:09Z') }
     const probes = await probe({ ...options, config: withSettings({ COINGECKO_API_KEY: '' }) })
     expect(find(probes, 'coingecko', 'prices', 'oldest')?.finding).toMatch(/works|unconfigured|coarser/)
   })
 })
 
-it('a key that a node repeats in its refusal is not told', async () => {
+it('redacts a key that a node repeats in its error message', async () => {
   const key = 'path-key-0123456789abcdef'
   const parrot = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -170,8 +173,8 @@ it('a key that a node repeats in its refusal is not told', async () => {
   expect(JSON.stringify(probes)).not.toContain(key)
 })
 
-describe('a recording', () => {
-  it('has every answer without a key in it, and whoever asks it is told the same', async () => {
+describe('createRecorder', () => {
+  it('records every answer without keys, and a replay gives the same report', async () => {
     const secret = 'a-key-that-nobody-may-see'
     const keys = Object.fromEntries(
       ['COINMARKETCAP', 'COINGECKO', 'MORALIS', 'ETHPLORER', 'GOLDRUSH'].map((name) => [`${name}_API_KEY`, secret]),
@@ -188,11 +191,11 @@ describe('a recording', () => {
     expect(probes.map(toText)).toEqual(told.map(toText))
   })
 
-  it('that cannot be kept is said before anything is asked', () => {
+  it('throws before the first request when the folder cannot be written', () => {
     expect(() => createRecorder('/proc/nope', pipeline.config, 0)).toThrow(DataError)
   })
 
-  it('is not mixed with another one', () => {
+  it('throws when the folder is not empty', () => {
     expect(() => createRecorder(folder, pipeline.config, 0)).toThrow(`--record: ${folder} is not empty`)
   })
 })
@@ -214,7 +217,7 @@ async function replay(recorded: string) {
 
 const recordings = process.env.PROVIDER_RECORDINGS
 describe.runIf(recordings !== undefined)('the recordings of PROVIDER_RECORDINGS', () => {
-  it('are in the shape that is expected', async () => {
+  it('have the expected shape', async () => {
     const { probes } = await replay(recordings ?? '')
     expect(probes.filter(({ finding }) => finding === 'malformed')).toEqual([])
   })

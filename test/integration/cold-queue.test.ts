@@ -77,15 +77,15 @@ const begun = () => [
   ),
 ]
 
-describe('answers that are asked for the first time', () => {
-  it('come all of them to a page with a hundred charts', async () => {
+describe('admission of requests that are not cached', () => {
+  it('answers all requests of a page with a hundred charts', async () => {
     // Requests are rejected for how long they would wait: here no time passes, however busy the machine is.
     await startFresh({ queue: { places: 8, most: 512, clock: () => 0 } })
     const statuses = await Promise.all(askMany(FLOOD, 100).map(({ status }) => status))
     expect(statuses).toEqual(Array(100).fill(200))
   })
 
-  it('are refused at once when too many wait, and only of the flood; who asks beside it is next', async () => {
+  it('rejects requests of a flooding client when the queue is full and serves another client next', async () => {
     await startFresh(HELD)
     door.hold()
     const seen = begun().length
@@ -105,7 +105,7 @@ describe('answers that are asked for the first time', () => {
     expect(begun().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
   })
 
-  it('leave places for others, however much one client asks for', async () => {
+  it('keeps half of the concurrency free for other clients', async () => {
     await startFresh({ queue: { ...HELD.queue, perClient: PLACES / 2 } })
     door.hold()
     const seen = begun().length
@@ -119,7 +119,7 @@ describe('answers that are asked for the first time', () => {
     expect(await Promise.all([...flood, other].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
   })
 
-  it('are refused to a flood in overload before it is read what it asks for; what is kept, and all others, are answered', async () => {
+  it('rejects a flooding client before parsing in overload, but answers its cached requests and other clients', async () => {
     const state = { now: 0 }
     await startFresh({ queue: { ...HELD.queue, clock: () => state.now } })
     const asks = async (client: string, path: string) => {
@@ -154,7 +154,7 @@ describe('answers that are asked for the first time', () => {
     expect(await asks(FLOOD, wrong)).toEqual([400, undefined])
   })
 
-  it('are not made for who has left', async () => {
+  it('sends no statement for a client that disconnected while it waited', async () => {
     await startFresh(HELD)
     door.hold()
     const seen = begun().length

@@ -72,7 +72,7 @@ const EXPORTED = /export (\w+)="\$\$\(cat \/run\/secrets\/(\w+)\)"/g
 
 const MODES = { 'one server': {}, 'a cluster': { CLICKHOUSE_CLUSTER: 'dao_data' } } as const
 
-it('the passwords can be read by whom a container runs as, whatever the mask of who makes them', () => {
+it('tools/secrets.mjs makes files that every container user can read, whatever the umask', () => {
   const folder = mkdtempSync(join(tmpdir(), 'dao-data-secrets-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const make = () =>
@@ -89,13 +89,13 @@ it('the passwords can be read by whom a container runs as, whatever the mask of 
   expect(toModes()).toEqual(new Set([0o644]))
 })
 
-describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose file for %s', (_name, env) => {
+describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose.yml for %s', (_name, env) => {
   const { services, volumes, secrets } = compose.parse(
     parse?.(interpolate(read('docker-compose.yml'), env)) ?? { services: {}, volumes: {}, secrets: {} },
   )
   const all = Object.entries(services)
 
-  it('names only services, volumes and files that there are', () => {
+  it('names only services, volumes and files that exist', () => {
     const used = new Set<string>()
     for (const [name, { depends_on, volumes: mounts }] of all) {
       for (const [on, { condition, required }] of Object.entries(depends_on)) {
@@ -113,7 +113,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     expect([...used].sort()).toEqual(Object.keys(volumes).sort())
   })
 
-  it('pins images, and gives processes a health check and nothing to write to', () => {
+  it('pins images and runs our processes read-only with a health check', () => {
     for (const [name, one] of all) {
       if (one.build === undefined) expect(one.image, name).toMatch(/:v?\d+\.\d+/)
       if (one.build === undefined) continue
@@ -130,7 +130,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     expect(workers).toEqual(CADENCES)
   })
 
-  it('has no password of its own: each comes from a file that a command makes', () => {
+  it('contains no password: each is read from a file that tools/secrets.mjs makes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'dao-data-secrets-'))
     try {
       const make = () =>
@@ -157,7 +157,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     }
   })
 
-  it('gives the API, which serves the public, nothing to write with and no key of a provider', () => {
+  it('gives the API neither write credentials nor provider keys', () => {
     const { secrets: mounted = [], environment = {} } = services.api ?? {}
     expect(mounted).toEqual(['clickhouse_read_password', 'redis_url'])
     expect(environment.CLICKHOUSE_PASSWORD_FILE).toBe('')
@@ -166,7 +166,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     expect(ways.filter((name) => environment[name] !== '')).toEqual([])
   })
 
-  it('starts a Redis that asks for its password, and is healthy when it answers', async () => {
+  it('starts a Redis that requires its password and reports healthy when it answers', async () => {
     const { redis } = services
     const folder = mkdtempSync(join(tmpdir(), 'dao-data-redis-'))
     const here = (text: string) =>
@@ -196,13 +196,13 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     }
   })
 
-  it('leaves the API the most of its memory: what it keeps in /tmp is memory as well', () => {
+  it('limits the spool of the API, because its /tmp is memory', () => {
     const { API_SPOOL_MB } = services.api?.environment ?? {}
     expect(services.api?.mem_limit).toBe('1g')
     expect(Number(API_SPOOL_MB)).toBeLessThanOrEqual(256)
   })
 
-  it('gives each node of the cluster its place', () => {
+  it('gives each cluster node its shard and replica', () => {
     const topology = read('clickhouse/server/cluster-topology.xml')
     const nodes = all.filter(([, one]) => 'CLICKHOUSE_SHARD' in one.environment)
     const hosts = [...topology.matchAll(/<host>(clickhouse[\w-]*)<\/host>/g)].map(([, host]) => host)
@@ -242,7 +242,7 @@ describe.skipIf(!hasCompose)('docker compose', () => {
     ['one server', [], {}],
     ['observability', ['--profile', 'observability'], {}],
     ['a cluster', ['--profile', 'cluster'], MODES['a cluster']],
-  ])('reads the file for %s', (_name, profiles, env) => {
+  ])('accepts the file for %s', (_name, profiles, env) => {
     const args = ['compose', '-f', join(root, 'docker-compose.yml'), ...profiles, 'config', '-q']
     const { status, stderr } = spawnSync('docker', args, { env: { ...process.env, ...env }, encoding: 'utf8' })
     expect([status, stderr]).toEqual([0, ''])

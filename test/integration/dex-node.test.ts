@@ -64,15 +64,23 @@ async function startNode(
 }
 
 const hex = (value: number) => `0x${value.toString(16)}`
-const blockOf = (number: number) => ({ result: { number: hex(number), timestamp: hex(number * 12) } })
+/** A second before the first block. */
+const START = Date.parse('2015-07-30T00:00:00Z') / 1000
+const blockOf = (number: number) => ({ result: { number: hex(number), timestamp: hex(START + number * 12) } })
 const numberOf = ({ params: [tag] }: Call) => Number(tag)
 const refuse = (code: number, message = 'no') => ({ error: { code, message } })
+
+const HASH = `0x${'a'.repeat(64)}`
+const LOG = {
+  ...{ address: `0x${'9'.repeat(40)}`, topics: [], data: '0x', blockNumber: 7, transactionHash: HASH },
+  ...{ logIndex: 0, blockTimestamp: undefined, removed: false },
+}
 
 describe('a batch', () => {
   it('is put in order, however the node answers', async () => {
     const { node, asked, requests } = await startNode((call) => blockOf(numberOf(call)))
     const blocks = await node.blocks([9, 2, 7, 4, 1], signal)
-    expect(blocks.map(({ number }) => number)).toEqual([9, 2, 7, 4, 1])
+    expect([...blocks.values()]).toMatchObject([9, 2, 7, 4, 1].map((number) => ({ number })))
     expect(asked).toHaveLength(5)
     expect(requests.map(({ url }) => url.pathname)).toEqual(['/v3/secret-key', '/v3/secret-key'])
   })
@@ -107,30 +115,33 @@ describe('a batch', () => {
     const { node, asked } = await startNode((call) =>
       refused.delete(numberOf(call)) ? refuse(-32005, 'Rate limit exceeded') : blockOf(numberOf(call)),
     )
-    expect((await node.blocks([9, 2, 7], signal)).map(({ number }) => number)).toEqual([9, 2, 7])
+    expect([...(await node.blocks([9, 2, 7], signal)).values()]).toMatchObject([9, 2, 7].map((number) => ({ number })))
     expect(asked.map(numberOf)).toEqual([9, 2, 7, 2, 7])
   })
 
   it('that is refused as a whole is each call refused', async () => {
     const { node } = await startNode(() => refuse(1), { whole: () => ({ body: refuse(-32600, 'batch too large') }) })
-    await expect(node.blocks([1, 2], signal)).rejects.toMatchObject({ code: 'provider_rejected' })
+    const blocks = await node.blocks([1, 2], signal)
+    for (const number of [1, 2]) expect(blocks.get(number)).toMatchObject({ code: 'provider_rejected' })
   })
 
-  it('without a reply to a call is malformed', async () => {
+  it('without a reply to a call lacks that one', async () => {
     const { node } = await startNode(() => refuse(1), { whole: () => ({ body: [{ id: 0, ...blockOf(1) }] }) })
-    await expect(node.blocks([1, 2], signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+    const blocks = await node.blocks([1, 2], signal)
+    expect(blocks.get(1)).toMatchObject({ number: 1 })
+    expect(blocks.get(2)).toMatchObject({ code: 'provider_malformed' })
   })
 })
 
 describe('a node', () => {
   it('that does not have a block or a transaction yet is asked again later', async () => {
     const { node } = await startNode(() => ({ result: null }))
-    const error = await node.blocks([5], signal).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({
+    expect((await node.blocks([5], signal)).get(5)).toMatchObject({
       code: 'provider_unavailable',
       message: 'rpc-test: the node does not have block 5 yet',
     })
-    await expect(node.senders(['0xaa'], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    const senders = await node.senders([{ ...LOG, transactionHash: HASH }], signal)
+    expect(senders.get(HASH)).toMatchObject({ code: 'provider_unavailable' })
   })
 
   it('that is out of requests is asked again, with the answer that nodes give then', async () => {
@@ -142,7 +153,7 @@ describe('a node', () => {
     let left = 2
     const whole = () => (left-- > 0 ? throttled : undefined)
     const { node, calls } = await startNode((call) => blockOf(numberOf(call)), { whole })
-    expect(await node.blocks([3], signal)).toEqual([{ number: 3, timestamp: 36 }])
+    expect((await node.blocks([3], signal)).get(3)).toEqual({ number: 3, timestamp: START + 36 })
     expect(calls).toMatchObject([{ outcome: 'ok', retries: 2, path: 'eth_getBlockByNumber' }])
     const always = await startNode(() => refuse(1), { whole: () => throttled })
     await expect(always.node.blocks([3], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
@@ -173,7 +184,7 @@ describe('a node', () => {
 })
 
 describe('a node that was asked too often', () => {
-  const filter = { addresses: ['0xaa'], topics: ['0xbb'] }
+  const filter = { addresses: [LOG.address], topics: ['0xbb'] }
 
   it.each([
     [-32005, 'Rate limit exceeded'],
@@ -205,18 +216,18 @@ describe('a node that was asked too often', () => {
 describe('the block of a time', () => {
   it.each([1, 12, 13, 5_000 * 12, 5_000 * 12 + 1, 999_999 * 12])('is the first at or after second %i', async (at) => {
     const { node, asked } = await startNode((call) => blockOf(numberOf(call)))
-    const head = { number: 1_000_000, timestamp: 12_000_000 }
-    expect(await findBlockAt(node, at, head, signal)).toBe(Math.max(1, Math.ceil(at / 12)))
+    const head = { number: 1_000_000, timestamp: START + 12_000_000 }
+    expect(await findBlockAt(node, START + at, head, signal)).toBe(Math.max(1, Math.ceil(at / 12)))
     expect(asked.length).toBeLessThan(25)
   })
 
   it('is the one after the newest when it has not come', async () => {
     const { node } = await startNode((call) => blockOf(numberOf(call)))
-    expect(await findBlockAt(node, 1_201, { number: 100, timestamp: 1_200 }, signal)).toBe(101)
+    expect(await findBlockAt(node, START + 1_201, { number: 100, timestamp: START + 1_200 }, signal)).toBe(101)
   })
 
   it('is found on a chain whose blocks changed their pace', async () => {
-    const timeOf = (number: number) => (number < 900_000 ? number * 13 : 900_000 * 13 + (number - 900_000) * 2)
+    const timeOf = (number: number) => START + (number < 900_000 ? number * 13 : 900_000 * 13 + (number - 900_000) * 2)
     const { node, asked } = await startNode((call) => {
       const number = numberOf(call)
       return { result: { number: hex(number), timestamp: hex(timeOf(number)) } }
@@ -302,12 +313,68 @@ describe('a page of logs', () => {
     const busy = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))
     await expect(readAll(busy, 1, 8)).rejects.toMatchObject({ code: 'provider_unavailable' })
     const pruned = await startNode(() => refuse(4444, 'pruned history unavailable'))
-    await expect(readAll(pruned, 1, 8)).rejects.toMatchObject({ code: 'provider_rejected' })
+    await expect(readAll(pruned, 1, 8)).rejects.toMatchObject({ code: 'provider_unconfigured' })
   })
 
-  it('is no answer when its members are missing', async () => {
-    const started = await startNode(() => ({ result: [{ address: '0x1' }] }))
+  it('is no answer when it is no list', async () => {
+    const started = await startNode(() => ({ result: { logs: [] } }))
     await expect(readAll(started, 1, 2)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  const GOOD = {
+    ...{ address: pool[0], topics: [], data: '0x', blockNumber: '0x1', transactionHash: HASH, logIndex: '0x0' },
+    blockTimestamp: hex(START + 12),
+  }
+  const readLogs = async (result: unknown[], addresses = pool) => {
+    const answer = ({ params: [filter] }: Call) => {
+      const asked = z.object({ address: z.array(z.string()) }).parse(filter).address
+      const isAsked = (one: unknown) => one === null || asked.includes(String(Reflect.get(Object(one), 'address')))
+      // The log that is null is of the last contract.
+      return {
+        result: result.filter((one) => isAsked(one) && (one !== null || asked.includes(addresses.at(-1) ?? ''))),
+      }
+    }
+    const { node } = await startNode(answer)
+    return node.logs({ addresses, topics: SWAP_TOPICS }, { from: 1, to: 2, last: false }, signal)
+  }
+
+  it.each([
+    ['no data', { data: null }],
+    ['data of half a word', { data: '0x12' }],
+    ['a number that is none', { logIndex: 'first' }],
+    ['a number that is too large', { blockNumber: `0x${'f'.repeat(60)}` }],
+    ['no topics', { topics: undefined }],
+    ['half a hash', { transactionHash: '0xab' }],
+  ])('has a fault in a log with %s, and no other', async (_, more) => {
+    const logs = await readLogs([GOOD, { ...GOOD, logIndex: '0x1', ...more }, { ...GOOD, logIndex: '0x2' }])
+    expect(logs).toMatchObject([{ logIndex: 0 }, { fault: expect.any(String), address: pool[0] }, { logIndex: 2 }])
+    expect([0, 2].map((at) => Reflect.get(Array.isArray(logs) ? logs[at] : {}, 'fault'))).toEqual([
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('finds out whose a log is that does not say so', async () => {
+    const others = ['1', '2', '3', '4'].map((digit) => `0x${digit.repeat(40)}`)
+    const logs = await readLogs([{ ...GOOD, address: others[0] }, null], others)
+    expect(logs).toMatchObject([{ address: others[0] }, { address: others[3], fault: expect.any(String) }])
+  })
+
+  it.each([
+    ['zero', '0x0'],
+    ['a time in milliseconds', hex((START + 12) * 1000)],
+    ['a number', START],
+    ['a date', '2024-05-06T00:00:00Z'],
+    ['null', null],
+  ])('has no time where a log says %s', async (_, blockTimestamp) => {
+    expect(await readLogs([GOOD, { ...GOOD, blockTimestamp }])).toMatchObject([
+      { blockTimestamp: START + 12 },
+      { blockTimestamp: undefined, logIndex: 0 },
+    ])
+  })
+
+  it('has nothing of other contracts and blocks than those that were asked for', async () => {
+    expect(await readLogs([GOOD, { ...GOOD, blockNumber: '0x9' }])).toHaveLength(1)
   })
 
   const recorded = z.array(z.object({ method: z.string(), body: z.unknown() }))

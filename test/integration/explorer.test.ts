@@ -31,8 +31,8 @@ afterAll(() => api.close())
 
 const get = (path: string, headers: Record<string, string> = {}) => fetch(api.url + path, { headers })
 
-describe('the page', () => {
-  it.each(ADDRESSES)('%s is a document of this host alone, which allows nothing inside it', async (path) => {
+describe('the explorer page', () => {
+  it.each(ADDRESSES)('serves %s as a document that loads only from this host', async (path) => {
     const response = await get(`${path}?a=b`)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -45,7 +45,7 @@ describe('the page', () => {
     expect(base.pathname).toBe('/under/a/path/')
   })
 
-  it('has files that a browser keeps for ever, compressed', async () => {
+  it('serves compressed assets that browsers cache for ever', async () => {
     const html = await (await get('/')).text()
     const files = [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, file]) => `/${file}`)
     expect(files.length).toBeGreaterThan(1)
@@ -61,7 +61,7 @@ describe('the page', () => {
   })
 
   it.each(['/nothing', '/data', '/data/nothing', '/tokens/', '/tokens/uniswap', '/assets/../package.json', '/Tokens'])(
-    'leaves %s to the interface, which says in JSON that it is not there',
+    'answers %s with a JSON 404',
     async (path) => {
       const response = await get(path, { accept: 'text/html' })
       expect(response.status).toBe(404)
@@ -69,7 +69,7 @@ describe('the page', () => {
     },
   )
 
-  it('is small: 60 kB of script and style for the first view, 120 kB with charts', () => {
+  it('stays below 60 kB of script and style for the first view and 120 kB with charts', () => {
     const files = readdirSync(join(BUILT, 'assets')).filter((name) => /\.(?:js|css)$/.test(name))
     const html = readFileSync(join(BUILT, 'index.html'), 'utf8')
     const size = (names: readonly string[]) =>
@@ -81,7 +81,7 @@ describe('the page', () => {
     expect(size(files)).toBeLessThan(120_000)
   })
 
-  it('knows which datasets an answer is made of, as the interface does', () => {
+  it('lists the same datasets for each route as the API', () => {
     const known = Object.keys(READS).map((path) => routes.find((route) => route.path === path))
     expect(READS).toEqual(
       Object.fromEntries(known.map((route) => [route?.path, route?.datasets.map(({ name }) => name)])),

@@ -17,14 +17,20 @@ const opened = { created: at(START) - 7200, start: at(START) - 7200, end: at(STA
 const voter = (n: number) => `0x${String(n).padStart(40, '0')}`
 
 const proposals: SpaceProposal[] = [
-  toProposal({ id: '0xold', created: 1000, start: 1000, end: 2000, votes: 2 }),
+  toProposal({
+    id: '0xold',
+    created: at(START) - 90 * 86_400,
+    start: at(START) - 90 * 86_400,
+    end: at(START) - 85 * 86_400,
+    votes: 2,
+  }),
   toProposal({ id: '0xnew', title: 'First title', ...opened }),
 ]
 const cast = (n: number, created: number, choice: unknown, proposal = '0xnew'): SpaceVote => ({
   ...{ id: `0x${n}${created}`, voter: voter(n), created, proposal, choice, power: n },
 })
 const votes: SpaceVote[] = [
-  ...toVotes(2, 1500).map((vote) => ({ ...vote, proposal: '0xold' })),
+  ...toVotes(2, at(START) - 89 * 86_400).map((vote) => ({ ...vote, proposal: '0xold' })),
   cast(1, opened.start + 10, 1),
   cast(2, opened.start + 20, '0xsecret'),
 ]

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { startHub, toProposal, toVotes } from '../support/hub.ts'
+import { HUB_START, startHub, toProposal, toVotes } from '../support/hub.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const HOUR = 3_600_000
@@ -12,11 +12,11 @@ const SPACE = 'one.eth'
 const START = Date.parse('2024-05-06T07:00:00Z')
 const proposals = [toProposal()]
 const votes = [
-  ...toVotes(3500, 10_000),
-  ...toVotes(2500, 20_000),
-  ...toVotes(700, 30_000),
-  ...toVotes(4000, 40_000),
-  ...toVotes(2000, 50_000),
+  ...toVotes(3500, HUB_START + 10_000),
+  ...toVotes(2500, HUB_START + 20_000),
+  ...toVotes(700, HUB_START + 30_000),
+  ...toVotes(4000, HUB_START + 40_000),
+  ...toVotes(2000, HUB_START + 50_000),
 ]
 
 let hub: Awaited<ReturnType<typeof startHub>>

@@ -235,7 +235,38 @@ describe('the tools', () => {
     expect(table.trim().split('\n')).toHaveLength(days.length + 1)
   })
 
-  it('has the data as text for clients that read nothing else', async () => {
+  it('has the same data as text and as structured content, and a sentence about it', async () => {
+    for (const assistant of [overHttp, overStdio]) {
+      const { data, text } = await assistant.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
+      expect(JSON.parse(text)).toEqual(data)
+      expect(data.summary).toMatch(/^2 of 12 records of tokens/)
+    }
+  })
+
+  it('links the whole as files that exist when an answer is a part of it', async () => {
+    const { files } = await overHttp.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
+    expect(files).toHaveLength(2)
+    for (const file of files) expect((await fetch(file.replace(config.api.publicUrl, api.url))).status).toBe(200)
+    const { files: ofStdio } = await overStdio.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
+    expect(ofStdio).toHaveLength(2)
+    expect((await overHttp.tell('query', { topic: 'tokens', fields: ['name'], limit: 500 })).files).toEqual([])
+  })
+
+  it('finds categories, and what belongs to them', async () => {
+    const { data } = await overHttp.tell('search', { q: 'lending' })
+    expect(data.categories).toEqual([{ id: expect.any(String), name: 'Lending', slug: 'lending' }])
+    expect((data.entities as { matched: string }[]).map(({ matched }) => matched)).toContain('category')
+  })
+
+  it('takes arguments as models send them', async () => {
+    const usual = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['name'], limit: 3 }
+    const texts = { topic: 'tokens', of: '["Uniswap","Aave"]', fields: '["name"]', limit: '3', where: '', sort: null }
+    const [first, second] = await Promise.all([overHttp.tell('query', usual), overHttp.tell('query', texts)])
+    expect(second.isError, second.text).toBe(false)
+    expect(second.data).toEqual(first.data)
+  })
+
+  it('has the data as text only for clients that show both', async () => {
     const asText = await connect(
       new StdioClientTransport({
         command: process.execPath,

@@ -65,8 +65,8 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('a client that uses each operation has types for every answer', () => {
-  it('as openapi-typescript and openapi-fetch make it', () => {
+describe('clients generated from the OpenAPI document', () => {
+  it('openapi-typescript and openapi-fetch type every answer of each operation', () => {
     const cli = join(packageOf('openapi-typescript'), 'bin', 'cli.js')
     run(['--import', join(ROOT, 'tools/typescript-5.mjs'), cli, 'openapi.json', '-o', 'schema.d.ts'])
     const calls = ofJson.map((route) => {
@@ -103,7 +103,7 @@ await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uni
     )
   })
 
-  it('as Redocly makes it', () => {
+  it('Redocly types every answer of each operation', () => {
     run([join(packageOf('@redocly/cli'), 'bin', 'cli.js'), 'generate-client', 'openapi.json', '-o', 'client.ts'])
     const calls = ofJson.map((route) => {
       const query = takesQuery(route) ? `{ query: ${toQuery(route)} }` : ''

@@ -14,7 +14,7 @@ const run = (program: string, ...words: string[]) =>
     encoding: 'utf8',
   })
 
-describe("an operator's command", () => {
+describe('operator commands', () => {
   it.each([
     ['workers/commands/status.ts', ['--bogus'], "Unknown option '--bogus'\nSee: npm run this -- --help"],
     [
@@ -22,15 +22,15 @@ describe("an operator's command", () => {
       ['token_price_rollups', 'dex_data', '--dry-run'],
       'one table per run: token_price_rollups, dex_data are several',
     ],
-  ])('%s refuses %j without a stack', (program, words, reason) => {
+  ])('%s rejects %j without a stack trace', (program, words, reason) => {
     const { status, stderr } = run(program, ...words)
     expect(status).toBe(1)
     expect(stderr.trim()).toBe(reason)
   })
 })
 
-describe('a part whose output nobody reads any more', () => {
-  it('goes on answering, and ends in order', async () => {
+describe('an API process whose output is closed', () => {
+  it('keeps answering and stops with exit code 0', async () => {
     const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' }
     const env = { ...process.env, ...nowhere, API_PORT: '0', API_OPS_PORT: '0', API_DRAIN_SECONDS: '0' }
     const api = spawn(process.execPath, toProgram(join(root, 'api/main.ts')), { env })

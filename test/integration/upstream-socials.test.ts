@@ -119,7 +119,8 @@ describe('Telegram', () => {
     const kinds = { group: 0, channel: 0, other: 0 }
     for (const name of names) {
       const html = await (await get(`/telegram/${name}`)).text()
-      const [, total] = /tgme_page_extra">([\d\u00a0 ]+) (?:members|subscribers)/.exec(html) ?? []
+      const [, total] =
+        /tgme_page_extra">([\d\u00a0 ]+) (?:members|subscribers)/.exec(html.replaceAll('&#8239;', ' ')) ?? []
       kinds[html.includes(' online') ? 'group' : html.includes(' subscribers') ? 'channel' : 'other'] += 1
       const answer = Count.parse(await (await get(`/telegram-bot/bot1:a/getChatMemberCount?chat_id=@${name}`)).json())
       expect(answer.ok).toBe(total !== undefined)

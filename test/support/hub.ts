@@ -6,7 +6,7 @@ import { NO_SOCIALS } from '../upstream/socials.ts'
 import type { Space, SpaceProposal, SpaceVote, World } from '../upstream/world.ts'
 
 /** A world without anything in it. */
-const nothing: World = {
+export const NOTHING: World = {
   assets: [],
   socials: NO_SOCIALS,
   listing: () => null,
@@ -29,7 +29,7 @@ export async function startHub(space: Space) {
     next.shift() ??
     snapshot.handle(
       { method, path, query: new URLSearchParams(), headers: { ...headers }, body, now: 0, plan: 'open' },
-      { ...nothing, space: (id) => (id === space.id ? space : null) },
+      { ...NOTHING, space: (id) => (id === space.id ? space : null) },
     )
   const server = await startProviderServer((request, response, { pathname }) => {
     const { method = 'GET', headers } = request
@@ -41,12 +41,24 @@ export async function startHub(space: Space) {
   return { ...server, next }
 }
 
+/** The time, in Unix seconds, that tests of a space count from. */
+export const HUB_START = Date.parse('2024-01-01T00:00:00Z') / 1000
+
 /** A proposal on which nobody voted yet. */
 export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
   const asked = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
   const author = `0x${'a'.repeat(40)}`
   const counted = { scores: [], scoresTotal: 0, votes: 0 }
-  return { id: '0xproposal', author, created: 90, start: 90, end: 300, ...asked, ...counted, ...made }
+  return {
+    id: '0xproposal',
+    author,
+    created: HUB_START + 90,
+    start: HUB_START + 90,
+    end: HUB_START + 300,
+    ...asked,
+    ...counted,
+    ...made,
+  }
 }
 
 /** `count` votes of as many voters, on one proposal, all created in one second. */

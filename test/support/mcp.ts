@@ -11,10 +11,11 @@ import type { Pipeline } from './pipeline.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** What a tool told: the data, the line beside it, and how many characters all of it has. */
+/** The answer of a tool: its data, the same as text, the linked files, and the characters of the longer of the two. */
 export interface ToldByTool {
   readonly data: Json
   readonly text: string
+  readonly files: readonly string[]
   readonly isError: boolean
   readonly length: number
 }
@@ -27,13 +28,18 @@ export interface Assistant {
   close(): Promise<void>
 }
 
+/** How many characters of content a model reads. */
+const toLength = (content: CallToolResult['content']) =>
+  content.reduce((sum, one) => sum + (one.type === 'text' ? one.text : JSON.stringify(one)).length, 0)
+
 function toTold(result: CallToolResult): ToldByTool {
   const [content] = result.content
   return {
     data: (result.structuredContent ?? {}) as Json,
     text: content?.type === 'text' ? content.text : '',
     isError: result.isError === true,
-    length: JSON.stringify(result).length,
+    files: result.content.flatMap((one) => (one.type === 'resource_link' ? [one.uri] : [])),
+    length: Math.max(toLength(result.content), JSON.stringify(result.structuredContent ?? {}).length),
   }
 }
 
@@ -75,7 +81,9 @@ interface Sent {
 /** Sends what no client would, such as a host's name that is not the server's. */
 export function sendTo(url: string, { headers, body = '{}', path = '/mcp', method = 'POST' }: Sent) {
   return new Promise<{ status: number; text: string; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
-    const sent = request(new URL(path, url), { method, headers: { 'Content-Type': 'application/json', ...headers } })
+    const { hostname, port } = new URL(url)
+    // The path is sent as it is, even if it is a whole URL.
+    const sent = request({ hostname, port, path, method, headers: { 'Content-Type': 'application/json', ...headers } })
     sent.on('error', reject).on('response', async (response) => {
       const chunks = await response.toArray()
       resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), headers: response.headers })

@@ -16,20 +16,50 @@ export const canCluster = ['redis-server', 'redis-cli'].every((name) => spawnSyn
 
 const SLOTS = 16_384
 
-/** A Redis Cluster of three masters on free ports; every slot is served when it resolves. */
-export async function startRedisCluster(): Promise<RedisClusterServers> {
+export interface ClusterTls {
+  /** Files: of the certificate, which signs itself, and of its key. */
+  readonly certificate: string
+  readonly key: string
+  /** How nodes are announced to clients: as `localhost` or as 127.0.0.1. */
+  readonly announced: 'hostname' | 'ip'
+}
+
+const toTlsSettings = ({ certificate, key, announced }: ClusterTls, port: number) => ({
+  port: '0',
+  'tls-port': String(port),
+  'tls-cert-file': certificate,
+  'tls-key-file': key,
+  'tls-ca-cert-file': certificate,
+  'tls-auth-clients': 'no',
+  'tls-cluster': 'yes',
+  'tls-replication': 'yes',
+  'cluster-announce-hostname': 'localhost',
+  'cluster-preferred-endpoint-type': announced,
+})
+
+/**
+ * A Redis Cluster of three masters on free ports; every slot is served when it resolves. With TLS clients can reach nodes by
+ * TLS only, and the nodes' own URLs are none.
+ */
+export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterServers> {
   const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-cluster-'))
   // By default nodes talk on a port 10,000 higher, which there need not be.
   const talkPorts = await Promise.all([0, 1, 2].map(() => findFreePort()))
   const nodes = await Promise.all(
-    talkPorts.map((port, n) => {
-      const settings = { 'cluster-enabled': 'yes', 'cluster-port': String(port) }
-      return startRedis(join(dir, String(n)), { settings })
+    talkPorts.map(async (talkPort, n) => {
+      const port = await findFreePort()
+      const settings = {
+        'cluster-enabled': 'yes',
+        'cluster-port': String(talkPort),
+        ...(tls === undefined ? {} : toTlsSettings(tls, port)),
+      }
+      return startRedis(join(dir, String(n)), { port, settings })
     }),
   )
   const ports = nodes.map(({ url }) => new URL(url).port)
+  const tlsArguments = tls === undefined ? [] : ['-h', 'localhost', '--tls', '--cacert', tls.certificate]
   const cli = (port: string | undefined, ...args: string[]) =>
-    execFileSync('redis-cli', ['-p', String(port), ...args], { encoding: 'utf8' })
+    execFileSync('redis-cli', [...tlsArguments, '-p', String(port), ...args], { encoding: 'utf8' })
   const [first, ...others] = ports
   ports.forEach((port, n) => {
     const range = [n, n + 1].map((part) => Math.floor((SLOTS * part) / ports.length))
@@ -37,9 +67,10 @@ export async function startRedisCluster(): Promise<RedisClusterServers> {
   })
   for (const [n, port] of others.entries()) cli(first, 'cluster', 'meet', '127.0.0.1', port, String(talkPorts[n + 1]))
   while (!ports.every((port) => isWhole(cli(port, 'cluster', 'info')))) await new Promise(setImmediate)
-  const rest = others.map((port) => `node=127.0.0.1:${port}`).join('&')
+  const [scheme, host] = tls === undefined ? ['redis', '127.0.0.1'] : ['rediss', 'localhost']
+  const rest = others.map((port) => `node=${host}:${port}`).join('&')
   return {
-    url: `redis+cluster://127.0.0.1:${first}?${rest}`,
+    url: `${scheme}+cluster://${host}:${first}?${rest}`,
     nodes,
     stop: async () => {
       await Promise.all(nodes.filter(({ child }) => child.exitCode === null).map((node) => node.stop()))

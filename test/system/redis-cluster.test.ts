@@ -1,4 +1,8 @@
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once, setMaxListeners } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createCommitFeed, publishCommit } from '../../shared/store/commits.ts'
@@ -113,6 +117,44 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     await until(() => String(feed.version('prices')).startsWith('redis'), feed)
     expect(feed.version('prices')).not.toBe(before)
     feed.close()
+  })
+})
+
+/** Writes and reads keys of many slots and receives what is published, over connections as all programs make them. */
+const TLS_CLIENT = `
+  import { createRedis } from ${JSON.stringify(join(import.meta.dirname, '../../shared/queue/redis.ts'))}
+  import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../shared/telemetry/log.ts'))}
+  const [url] = process.argv.slice(-1)
+  const log = createLog('test', 'warn')
+  const [redis, subscriber] = [createRedis(url, log), createRedis(url, log, 'subscriber')]
+  const keys = Array.from({ length: 50 }, (_, n) => 'key-' + n)
+  await Promise.all(keys.map((key) => redis.set(key, key)))
+  const read = await Promise.all(keys.map((key) => redis.get(key)))
+  if (String(read) !== String(keys)) throw new Error('read ' + read)
+  await subscriber.subscribe('channel')
+  subscriber.on('message', () => process.exit(0))
+  await redis.publish('channel', 'message')`
+
+const canSign = spawnSync('openssl', ['version']).status === 0
+
+describe.skipIf(!canCluster || !canSign)('a Redis Cluster over TLS with a certificate for a name', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-tls-'))
+  const [certificate, key] = [join(dir, 'certificate.pem'), join(dir, 'key.pem')]
+  beforeAll(() => {
+    const subject = ['-subj', '/CN=test', '-addext', 'subjectAltName=DNS:localhost']
+    const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+    execFileSync('openssl', ['req', ...kind, ...subject, '-keyout', key, '-out', certificate], { stdio: 'ignore' })
+  })
+  afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+  it.each(['hostname', 'ip'] as const)('is reached when its nodes announce themselves by %s', async (announced) => {
+    const tls = await startRedisCluster({ certificate, key, announced })
+    // Node reads trusted certificates when a process starts.
+    const env = { ...process.env, NODE_EXTRA_CA_CERTS: certificate }
+    const args = ['--import', 'tsx', '--input-type=module', '-e', TLS_CLIENT, tls.url]
+    const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 60_000 })
+    await tls.stop()
+    expect([status, stderr]).toEqual([0, ''])
   })
 })
 

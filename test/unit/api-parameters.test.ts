@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { limit, manyIds, manyNames, oneId, oneName, oneOf, optionalLimit, time } from '../../api/parameters/kinds.ts'
-import { nearestWord } from '../../api/parameters/nearest.ts'
+import { nearestPath, nearestWord } from '../../api/parameters/nearest.ts'
 import { parseParameters, type QueryShape, readQuery } from '../../api/parameters/parse.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
 import { recordParameters } from '../../api/parameters/records.ts'
@@ -88,6 +88,29 @@ describe('list parameters', () => {
     expect(failure(shape, `fields=${many}&id=1`).particulars.allowed).toEqual(['a'])
   })
 
+  it('counts repeated values before it drops them', () => {
+    expect(parse(list, `id=${Array(100).fill(A).join()}`).id).toEqual([A])
+    expect(failure(list, `id=${Array(101).fill(A).join()}`).message).toContain('100')
+  })
+
+  it('splits no more of a text than it takes to refuse it', () => {
+    const limits: (number | undefined)[] = []
+    const text = Object.assign(new String(','.repeat(240_000)), {
+      split: (separator: string, limit?: number) => {
+        limits.push(limit)
+        return ','.repeat(200).split(separator, limit)
+      },
+    }) as unknown as string
+    const raw = { values: new Map([['id', [text, text, text]]]), bracketed: new Set<string>() }
+    expect(() => parseParameters(list, raw)).toThrow('at most 100 values')
+    expect(limits).toEqual([101])
+  })
+
+  it('refuses more than 1000 parameters', () => {
+    expect(failure(list, '&'.repeat(1_000)).message).toContain('1000 parameters')
+    expect(failure(list, 'nmae=x&'.repeat(2_000)).message).toContain('1000 parameters')
+  })
+
   it('refuses a malformed percent-encoding', () => {
     expect(failure(list, 'name=%E0%A4%A').code).toBe('invalid_parameter')
   })
@@ -164,5 +187,34 @@ describe('nearest words', () => {
 
   it.each(['colour', 'x'.repeat(10_000)])('is silent where nothing is near', (word) => {
     expect(nearestWord(word, ['id', 'name', 'limit'])).toBeUndefined()
+  })
+})
+
+describe('nearestPath', () => {
+  const MEMBERS = [
+    '_id',
+    'name',
+    'financialData.price',
+    'financialData.marketCap',
+    'supply.marketCap',
+    'holders[].share',
+  ]
+
+  it.each([
+    ['price', 'financialData.price'],
+    ['marketcap', 'financialData.marketCap'],
+    ['market_cap', 'financialData.marketCap'],
+    ['financialData_marketCap', 'financialData.marketCap'],
+    ['quote.price', 'financialData.price'],
+    ['pirce', 'financialData.price'],
+    ['financialdata.prise', 'financialData.price'],
+    ['share', 'holders[].share'],
+    ['nmae', 'name'],
+  ])('finds the member that %s means', (path, meant) => {
+    expect(nearestPath(path, MEMBERS)).toBe(meant)
+  })
+
+  it.each(['colour', '', '...', 'x'.repeat(10_000)])('returns undefined when nothing is near', (path) => {
+    expect(nearestPath(path, MEMBERS)).toBeUndefined()
   })
 })

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../api/series/series.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { indexPoints } from '../../shared/datasets/index-points.ts'
+import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { daoTreasury } from '../../shared/datasets/treasury.ts'
 
 const at = (text: string) => Date.parse(text)
 const now = at('2024-01-10T12:02:00Z')
@@ -31,25 +37,65 @@ describe('the range of a series', () => {
 })
 
 describe('what is told of a series', () => {
-  const query = { start: at('2024-01-10T11:00:00Z'), interval: '5m' } as const
+  const query = { start: at('2024-01-10T11:00:00Z'), interval: '5m', dataset: tokenPrices } as const
   const range = toSeriesRange(query, now)
+  const asOf = at('2024-01-10T12:00:10Z')
+  const missingOf = (...asked: Parameters<typeof describeSeries>) =>
+    describeSeries(...asked).headers['X-Series-Missing']
 
-  it('counts missing buckets up to now, the one under way included', () => {
-    const facts = describeSeries({ ...query, range, points: 10, asOf: at('2024-01-10T12:00:10Z') })
+  it('counts the due buckets without a point', () => {
+    const facts = describeSeries({ ...query, range, points: 10, early: 0, asOf }, now)
     expect(facts.headers).toEqual({
       'X-Series-Interval': '5m',
       'X-Series-Points': '10',
-      'X-Series-Missing': '3',
+      'X-Series-Missing': '1',
     })
   })
 
+  it('does not count a point of a bucket that is not due in place of one that is missing', () => {
+    expect(missingOf({ ...query, range, points: 10, early: 2, asOf }, now)).toBe('3')
+    expect(missingOf({ ...query, range, points: 13, early: 2, asOf }, now)).toBe('0')
+  })
+
   it('counts up to the last point when limit cuts', () => {
-    const facts = describeSeries({ ...query, range, points: 4, isCut: true, asOf: at('2024-01-10T11:20:30Z') })
-    expect(facts.headers['X-Series-Missing']).toBe('1')
+    const cut = { ...query, range, points: 4, early: 0, isCut: true, asOf: at('2024-01-10T11:20:30Z') }
+    expect(missingOf(cut, now)).toBe('1')
+  })
+
+  it('expires while buckets of a closed range are not due', () => {
+    const closed = (end: number) => toSeriesRange({ ...query, end }, now)
+    const expiryOf = (end: number) =>
+      describeSeries({ ...query, range: closed(end), points: 0, early: 0, asOf: null }, now).expiresAt
+    expect(expiryOf(at('2024-01-10T12:00:00Z'))).toBe(nextGridTime(now))
+    expect(expiryOf(at('2024-01-10T11:55:00Z'))).toBeUndefined()
   })
 
   it('expires when the next bucket begins', () => {
     expect(nextGridTime(now)).toBe(at('2024-01-10T12:05:00Z'))
     expect(nextGridTime(at('2024-01-10T12:05:00Z'))).toBe(at('2024-01-10T12:10:00Z'))
+  })
+})
+
+describe('the buckets of a series that are due', () => {
+  const dueEnd = (dataset: Parameters<typeof toSeriesDueEnd>[0], interval: '5m' | '1h' | '1d' | '7d', time: string) =>
+    new Date(toSeriesDueEnd(dataset, interval, at(time))).toISOString()
+
+  it.each([
+    // The bucket of a slot is due when the next slot begins.
+    ['a slot of its own', daoTreasury, '1d', '2024-01-10T23:59:59Z', '2024-01-10T00:00:00.000Z'],
+    ['a slot of its own', daoTreasury, '1d', '2024-01-11T00:00:00Z', '2024-01-11T00:00:00.000Z'],
+    // 10 January is a Wednesday, so its week began on the 8th.
+    ['a running week', daoTreasury, '7d', '2024-01-10T12:00:00Z', '2024-01-08T00:00:00.000Z'],
+    ['rows with times of their own', tokenPrices, '5m', '2024-01-10T12:04:59Z', '2024-01-10T11:55:00.000Z'],
+    ['rows with times of their own', tokenPrices, '5m', '2024-01-10T12:05:00Z', '2024-01-10T12:00:00.000Z'],
+    ['an hour that has just ended', tokenPrices, '1h', '2024-01-10T12:04:59Z', '2024-01-10T11:00:00.000Z'],
+    ['an hour that has just ended', tokenPrices, '1h', '2024-01-10T12:05:00Z', '2024-01-10T12:00:00.000Z'],
+    ['the inputs of what is computed', indexPoints, '5m', '2024-01-10T12:04:59Z', '2024-01-10T11:55:00.000Z'],
+    ['the inputs of what is computed', marketCap, '1d', '2024-01-11T00:04:59Z', '2024-01-10T00:00:00.000Z'],
+    ['the inputs of what is computed', marketCap, '1d', '2024-01-11T00:05:00Z', '2024-01-11T00:00:00.000Z'],
+    ['events that the next slot reads', dexTrades, '5m', '2024-01-10T12:59:59Z', '2024-01-10T11:00:00.000Z'],
+    ['events that the next slot reads', dexTrades, '5m', '2024-01-10T13:00:00Z', '2024-01-10T12:00:00.000Z'],
+  ] as const)('end with %s: %#', (_, dataset, interval, time, end) => {
+    expect(dueEnd(dataset, interval, time)).toBe(end)
   })
 })

@@ -5,6 +5,8 @@ import type { JsonRpc, RpcCall } from '../../workers/providers/evm/rpc/json-rpc.
 
 const { signal } = new AbortController()
 const toHex = (value: number) => `0x${value.toString(16)}`
+const START = Date.parse('2024-05-06T00:00:00Z') / 1000
+const timeAt = (number: number) => START + number * 12
 
 /** A node that answers for each block with what `tell` says, and the numbers of the blocks that it was asked for. */
 function nodeThat(tell: (number: number) => Block) {
@@ -27,31 +29,45 @@ const logIn = (blockNumber: number, blockTimestamp?: number): RpcLog => ({
   ...{ blockNumber, blockTimestamp },
 })
 
+/** What a node answers with a time of its own in the header of block 9. */
+const nodeWith = (timestamp: number) =>
+  nodeThat((number) => ({ number, timestamp: number === 9 ? timestamp : timeAt(number) }))
+
 describe('the times of blocks', () => {
   it('are those of their headers, each asked for once', async () => {
-    const { node, asked } = nodeThat((number) => ({ number, timestamp: number * 12 }))
+    const { node, asked } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
     const timeOf = await readBlockTimes(node, [7, 9, 7], signal)
-    expect([timeOf(7), timeOf(9)]).toEqual([84, 108])
+    expect([timeOf(7), timeOf(9)]).toEqual([timeAt(7), timeAt(9)])
     expect(asked).toEqual([7, 9])
   })
 
   it('are those of their logs where a node tells them there', async () => {
-    const { node, asked } = nodeThat((number) => ({ number, timestamp: number * 12 }))
+    const { node, asked } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
     const timeOf = await readLogTimes(node, [logIn(7, 85), logIn(7), logIn(9)], signal)
-    expect([timeOf(7), timeOf(9)]).toEqual([85, 108])
+    expect([timeOf(7), timeOf(9)]).toEqual([85, timeAt(9)])
     expect(asked).toEqual([9])
   })
 
-  it('are never made up: a block without one is named', async () => {
-    const { node } = nodeThat((number) => ({ number: number === 9 ? 8 : number, timestamp: number * 12 }))
-    const problem = expect.objectContaining({
-      code: 'provider_malformed',
-      message: expect.stringContaining('rpc-ethereum: the node did not tell when block 9 was made'),
-    })
+  it('are never made up: a block of another number in its place is an error of that block', async () => {
+    const { node } = nodeThat((number) => ({ number: number === 9 ? 8 : number, timestamp: timeAt(number) }))
     for (const timeOf of [await readBlockTimes(node, [7, 9], signal), await readLogTimes(node, [logIn(9)], signal)])
-      expect(() => timeOf(9)).toThrow(problem)
+      expect(timeOf(9)).toMatchObject({
+        code: 'provider_malformed',
+        message: 'rpc-ethereum: block 8 in place of block 9',
+      })
     const timeOf = await readBlockTimes(node, [7], signal)
-    expect(timeOf(7)).toBe(84)
-    expect(() => timeOf(10)).toThrow('block 10')
+    expect(timeOf(7)).toBe(timeAt(7))
+    expect(timeOf(10)).toMatchObject({ message: expect.stringContaining('block 10') })
+  })
+
+  it.each([
+    ['zero', 0],
+    ['before the first EVM chain', Date.parse('2015-07-29T00:00:00Z') / 1000],
+    ['in milliseconds', START * 1000],
+    ['in the future', Date.now() / 1000 + 3_600],
+  ])('cannot be %s', async (_, seconds) => {
+    const timeOf = await readBlockTimes(nodeWith(Math.floor(seconds)).node, [7, 9], signal)
+    expect(timeOf(7)).toBe(timeAt(7))
+    expect(timeOf(9)).toMatchObject({ code: 'provider_malformed', message: expect.stringContaining('block 9') })
   })
 })

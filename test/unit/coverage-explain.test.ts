@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { explain, type Known } from '../../shared/coverage/explain.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
+import { isGap } from '../../shared/coverage/not-due.ts'
 import type { Note } from '../../shared/coverage/notes.ts'
 
 const STEP = 3_600_000
@@ -32,7 +33,7 @@ function toKnown(seed: number): { known: Known; due: number } {
     const { first, last } = toSpan()
     const from = first * STEP - random(2) * 1000
     const rest = { entity: 1, lane: pick<'live' | 'history'>('live', 'history'), since: 0, tries: 1, nextTry: 0 }
-    const state = pick<Note['state']>('coarser', 'failed', 'unserved')
+    const state = pick<Note['state']>('coarser', 'failed', 'unserved', 'pending')
     return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}` }
   })
   return { known: { wanted: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
@@ -93,6 +94,25 @@ describe('what explains a range', () => {
       [30, 32, 'covered', null],
       [32, 48, 'unserved', 'ended on 2025-05-19'],
     ])
+  })
+
+  it('reports no gap for a bucket that is not due, if a range job found nothing there yet', () => {
+    const note = {
+      entity: 1,
+      lane: 'history',
+      state: 'pending',
+      provider: 'a',
+      since: 0,
+      tries: 1,
+      nextTry: 0,
+    } as const
+    const notes = [{ ...note, from: 0, to: 10 * STEP, reason: 'a has nothing there yet' }]
+    const told = explain({ cadence: '1h' }, { wanted: [], reports: [], notes }, { first: 0, last: 9 }, 8)
+    expect(told.map(({ first, last, reason }) => [first, last, reason])).toEqual([
+      [0, 7, 'a has nothing there yet'],
+      [8, 9, 'not due yet'],
+    ])
+    expect(told.map(isGap)).toEqual([true, false])
   })
 
   it('is quick with as many runs as an answer may be made of', () => {

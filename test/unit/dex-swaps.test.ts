@@ -96,15 +96,18 @@ describe.skipIf(!existsSync(file))('342 recorded swap logs of nine chains', () =
     if (first === undefined) throw new Error('no log')
     const more = [
       { ...first, removed: true },
-      { ...first, data: '0x' },
+      { ...first, topics: first.topics.slice(0, 1), data: '0x' },
+      { ...first, data: first.data.slice(0, -64) },
     ]
-    const { swaps, skipped } = toSwaps([...logs, ...more], pools)
+    const { swaps, gaps, skipped } = toSwaps([...logs, ...more], pools)
     expect(swaps.map(({ log }) => log)).toEqual(known)
     expect(Object.fromEntries(skipped)).toEqual({
       'unknown pool': logs.length - known.length,
       removed: 1,
       undecodable: 1,
     })
+    // What was cut on its way is another log when it is asked for again.
+    expect(gaps).toMatchObject([{ log: { logIndex: first.logIndex }, reason: { code: 'provider_malformed' } }])
   })
 })
 

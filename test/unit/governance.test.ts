@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import type { GovernanceRow } from '../../shared/datasets/governance.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -6,9 +6,13 @@ import type { HttpRequest } from '../../workers/http/request.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { toTestDao } from '../samples.ts'
-import { toRun } from '../support/run.ts'
+import { HUB_START, NOTHING, toProposal, toVotes } from '../support/hub.ts'
+import { createState, toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
+import { snapshot as standIn } from '../upstream/providers/snapshot.ts'
+import type { Space, SpaceProposal, SpaceVote } from '../upstream/world.ts'
 
+const CREATED = Date.parse('2024-01-01T00:00:00Z') / 1000
 const VOTER = `0x${'a'.repeat(40)}`
 
 /** A hub whose spaces have one proposal and one vote each; what is asked of a space in `down` fails. */
@@ -16,7 +20,7 @@ function openHub(down: ReadonlySet<string>) {
   const json = async ({ body }: HttpRequest) => {
     const { query, variables } = body as { query: string; variables: { space: string } }
     if (down.has(variables.space)) throw new DataError('provider_unavailable', 'snapshot: status 503')
-    const of = { id: `0x${variables.space}`, created: 100 }
+    const of = { id: `0x${variables.space}`, created: CREATED }
     if (query.includes('proposals(')) return { data: { proposals: [{ ...of, author: VOTER }] } }
     return { data: { votes: [{ ...of, voter: VOTER, proposal: { id: of.id } }] } }
   }
@@ -34,18 +38,169 @@ it('keeps what came of a space together with where it goes on, when another spac
     save: async () => {},
   }
   const read = async (down: readonly string[]) => {
-    const told = toRun({ entities: [dao], state, slot: 3_600_000 })
+    const told = toRun({ entities: [dao], state, slot: CREATED * 1000 + 3_600_000 })
     const rows = (await openHub(new Set(down)).collect(told.run)) as GovernanceRow[]
     return { ...told, rows: rows.map(({ space, kind }) => `${space} ${kind}`) }
   }
 
   const first = await read(['old.eth'])
   expect([...cursors.keys()]).toEqual(['new.eth'])
-  expect(first.rows).toEqual(['new.eth proposal', 'new.eth vote'])
+  expect(first.rows).toEqual(['new.eth proposal', 'new.eth vote', 'new.eth sweep'])
   // It is not counted as read to its end.
   expect([[...first.refused.keys()], first.read]).toEqual([[dao.key], []])
 
   const second = await read([])
   expect(second.rows).toEqual(expect.arrayContaining(['old.eth vote', 'new.eth reading', 'old.eth reading']))
   expect([second.refused.size, second.read]).toEqual([0, [dao.key]])
+})
+
+const HOUR = 3_600_000
+const SLOT = (HUB_START + 86_400) * 1000
+const END = HUB_START + 300
+
+type Answer = Record<string, unknown>
+
+/** The job with a hub that has one space; `change` may replace an answer of the hub. */
+function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: Answer) => Answer = (answer) => answer) {
+  const dao = { ...toTestDao(1, null), snapshotSpace: 'one.eth', formerSnapshotSpaces: [] }
+  const state = createState()
+  const world = { ...NOTHING, space: () => ({ id: 'one.eth', name: 'One', ...space }) }
+  const asked: string[] = []
+  const json = async ({ path, body }: HttpRequest) => {
+    asked.push(JSON.stringify(body))
+    const request = { method: 'POST', path, query: new URLSearchParams(), headers: {}, now: 0, plan: 'open' as const }
+    const reply = await standIn.handle({ ...request, body: JSON.stringify(body) }, world)
+    return change(JSON.parse(reply.body) as Answer)
+  }
+  const context = { config: parseConfig({}), log: silent, http: { open: () => ({ json }) } }
+  const [collector = expect.unreachable('a provider')] = governance.connect(context as unknown as ProviderContext)
+  return {
+    asked,
+    read: async (slot = SLOT) => {
+      const told = toRun({ entities: [dao], state, slot })
+      const rows = (await collector.collect(told.run)) as (GovernanceRow & Record<string, unknown>)[]
+      const of = (kind: string) => rows.filter((row) => row.kind === kind)
+      return { ...told, rows, leftOut: told.leftOut.get(dao.key), proposals: of('proposal'), votes: of('vote'), of }
+    },
+  }
+}
+
+const voteOf = (made: Partial<SpaceVote>): SpaceVote => ({ ...(toVotes(1, HUB_START + 100)[0] as SpaceVote), ...made })
+
+describe('an element that cannot be read', () => {
+  const proposals = [
+    toProposal({ id: '0xa' }),
+    toProposal({ id: '0xb', created: HUB_START + 95, end: 4_102_444_800 }),
+    toProposal({ id: '0xc', created: HUB_START + 99 }),
+  ]
+
+  it('costs only itself when the hub sends null and an error beside the data, and is reported', async () => {
+    const { read } = openSpace({ proposals, votes: toVotes(3, HUB_START + 100) })
+    const { proposals: found, votes, read: done, refused, leftOut } = await read()
+    expect(found.map(({ proposal }) => proposal)).toEqual(['0xa', '0xc'])
+    expect([votes.length, done, refused.size]).toEqual([3, [expect.any(Number)], 0])
+    expect(leftOut).toEqual({ count: 1, reason: expect.stringMatching(/^one\.eth: Int cannot represent/) })
+  })
+
+  it('is not taken for a proposal that its author took back', async () => {
+    expect((await openSpace({ proposals, votes: [] }).read()).of('sweep')).toEqual([])
+    expect((await openSpace({ proposals: [toProposal()], votes: [] }).read()).of('sweep')).toHaveLength(1)
+  })
+
+  it.each([
+    ['without an id', { id: null }],
+    ['of before the first chain', { created: 1 }],
+    ['without a time', { created: 'yesterday' }],
+    ['with a time in milliseconds', { created: HUB_START * 1000 }],
+  ])('is a vote %s, and the others of its page are stored', async (_, change) => {
+    const { read } = openSpace({ proposals: [toProposal()], votes: toVotes(3, HUB_START + 100) }, (answer) => {
+      const data = answer.data as { votes?: Answer[] }
+      return data.votes === undefined
+        ? answer
+        : { data: { votes: data.votes.map((vote, at) => (at === 1 ? { ...vote, ...change } : vote)) } }
+    })
+    const { votes, leftOut, refused } = await read()
+    expect([votes.length, leftOut?.count, refused.size]).toEqual([2, 1, 0])
+  })
+
+  it('is a vote that is asked for again once a day, until it can be read', async () => {
+    let isBroken = true
+    const votes = [...toVotes(1, HUB_START + 100), ...toVotes(1, HUB_START + 200), ...toVotes(1, HUB_START + 80_000)]
+    const { read } = openSpace({ proposals: [toProposal()], votes }, (answer) => {
+      const data = answer.data as { votes?: Answer[] }
+      if (data.votes === undefined || !isBroken) return answer
+      const errors = [{ message: 'request failed', path: ['votes', 1] }]
+      return { errors, data: { votes: data.votes.map((vote) => (vote.created === HUB_START + 200 ? null : vote)) } }
+    })
+    expect((await read()).votes).toHaveLength(2)
+    isBroken = false
+    expect((await read(SLOT + HOUR)).votes).toHaveLength(1)
+    expect((await read(SLOT + 24 * HOUR)).votes).toHaveLength(3)
+    expect((await read(SLOT + 48 * HOUR)).votes).toHaveLength(1)
+  })
+
+  it('is malformed with its whole list when most of a long list cannot be read', async () => {
+    const { read } = openSpace({ proposals: [toProposal()], votes: toVotes(12, HUB_START + 100) }, (answer) => {
+      const data = answer.data as { votes?: Answer[] }
+      return data.votes === undefined ? answer : { data: { votes: data.votes.map(({ created: _, ...vote }) => vote) } }
+    })
+    expect([...(await read()).refused.values()]).toMatchObject([{ code: 'provider_malformed' }])
+  })
+
+  it('moves no cursor past the slot when it claims a time in the future', async () => {
+    const votes = [...toVotes(1, HUB_START + 100), ...toVotes(1, HUB_START + 10 * 86_400)]
+    const { read } = openSpace({ proposals: [toProposal()], votes })
+    await read()
+    votes.push(...toVotes(1, HUB_START + 86_400 + 600))
+    expect((await read(SLOT + HOUR)).votes.map(({ at }) => at)).toContain(new Date(SLOT + 600_000).toISOString())
+  })
+})
+
+describe('a proposal that the hub has not settled', () => {
+  const pending: Partial<SpaceProposal> = { scores: [0, 0, 0], scoresState: 'pending' }
+  const later = () => toVotes(5, HUB_START + 80_000).map((vote) => ({ ...vote, proposal: '0xother' }))
+
+  it('is read again with its votes when it is final, although others got votes meanwhile', async () => {
+    const space = { proposals: [toProposal(pending)], votes: [voteOf({ choice: '0xencrypted' }), ...later()] }
+    const { read } = openSpace(space)
+    expect((await read()).proposals).toMatchObject([{ scores_state: 'pending' }])
+    space.proposals = [
+      toProposal(pending),
+      toProposal({ id: '0xnew', created: HUB_START + 50_000, start: END, end: END }),
+    ]
+    expect((await read(SLOT + HOUR)).proposals[0]).toMatchObject({ proposal: '0xproposal', scores_state: 'pending' })
+    space.proposals[0] = toProposal({ scores: [7, 0, 0], scoresState: 'final' })
+    space.votes[0] = voteOf({ choice: 1 })
+    const final = await read(SLOT + 2 * HOUR)
+    expect(final.proposals[0]).toMatchObject({ scores_state: 'final', scores: [7, 0, 0] })
+    expect(final.votes[0]).toMatchObject({ proposal: '0xproposal', choice: '1' })
+    expect((await read(SLOT + 3 * HOUR)).votes.filter(({ proposal }) => proposal === '0xproposal')).toEqual([])
+  })
+
+  it('has its votes read again until none of them is secret', async () => {
+    const space = { proposals: [toProposal(pending)], votes: [voteOf({ choice: '0xencrypted' }), ...later()] }
+    const { read } = openSpace(space)
+    await read()
+    space.proposals = [toProposal({ scoresState: 'final' })]
+    expect((await read(SLOT + HOUR)).votes[0]).toMatchObject({ choice: '"0xencrypted"' })
+    space.votes[0] = voteOf({ choice: 2 })
+    expect((await read(SLOT + 2 * HOUR)).votes[0]).toMatchObject({ choice: '2' })
+  })
+})
+
+describe('spaces that always fail', () => {
+  it('never end the run of the others', async () => {
+    const daos = Array.from({ length: 84 }, (_, n) => ({
+      ...{ ...toTestDao(n + 1, null), snapshotSpace: `${n}.eth`, formerSnapshotSpaces: [] },
+    }))
+    const down = new Set(Array.from({ length: 20 }, (_, n) => `${n}.eth`))
+    const state = createState()
+    const read = async (hour: number) => {
+      const told = toRun({ entities: daos, state, slot: SLOT + hour * HOUR })
+      await openHub(down).collect(told.run)
+      return told.read.length
+    }
+    await read(0)
+    expect([await read(1), await read(2), await read(3)]).toEqual([64, 64, 64])
+  })
 })

@@ -117,6 +117,11 @@ describe('pages of blocks', () => {
     ['eth_getLogs is limited to a 1,000 range', 1_000],
     ['ranges over 1000 blocks are not supported on freetier', 1_000],
     ['exceed maximum block range: max is 1k blocks', 1_000],
+    ['query exceeds max block range 1000', 1_000],
+    ['exceed maximum block range: 1000', 1_000],
+    ['requested too many blocks from 0 to 16777216, maximum is set to 1000', 1_000],
+    ['Please limit the query to at most 1000 blocks', 1_000],
+    ['block range is too wide, limit of 1,000 blocks', 1_000],
   ])('are never wider than a refusal says they may be: %s', async (message, most) => {
     const pager = createPager()
     const isTooWide = (from: number, to: number) => to - from + 1 > most
@@ -127,6 +132,20 @@ describe('pages of blocks', () => {
     // One that does not count the first block has room for one less.
     const stricter = (from: number, to: number) => to - from + 1 >= most
     expect((await readBlocks(1, 300 * most, stricter, node)).refused).toEqual([most])
+  })
+
+  it.each([
+    'query returned more than 10000 results',
+    'logs matched by query exceeds limit of 10000',
+    'block range limit exceeded',
+    'query exceeds max results 20000, retry with the range 22142841-22142933',
+  ])('have no limit of blocks by a refusal that names none: %s', (message) => {
+    expect(readRefusal(message)).toEqual(new TooWide())
+  })
+
+  it('are as wide as another node suggests', () => {
+    const message = 'query returned more than 10000 results. Try with this block range [0x1, 0x12c].'
+    expect(readRefusal(message)).toEqual(new TooWide({ width: 300 }))
   })
 
   it('are as wide as a refusal suggests for the same blocks', async () => {

@@ -1,56 +1,116 @@
-import { expect, it } from 'vitest'
-import { Refused, type Reply, type Source } from '../../api/mcp/source.ts'
+import { describe, expect, it } from 'vitest'
+import { Refused } from '../../api/mcp/source.ts'
 import { queryTool } from '../../api/mcp/tools/query.ts'
-import { toOpenApi } from '../../api/openapi/document.ts'
-import { routes } from '../../api/routes.ts'
+import { callTool, createSource, toReply } from '../support/mcp-tools.ts'
 
-const document = toOpenApi(routes)
-const toReply = (records: readonly object[]): Reply => ({
-  text: records.map((record) => `${JSON.stringify(record)}\n`).join(''),
-  headers: new Headers({ 'content-type': 'application/x-ndjson' }),
-})
-const UNISWAP = { _id: 'a'.repeat(24), name: 'Uniswap', financialData: { price: 7 } }
+const UNISWAP = { _id: 'a'.repeat(24), name: 'Uniswap', symbol: 'UNI', financialData: { price: 7 } }
+const AAVE = { _id: 'b'.repeat(24), name: 'Aave', symbol: 'AAVE', financialData: { price: 90 } }
+const AAVEGOTCHI = { _id: 'c'.repeat(24), name: 'Aavegotchi', symbol: 'GHST', financialData: { price: 1 } }
+const ALL = [UNISWAP, AAVE, AAVEGOTCHI]
+
+const isResolving = ({ searchParams }: URL) => searchParams.get('fields') === '_id,name,symbol'
+
+/** The list route: by id, by a part of the name, or by the whole symbol. */
+function listTokens({ searchParams }: URL) {
+  const [ids, names] = [searchParams.getAll('id'), searchParams.getAll('name').map((name) => name.toLowerCase())]
+  const isAsked = ({ _id, name, symbol }: (typeof ALL)[number]) =>
+    ids.includes(_id) || names.some((one) => name.toLowerCase().includes(one) || symbol.toLowerCase() === one)
+  return ALL.filter(isAsked)
+}
 
 const prices = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['financialData.price'] }
 
-/** What the tool tells of what `answer` tells, and how often it asked. */
-async function query(answer: (parameters: URLSearchParams) => readonly object[] | Refused, asks: object = prices) {
-  let asked = 0
-  const source: Source = {
-    ...{ base: 'http://here', now: () => 0, document: async () => document },
-    ask: async (path) => {
-      asked += 1
-      const answered = answer(new URL(path, 'http://here').searchParams)
-      if (answered instanceof Refused) throw answered
-      return toReply(answered)
+describe('query', () => {
+  it('requests nothing again for entities that have a record', async () => {
+    const { source, asked } = createSource(listTokens)
+    const { data } = await callTool(queryTool, source, prices)
+    expect(asked.filter((url) => !isResolving(url))).toHaveLength(1)
+    expect(data).not.toHaveProperty('failed')
+    expect(data.columns).toEqual(['financialData.price'])
+  })
+
+  it.each([[['AAVE']], [['aave']], [['GHST', 'Aave']]])(
+    'returns only the entity whose whole name or symbol is asked for: %j',
+    async (of) => {
+      const { source } = createSource(listTokens)
+      const { data } = await callTool(queryTool, source, { topic: 'tokens', of, fields: ['name'] })
+      const expected = ALL.filter(({ name, symbol }) =>
+        of.some((one) => [name, symbol].some((text) => text.toLowerCase() === one.toLowerCase())),
+      )
+      expect(data.rows).toEqual(expected.map(({ name }) => [name]))
     },
-  }
-  const input = queryTool.input.parse(asks)
-  const { data } = await queryTool.call({ source, input, signal: new AbortController().signal })
-  return { data, asked }
-}
+  )
 
-it('nobody is asked for again whose record came', async () => {
-  const aave = { _id: 'b'.repeat(24), name: 'Aave', financialData: { price: 90 } }
-  const { data, asked } = await query(() => [UNISWAP, aave])
-  expect(asked).toBe(1)
-  expect(data).not.toHaveProperty('failed')
-  expect(data.columns).toEqual(['financialData.price'])
-})
+  it('returns every entity with a part of a name that is the whole name of none', async () => {
+    const { source } = createSource(listTokens)
+    const { data } = await callTool(queryTool, source, { topic: 'tokens', of: ['aav'], fields: ['name'] })
+    expect(data.rows).toEqual([['Aave'], ['Aavegotchi']])
+  })
 
-it('only who has no record is told as one whom nothing fits, not who could not be asked for', async () => {
-  const busy = new Refused({ code: 'unavailable', detail: 'Too much at once.' })
-  const isFirst = (parameters: URLSearchParams) => parameters.getAll('name').join().includes('Uniswap')
-  const busied = await query((parameters) => (isFirst(parameters) ? [UNISWAP] : busy))
-  expect(busied.data).not.toHaveProperty('failed')
-  expect(busied.data.untold).toEqual(['Aave'])
-  const { data } = await query((parameters) => (isFirst(parameters) ? [UNISWAP] : []))
-  expect(data.failed).toMatchObject([{ of: 'Aave', why: expect.stringContaining('No record fits') }])
-})
+  it('lists an entity as failed when no record fits, and as untold when it could not be requested', async () => {
+    const busy = new Refused({ code: 'unavailable', detail: 'Too much at once.' })
+    const answerWith = (rest: readonly object[] | Refused) =>
+      createSource((url) => {
+        if (url.pathname === '/data/search') return []
+        if (isResolving(url)) return ALL
+        return url.searchParams.getAll('id').includes(UNISWAP._id) ? [UNISWAP] : rest
+      }).source
+    const busied = await callTool(queryTool, answerWith(busy), prices)
+    expect(busied.data).not.toHaveProperty('failed')
+    expect(busied.data.untold).toEqual(['Aave'])
+    const { data, summary } = await callTool(queryTool, answerWith([]), prices)
+    expect(data.failed).toMatchObject([{ of: 'Aave', why: expect.stringContaining('No record fits') }])
+    expect(summary).toContain('Nothing of 1 of the 2 asked for')
+  })
 
-it('what goes by an id alone is asked for without one', async () => {
-  const changes = await query(() => [{ dataset: 'prices' }], { topic: 'changes' })
-  expect(changes.data.columns).toEqual(['dataset'])
-  await expect(query(() => [], { topic: 'changes', of: ['Uniswap'] })).rejects.toThrow('goes by ids')
-  await expect(query(() => [], { topic: 'daos/governance/voters' })).rejects.toThrow('is about one token or DAO')
+  it('searches for names near only the first unknown names', async () => {
+    const { source, asked } = createSource(() => [])
+    const of = Array.from({ length: 20 }, (_, index) => `unknown ${index}`)
+    const { data } = await callTool(queryTool, source, { topic: 'tokens', of })
+    expect(data.failed).toHaveLength(20)
+    expect(
+      new Set(
+        asked.flatMap(({ pathname, searchParams }) => (pathname === '/data/search' ? [searchParams.get('q')] : [])),
+      ),
+    ).toEqual(new Set(['unknown 0', 'unknown 1', 'unknown 2', 'unkn', 'unk']))
+  })
+
+  it('requests no more records of each entity than fit into the answer', async () => {
+    const { source, asked } = createSource((url) => (url.pathname === '/data/daos' ? [] : [{ proposal: 'x' }]))
+    const of = Array.from({ length: 20 }, (_, index) => index.toString(16).padStart(24, '0'))
+    await callTool(queryTool, source, { topic: 'daos/governance/proposals', of, limit: 500 })
+    const limits = asked.map(({ searchParams }) => Number(searchParams.get('limit')))
+    expect(limits.reduce((sum, limit) => sum + limit, 0)).toBeLessThan(6_000)
+  })
+
+  it('requests topics that go by an id alone without one', async () => {
+    const { source } = createSource(() => [{ dataset: 'prices' }])
+    expect((await callTool(queryTool, source, { topic: 'changes' })).data.columns).toEqual(['dataset'])
+    await expect(callTool(queryTool, source, { topic: 'changes', of: ['Uniswap'] })).rejects.toThrow('goes by ids')
+    const voters = callTool(queryTool, source, { topic: 'daos/governance/voters' })
+    await expect(voters).rejects.toThrow('is about one token or DAO')
+  })
+
+  it.each([
+    ['price', 'financialData.price'],
+    ['marketcap', 'financialData.marketCap'],
+  ])('names the member that the field %s means, and the others', async (field, meant) => {
+    const { source } = createSource(listTokens)
+    const called = callTool(queryTool, source, { topic: 'tokens', fields: [field] })
+    await expect(called).rejects.toThrow(`has no ${field}. Did you mean "${meant}"?`)
+    await expect(called).rejects.toThrow(/its members: .*financialData\.percentChange24h/)
+  })
+
+  it('links the whole as CSV and Parquet when the answer is only a part of it', async () => {
+    const rest = { link: '</data/tokens?cursor=abc>; rel="next"', 'x-total-count': '200' }
+    const { source } = createSource(() => toReply(ALL, rest))
+    const { files = [], data } = await callTool(queryTool, source, { topic: 'tokens', sort: 'name', cursor: 'aa' })
+    expect(data.showing).toMatch(/^3 of 200/)
+    expect(files.map(({ mimeType }) => mimeType)).toEqual(['text/csv', 'application/vnd.apache.parquet'])
+    expect(files.map(({ uri }) => uri)).toEqual(
+      ['csv', 'parquet'].map((format) => `http://here/data/tokens?sort=name&limit=500&format=${format}`),
+    )
+    const whole = await callTool(queryTool, createSource(() => ALL).source, { topic: 'tokens' })
+    expect(whole.files).toEqual([])
+  })
 })

@@ -61,6 +61,25 @@ describe('a day of Moralis', () => {
   })
 })
 
+describe('a swap that cannot be read', () => {
+  it.each([
+    ['null', null],
+    ['without a hash', { transactionType: 'buy', pairAddress: '0xpool' }],
+    ['with a pool that is a number', { transactionHash: '0x9', transactionType: 'buy', pairAddress: 7 }],
+  ])('costs itself and is counted where it is %s', async (_, bad) => {
+    const blockTimestamp = new Date(SLOT - HOUR).toISOString()
+    const toSwap = (hash: string) => ({
+      transactionHash: hash,
+      transactionType: 'buy',
+      pairAddress: '0xpool',
+      blockTimestamp,
+    })
+    const { source } = open(async () => ({ cursor: null, result: [toSwap('0x1'), bad, toSwap('0x2')] }))
+    const rows = await source.fetchNew(toRun({ entities: [toToken(1)], state: createState(), slot: SLOT }).run)
+    expect(rows.map(({ transaction_hash }) => transaction_hash)).toEqual(['0x1', '0x2', null])
+  })
+})
+
 describe('a token whose remembered time is unreadable', () => {
   it.each(['no number', '{"form":"of another version"}'])('is read as for the first time, also of %j', async (text) => {
     const from: string[] = []

@@ -137,3 +137,17 @@ describe('the linters', () => {
     expect(found.map(({ code, path }) => `${code} ${path.join('.')}`)).toEqual(['info-contact info'])
   })
 })
+
+/** Names of parts and changes, which may be in percent, in percentage points or fractions. */
+const PROPORTION = /share$|percent|weight$|^change|contribution|^complete$/i
+
+it('names the unit of every part and change', () => {
+  const proportions = toMembers(openApi, '')
+    .map(([path, member]) => ({ name: path.split('.').at(-1) ?? '', path, member }))
+    .filter(
+      ({ name, member }) => PROPORTION.test(name) && /number|integer/.test(JSON.stringify(member.type ?? member.anyOf)),
+    )
+  expect(proportions.length).toBeGreaterThan(15)
+  const without = proportions.filter(({ member }) => !/percent|fraction|from 0 to 1/i.test(String(member.description)))
+  expect(without.map(({ path }) => path)).toEqual([])
+})

@@ -183,6 +183,6 @@ describe('checkRows', () => {
   })
 
   it('takes an empty answer for what it is', () => {
-    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map() })
+    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map(), leftOut: new Map() })
   })
 })

@@ -29,14 +29,14 @@ function setUp(settings: string, env: Record<string, string> = {}) {
 
 const URL = 'redis://redis.example'
 
-describe('the preparation of a clone', () => {
+describe('tools/setup.mjs', () => {
   it.each([
     [`REDIS_URL=${URL}`, {}],
     [`export REDIS_URL = "${URL}"`, {}],
     ['REDIS_URL_FILE=/run/secrets/redis_url', {}],
     ['', { REDIS_URL: URL }],
     ['', { REDIS_URL_FILE: '/run/secrets/redis_url' }],
-  ])('wants no Redis of its own where one is given: %j %j', (settings, env) => {
+  ])('needs no local Redis when settings name one: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toEqual({ status: 0, stderr: '' })
   })
 
@@ -45,7 +45,7 @@ describe('the preparation of a clone', () => {
     ['REDIS_URL=""', {}],
     ['REDIS_URL= # none', {}],
     [`REDIS_URL=${URL}`, { REDIS_URL: '' }],
-  ])('says what to install where none is: %j %j', (settings, env) => {
+  ])('names the package to install when there is no Redis: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toMatchObject({ status: 1, stderr: expect.stringContaining('install Redis 6.2') })
   })
 })

@@ -25,8 +25,18 @@ export interface NodeHabits {
   readonly host?: 'alchemy' | 'infura' | 'quicknode' | 'drpc'
   /** The most logs that eth_getLogs answers with, 10,000 by default. */
   readonly mostLogs?: number
-  /** Whether logs carry their block's time, true by default. */
-  readonly logTimes?: boolean
+  /** Whether logs carry their block's time, true by default; some nodes send zero. */
+  readonly logTimes?: boolean | 'zero'
+  /** Takes the place of a log in an answer, in whatever form; undefined leaves the log as it is. */
+  readonly spoil?: (log: ChainLog) => unknown
+  /** The first block whose logs it still has (EIP-4444). */
+  readonly firstLogs?: number
+  /** The most calls in a batch, as on the free plan of dRPC. */
+  readonly mostCalls?: number
+  /** What it has in place of a transaction that is asked for by its hash, as while it builds its index; undefined for all. */
+  readonly indexing?: (hash: string) => 'null' | 'refusal' | 'no sender' | undefined
+  /** Transactions that it does not have in any way. */
+  readonly lacksTransaction?: (hash: string) => boolean
   /** Whether the node knows the tag `finalized`, true by default. */
   readonly finalizedTag?: boolean
 }
@@ -60,6 +70,8 @@ export interface Chain {
   /** What the ETH/USD feed says at a time in Unix milliseconds, and since when. */
   etherFeed?(at: number): { readonly usd: number; readonly at: number } | null
   transaction(hash: string): { readonly blockNumber: number; readonly from: string } | null
+  /** Those of a block, where the chain knows them. */
+  transactionsOf?(block: number): { readonly hash: string; readonly index: number; readonly from: string }[]
 }
 
 /** The factories that the chains here know, by version. */

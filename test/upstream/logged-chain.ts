@@ -40,11 +40,18 @@ export function createLoggedChain({ logs, times, pools, missing, habits = {} }: 
       sorted.filter((log) => log.blockNumber >= from && log.blockNumber <= to && addresses.has(log.address)),
     transaction(hash) {
       const blockNumber = blockByHash.get(hash)
-      if (blockNumber === undefined) return null
-      return { blockNumber, from: `0x${createHash('sha256').update(hash).digest('hex').slice(0, 40)}` }
+      return blockNumber === undefined ? null : { blockNumber, from: toSender(hash) }
+    },
+    transactionsOf: (block) => {
+      const own = sorted.filter(({ blockNumber }) => blockNumber === block)
+      return own.map(({ transactionHash, transactionIndex: index }) => ({
+        ...{ hash: transactionHash, index, from: toSender(transactionHash) },
+      }))
     },
   }
 }
+
+const toSender = (hash: string) => `0x${createHash('sha256').update(hash).digest('hex').slice(0, 40)}`
 
 function toTime(knots: readonly (readonly [number, number])[], block: number): number {
   let low = 0

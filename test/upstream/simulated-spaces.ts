@@ -22,7 +22,7 @@ export function createSimulatedSpaces(
     const seconds = now / 1000
     const votes = happening.votes.filter(({ created }) => created <= seconds)
     const proposals = happening.proposals.filter(({ created }) => created <= seconds)
-    const space = { id, name, proposals: withScores(proposals, votes), votes }
+    const space = { id, name, proposals: withScores(proposals, votes, seconds), votes }
     spaces.set(id, { now, space })
     return space
   }
@@ -36,7 +36,7 @@ interface Happening {
 }
 
 /** A proposal without what its votes amount to. */
-type Made = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'votes'>
+type Made = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'scoresState' | 'votes'>
 
 /** What was invented for any world of this process. */
 const invented = new Map<number, Happening>()
@@ -64,7 +64,14 @@ function invent(key: number, now: number): Happening {
     const id = toHex(own, 64)
     const type = TYPES[index % TYPES.length] ?? 'basic'
     const made = { id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), type, choices: CHOICES }
-    const proposal = { ...made, created, start: created + 3600, end, quorum: 1000 * (index % 3) }
+    const proposal = {
+      ...made,
+      created,
+      start: created + 3600,
+      end,
+      quorum: 1000 * (index % 3),
+      flagged: index % 23 === 22,
+    }
     proposals.push(proposal)
     votes.push(...inventVotes(key, own, crowd, proposal))
   }
@@ -90,7 +97,11 @@ function toFirst(choice: unknown): number {
   return Number(most?.[0])
 }
 
-function withScores(proposals: readonly Made[], votes: readonly SpaceVote[]): SpaceProposal[] {
+/** Scores are final some hours after the end, and those of some proposals later than that of others. */
+const toScoresState = ({ created, end }: Made, seconds: number) =>
+  seconds < end + 3600 * (1 + (created % 5)) ? ('pending' as const) : ('final' as const)
+
+function withScores(proposals: readonly Made[], votes: readonly SpaceVote[], seconds: number): SpaceProposal[] {
   const counted = new Map(proposals.map(({ id, choices }) => [id, { scores: choices.map(() => 0), votes: 0 }]))
   for (const { proposal, choice, power } of votes) {
     const one = counted.get(proposal)
@@ -100,7 +111,8 @@ function withScores(proposals: readonly Made[], votes: readonly SpaceVote[]): Sp
   }
   return proposals.map((made) => {
     const { scores, votes: count } = counted.get(made.id) ?? { scores: [], votes: 0 }
-    return { ...made, scores, scoresTotal: scores.reduce((sum, one) => sum + one, 0), votes: count }
+    const scoresTotal = scores.reduce((sum, one) => sum + one, 0)
+    return { ...made, scores, scoresTotal, scoresState: toScoresState(made, seconds), votes: count }
   })
 }
 

@@ -162,6 +162,11 @@ export interface SpaceProposal {
   readonly scoresTotal: number
   readonly votes: number
   readonly quorum: number
+  /** Whether the scores are final; unknown in a recording. */
+  readonly scoresState?: 'pending' | 'final' | 'invalid'
+  readonly flagged?: boolean
+  /** The page of the proposal on Snapshot unless given. */
+  readonly link?: string
 }
 
 /** A vote in a space; `created` in Unix seconds. What the choice is depends on the proposal's type. */

@@ -61,6 +61,7 @@ export interface Peers<E extends Entity> {
  */
 export interface Run<Source, E extends Entity> {
   readonly provider: Source
+  readonly providerName: string
   readonly entities: readonly E[]
   readonly slot: number
   /** Which part of its slot it is, where the slot is cut: what a plan has for a slot is split among its pieces. */
@@ -83,6 +84,11 @@ export interface Run<Source, E extends Entity> {
    * answered: without rows, a range holds nothing of it, while a slot has lost it.
    */
   refuse(entity: E, reason: DataError): void
+  /**
+   * Reports elements of an entity's answer that cannot be read, such as a null in a list. The entity is answered by the
+   * others; the elements are counted, and the coverage of the slot gives the reason.
+   */
+  leaveOut(entity: E, elements: LeftOut): void
   /** Says that it is not the turn of these entities in this slot, as where a limit leaves room for some only. */
   putOff(entities: readonly E[]): void
   /**
@@ -104,6 +110,14 @@ export interface CheckedRows {
   readonly rows: readonly object[]
   readonly rejected: number
   readonly refused: ReadonlyMap<number, DataError>
+  /** How many rows of an entity did not fit, and why the last one did not. */
+  readonly leftOut?: ReadonlyMap<number, LeftOut>
+}
+
+/** Elements of an entity's answer that are not stored, and why one of them is not. */
+export interface LeftOut {
+  readonly count: number
+  readonly reason: string
 }
 
 /** Where a check of rows tells what it takes out. */
@@ -124,8 +138,6 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly dataset: Dataset<Row>
   /** In order: the first that answers for an entity wins. */
   readonly providers: readonly Provider<Source, E>[]
-  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
-  readonly computedFrom?: readonly DatasetFacts[]
   /** Whom a tick collects for: those of the dataset, with what the providers need to know of each. */
   entities(registry: Registry): readonly E[]
   /** Present where providers have history: the largest number of entities and points that one job asks for. */
@@ -177,11 +189,13 @@ export interface Job {
 export interface Collector {
   readonly provider: string
   covers(entity: Entity): boolean
-  collect(run: Omit<Run<unknown, Entity>, 'provider'>): Promise<object[]>
+  collect(run: Omit<Run<unknown, Entity>, 'provider' | 'providerName'>): Promise<object[]>
 }
 
 /** Declares a job: everything about one dataset's collection that is not plumbing. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
+  if ((job.history !== undefined) !== (job.dataset.hasHistory ?? false))
+    throw new Error(`${job.name}: hasHistory of its dataset must say whether the job has history`)
   return {
     name: job.name,
     cadence: job.cadence,
@@ -191,7 +205,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
-    computedFrom: job.computedFrom ?? [],
+    computedFrom: job.dataset.computedFrom ?? [],
     providers: job.providers,
     entities: (registry) => job.entities(registry),
     connect: (context) =>
@@ -200,7 +214,8 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
         return {
           provider: provider.name,
           covers: (entity) => provider.covers(entity as E, context.config),
-          collect: (run) => job.run({ ...(run as Omit<Run<Source, E>, 'provider'>), provider: source }),
+          collect: (run) =>
+            job.run({ ...(run as Omit<Run<Source, E>, 'provider'>), provider: source, providerName: provider.name }),
         }
       }),
   }

@@ -20,7 +20,21 @@ export default defineJob({
   dataset: governance,
   providers: [snapshot],
   entities: governance.entities,
-  run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff, noteMore }) => {
+  run: async ({
+    provider,
+    entities,
+    slot,
+    state,
+    peers,
+    signal,
+    log,
+    refuse,
+    leaveOut,
+    noteRead,
+    putOff,
+    noteMore,
+    providerName,
+  }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
     // Outside of what a DAO's answer is: where one space fails, what came of those before it is stored with their cursors.
@@ -29,7 +43,7 @@ export default defineJob({
       const readings: Candidate<GovernanceRow>[] = []
       for (const { progress, ...space } of spaces) {
         // When no pages are left for this space, it is the first when what came is stored.
-        const reading =
+        const reading: Reading | undefined =
           allowance.left() > 0
             ? await provider.fetchGovernance({ ...space, slot }, progress, allowance, signal)
             : UNREACHED
@@ -39,6 +53,9 @@ export default defineJob({
         if (reading !== UNREACHED)
           state.set(space.space, JSON.stringify({ ...reading.progress, slot } satisfies Remembered))
         for (const row of reading.rows) rows.push(row)
+        const [reason] = reading.unreadable
+        if (reason !== undefined)
+          leaveOut(dao, { count: reading.unreadable.length, reason: `${space.space}: ${reason}` })
         if (!reading.isComplete) {
           putOff([dao])
           noteMore()
@@ -52,7 +69,8 @@ export default defineJob({
     }
     await askEach(turns, read, {
       concurrency: provider.concurrency,
-      log,
+      ...{ log, state, providerName },
+      whole: peers.own,
       refuse: ({ dao }, reason) => refuse(dao, reason),
     })
     return rows
@@ -70,13 +88,22 @@ const remembered = z.object({
   votes: cursor,
   read: z.number(),
   swept: z.number(),
-  pass: z.object({ began: z.number(), isSweep: z.boolean(), open: z.number().nullable() }).nullable(),
+  pass: z
+    .object({
+      began: z.number(),
+      isSweep: z.boolean(),
+      open: z.number().nullable(),
+      isWhole: z.boolean().default(true),
+    })
+    .nullable(),
+  unsettled: z.array(z.string()).default([]),
+  gap: z.object({ from: z.number(), since: z.number() }).nullable().default(null),
   slot: z.number(),
 })
 type Remembered = z.infer<typeof remembered>
 
-const NOTHING: Progress = { proposals: START, votes: START, read: 0, swept: 0, pass: null }
-const UNREACHED: Reading = { rows: [], progress: NOTHING, isComplete: false }
+const NOTHING: Progress = { proposals: START, votes: START, read: 0, swept: 0, pass: null, unsettled: [], gap: null }
+const UNREACHED: Reading = { rows: [], progress: NOTHING, isComplete: false, unreadable: [] }
 const UNREAD: Remembered = { ...NOTHING, slot: 0 }
 
 interface Turn {

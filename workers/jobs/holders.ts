@@ -30,8 +30,10 @@ export default defineJob({
   entities: tokenHolders.entities,
   slotEntities: 500,
   run: async ({ provider, ...run }) => {
-    const { entities, peers, slot, state, signal, log, refuse } = run
+    const { entities, peers, slot, state, signal, refuse } = run
     const turn = toTurnOfRun(run, provider.tokensPerSlot, tokenHolders.cadence)
+    const everybody = { ...run, entities: peers.own, passedOn: [] }
+    const whole = toTurnOfRun(everybody, provider.tokensPerSlot, tokenHolders.cadence)
     const isAsked = new Set(turn)
     run.putOff(entities.filter((token) => !isAsked.has(token)))
     // A count stands for the time until the token's next turn.
@@ -44,7 +46,7 @@ export default defineJob({
     const open = turn.filter((token) => !isOver(token))
     const ask = (token: Token) => answers.count(token, () => provider.fetchHolders(token, slot, signal))
     try {
-      return await askEach(open, ask, { concurrency: provider.concurrency, log, refuse })
+      return await askEach(open, ask, { ...run, concurrency: provider.concurrency, whole })
     } finally {
       if (open.length > 0) await answers.save()
     }

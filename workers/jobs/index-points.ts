@@ -1,5 +1,4 @@
 import { indexPoints } from '../../shared/datasets/index-points.ts'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
 import { storedPrices } from '../providers/stored/prices.ts'
@@ -14,7 +13,6 @@ export default defineJob({
   cadence: '5m',
   dataset: indexPoints,
   providers: [storedPrices],
-  computedFrom: [tokenPrices],
   entities: indexPoints.entities,
   history: { intervals: ['5m'], chunkEntities: 1, chunkPoints: 31 * 288 },
   run: async ({ provider, entities, range, slot, signal }) => {

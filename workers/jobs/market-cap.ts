@@ -1,5 +1,4 @@
 import { marketCap, toMarketCaps } from '../../shared/datasets/market-cap.ts'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineJob } from '../job/define-job.ts'
 import { storedSeries, sumDays, toSummed } from '../providers/stored/series.ts'
 
@@ -9,7 +8,6 @@ export default defineJob({
   cadence: '1d',
   dataset: marketCap,
   providers: [storedSeries],
-  computedFrom: [tokenPrices],
   entities: (registry) => toSummed(marketCap.entities(registry), registry.tokens),
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
   run: (run) => sumDays(run, { name: 'sum-market-caps', table: 'market_caps', members: toMarketCaps }),

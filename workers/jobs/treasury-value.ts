@@ -1,4 +1,3 @@
-import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { toTreasuryValues, treasuryValue } from '../../shared/datasets/treasury-value.ts'
 import { defineJob } from '../job/define-job.ts'
 import { storedSeries, sumDays, toSummed } from '../providers/stored/series.ts'
@@ -9,7 +8,6 @@ export default defineJob({
   cadence: '1d',
   dataset: treasuryValue,
   providers: [storedSeries],
-  computedFrom: [daoTreasury],
   entities: (registry) => toSummed(treasuryValue.entities(registry), registry.daos),
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
   run: (run) => sumDays(run, { name: 'sum-treasuries', table: 'treasury_values', members: toTreasuryValues }),

@@ -17,13 +17,18 @@ export default defineJob({
   providers: [goldrush, defillamaTreasury],
   entities: toTreasuryDaos,
   history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 30 },
-  async run({ provider, entities, range, slot, signal, log, refuse }) {
+  async run({ provider, ...run }) {
+    const { entities, range, slot, signal } = run
     if (range === undefined) {
       const { concurrency } = provider
-      return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), { concurrency, log, refuse })
+      return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), {
+        ...run,
+        concurrency,
+        whole: run.peers.own,
+      })
     }
     const ask = (dao: TreasuryDao) => provider.fetchHistory(dao, range, signal)
     // The days of one DAO are many calls already.
-    return (await askEach(entities, ask, { concurrency: 1, log, refuse, range })).flat()
+    return (await askEach(entities, ask, { ...run, concurrency: 1 })).flat()
   },
 })

@@ -18,7 +18,8 @@ export default defineJob({
   dataset: twitterSentiment,
   providers: [xPosts],
   entities: twitterSentiment.entities,
-  run: async ({ provider, entities, slot, state, signal, log, refuse, putOff, noteMore }) => {
+  run: async ({ provider, ...run }) => {
+    const { entities, slot, state, signal, refuse, putOff, noteMore } = run
     const allowance = createAllowance(provider.pagesPerRun)
     const samples = await openSamples(provider, entities, slot, { state, allowance, signal })
     const quiet: Dao[] = []
@@ -33,7 +34,7 @@ export default defineJob({
       quiet.push(dao)
       return []
     }
-    const rows = (await askEach(entities, readOne, { concurrency: provider.concurrency, log, refuse })).flat()
+    const rows = (await askEach(entities, readOne, { ...run, concurrency: provider.concurrency })).flat()
     await samples.remembered()
     const isHeard = rows.length > 0 || (await state.get(HEARD)) === String(slot)
     if (isHeard) state.set(HEARD, String(slot))

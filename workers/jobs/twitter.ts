@@ -14,11 +14,13 @@ export default defineJob({
   dataset: twitterCounts,
   providers: [xCounts],
   entities: twitterCounts.entities,
-  async run({ provider, entities, slot, state, signal, refuse, putOff, noteMore }) {
+  async run({ provider, entities, peers, slot, state, signal, refuse, putOff, noteMore }) {
     const asked = entities.slice(0, provider.accountsPerRequest)
     const left = entities.slice(provider.accountsPerRequest)
     const { rows, missing, ids } = await provider.fetchCounts(asked, slot, signal)
-    if (rows.length === 0 && !missing.every(({ isTold }) => isTold))
+    // The rest of a slot may be those that X does not name.
+    const isWhole = entities.length === peers.own.length
+    if (isWhole && rows.length === 0 && !missing.every(({ isTold }) => isTold))
       throw new DataError('provider_unavailable', `no counts of any of ${asked.length} accounts`)
     for (const { dao, reason } of missing) refuse(dao, new DataError('provider_unknown', `x: ${reason}`))
     const known = await recall(state, ACCOUNT_IDS, accountIds)

@@ -164,6 +164,7 @@ async function askAbout(
       },
       putOff: () => {},
       noteStep: (_, seconds) => void steps.push(seconds),
+      leaveOut: () => {},
       noteMore: () => {},
     })
     const { rows, refused } = checkRows(job.dataset, collector.provider, candidates, { now, log })

@@ -68,8 +68,8 @@ export async function openProgram(
   const metrics = createMetrics(name)
   const { setting, port } = OPS[name]
   const checks = { stores: async () => Promise.reject(new Error('waiting for the stores')) }
-  const { host } = config.ops
-  const ops = await startOpsServer({ registry: metrics, checks, host, port: config.ops[port], setting })
+  const { host, hosts } = config.ops
+  const ops = await startOpsServer({ registry: metrics, checks, host, hosts, port: config.ops[port], setting })
   const db = createDatabase(config.clickhouse, 'write')
   const begin = async () => {
     await requireMigrated(db)

@@ -49,3 +49,23 @@ const toKnownIso = remembering<string>(toIsoOr)
 export function toNumber(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? Number(value) : (value ?? null)
 }
+
+const SEPARATED = /^\d{1,3}(?:([ ,.'’])\d{3})(?:\1\d{3})*$/u
+const SHORTENED = /^(\d+)(?:[.,](\d{1,2}))? ?([KMB])$/i
+const THOUSANDS = { k: 3, m: 6, b: 9 } as const
+
+/**
+ * A count as people write it: plain digits, groups of three with one kind of separator, or shortened as in `1.2K`. A
+ * separator is any kind of space, a comma, a full stop or an apostrophe. Undefined for a text that is not as a whole such
+ * a number: a part of a number is another number.
+ */
+export function parseCount(text: string): number | undefined {
+  const plain = text.replaceAll(/\s/gu, ' ').trim()
+  if (/^\d+$/.test(plain)) return toSafe(Number(plain))
+  if (SEPARATED.test(plain)) return toSafe(Number(plain.replaceAll(/\D/g, '')))
+  const [, whole, fraction = '', unit = ''] = SHORTENED.exec(plain) ?? []
+  if (whole === undefined) return undefined
+  return toSafe(Number(`${whole}.${fraction}e${THOUSANDS[unit.toLowerCase() as keyof typeof THOUSANDS]}`))
+}
+
+const toSafe = (count: number) => (Number.isSafeInteger(count) ? count : undefined)

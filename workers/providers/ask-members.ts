@@ -12,13 +12,12 @@ export async function askForMembers({
   entities,
   slot,
   signal,
-  log,
-  refuse,
+  ...run
 }: Run<MembersSource, Dao>): Promise<Candidate<MembersRow>[]> {
   const askFor = async (dao: Dao): Promise<Candidate<MembersRow>> => {
     const members = await provider.fetchMembers(dao, signal)
     if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
     throw new DataError('provider_unknown', members)
   }
-  return askEach(entities, askFor, { concurrency: provider.concurrency, log, refuse })
+  return askEach(entities, askFor, { ...run, concurrency: provider.concurrency, whole: run.peers.own })
 }

@@ -53,7 +53,7 @@ function createPriceDoubt(stored: readonly z.infer<typeof lastPrice>[]): Doubt {
     const count = checked.rows.length - rows.length
     if (count > 0)
       onRejected?.(`${provider}: price: over ${MOST_TIMES} times, or under a hundredth of, the last`, count)
-    return { rows, rejected: checked.rejected + count, refused }
+    return { ...checked, rows, rejected: checked.rejected + count, refused }
   }
 }
 

@@ -1,5 +1,5 @@
 import { DataError, isTransient, toReason, toSoonest } from '../../shared/errors.ts'
-import type { Entity } from '../job/define-job.ts'
+import type { Entity, LeftOut } from '../job/define-job.ts'
 
 /**
  * What a run came to for one entity:
@@ -20,6 +20,8 @@ export interface Answer {
    * a plan that is used up for a month delays no try of the provider after it.
    */
   readonly failure: DataError | undefined
+  /** What of the answer is not stored, and why; empty if all of it is. */
+  readonly leftOut: string
 }
 
 /** What one provider's answer says of the entities that it was asked about, by their keys. */
@@ -28,6 +30,7 @@ interface Said {
   readonly read: ReadonlySet<number>
   readonly refused: ReadonlyMap<number, DataError>
   readonly putOff: ReadonlySet<number>
+  readonly leftOut?: ReadonlyMap<number, LeftOut>
 }
 
 interface Refusal {
@@ -48,24 +51,25 @@ export interface Answers {
 }
 
 export function createAnswers(entities: readonly Entity[], isRange: boolean): Answers {
-  const settled = new Map<number, Pick<Answer, 'state' | 'provider'>>()
+  const settled = new Map<number, Pick<Answer, 'state' | 'provider' | 'leftOut'>>()
   const refusals = new Map<number, Refusal[]>(entities.map(({ key }) => [key, []]))
   const refuse = (key: number, provider: string, error: DataError) => refusals.get(key)?.push({ provider, error })
   const mayPass = (key: number) => refusals.get(key)?.some(({ error }) => isTransient(error)) ?? false
   return {
     open: () => entities.filter(({ key }) => !settled.has(key)),
     isPassedOn: ({ key }) => (refusals.get(key)?.length ?? 0) > 0,
-    given(asked, provider, { withRows, read, refused, putOff }) {
+    given(asked, provider, { withRows, read, refused, putOff, leftOut }) {
+      const toRows = (key: number) => ({ state: 'rows', provider, leftOut: toLeftOutText(leftOut?.get(key)) }) as const
       for (const { key } of asked) {
         const refusal = refused.get(key)
         if (refusal !== undefined) refuse(key, provider, refusal)
-        else if (read.has(key)) settled.set(key, { state: 'rows', provider })
+        else if (read.has(key)) settled.set(key, toRows(key))
         // The rows of one that was read in part are stored, but it has its turn again. Of one that an earlier provider may
         // still answer it stays open: it is tried again before its next turn here.
         else if (putOff.has(key)) {
-          if (!mayPass(key)) settled.set(key, { state: 'put-off', provider })
-        } else if (withRows.has(key)) settled.set(key, { state: 'rows', provider })
-        else if (isRange && !mayPass(key)) settled.set(key, { state: 'nothing', provider })
+          if (!mayPass(key)) settled.set(key, { ...toRows(key), state: 'put-off' })
+        } else if (withRows.has(key)) settled.set(key, toRows(key))
+        else if (isRange && !mayPass(key)) settled.set(key, { ...toRows(key), state: 'nothing' })
         else refuse(key, provider, new DataError('provider_unknown', `${provider}: nothing in its answer`))
       }
     },
@@ -81,10 +85,15 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
         if (found !== undefined) return { entity, ...found, reason, failure }
         const provider = told[0]?.provider ?? ''
         const state = failure === undefined ? 'unserved' : 'failed'
-        return { entity, state, provider, reason: reason === '' ? 'no provider has an id for it' : reason, failure }
+        return { entity, state, provider, reason: reason === '' ? NO_ID : reason, failure, leftOut: '' }
       }),
   }
 }
+
+const NO_ID = 'no provider has an id for it'
+
+const toLeftOutText = (leftOut: LeftOut | undefined) =>
+  leftOut === undefined ? '' : `${leftOut.count} left out, ${leftOut.reason}`
 
 /** The first reason and the last one, each naming its provider. */
 function toReasons(refusals: readonly Refusal[]): string {

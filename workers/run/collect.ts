@@ -2,7 +2,7 @@ import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { CheckedRows, Collector, Entity, Peers, Range } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Entity, LeftOut, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import { type Answers, createAnswers } from './answers.ts'
 import { type Redact, toClean } from './clean.ts'
@@ -53,6 +53,8 @@ interface Assignment {
   signal: AbortSignal
   /** Takes out of a failure's words what must not be stored with them. */
   redact: Redact
+  /** Counts elements of an answer that are not stored, by their reason. */
+  readonly onRejected?: (reason: string, count: number) => void
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }
@@ -120,6 +122,7 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
   const state = draftState(assignment.state)
   const read = new Set<number>()
   const refused = new Map<number, DataError>()
+  const leftOut = new Map<number, LeftOut>()
   const putOff = new Set<number>()
   const steps: Step[] = []
   const { peers } = assignment
@@ -135,6 +138,11 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
       for (const { key } of entities) read.add(key)
     },
     refuse: ({ key }, reason) => void refused.set(key, toClean(reason, assignment.redact)),
+    leaveOut: ({ key }, { count, reason }) => {
+      const told = toClean(new DataError('provider_malformed', `${collector.provider}: ${reason}`), assignment.redact)
+      leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason: told.message })
+      assignment.onRejected?.(told.message, count)
+    },
     putOff: (entities) => {
       for (const { key } of entities) putOff.add(key)
     },
@@ -143,7 +151,10 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
       more = true
     },
   })
+  const unreadable = [...leftOut.values()].reduce((sum, { count }) => sum + count, 0)
   const checked = assignment.check(collector.provider, candidates)
+  for (const [key, { count, reason }] of checked.leftOut ?? [])
+    leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason })
   const { entityColumn, range, resumes } = assignment
   const withRows =
     entityColumn === undefined
@@ -155,7 +166,8 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
     // What the provider itself says of an entity comes before what its rows look like.
     if ((isBucketLost || !withRows.has(key)) && !refused.has(key)) refused.set(key, reason)
   }
-  return { ...checked, withRows, state, read, refused, putOff, steps, more }
+  const rejected = checked.rejected + unreadable
+  return { ...checked, rejected, withRows, state, read, refused, leftOut, putOff, steps, more }
 }
 
 /** A provider that refused everybody for a reason that may pass has failed, and is told of as such. */

@@ -34,15 +34,6 @@ const NEXT =
 const moment = z.object({ at: z.int() })
 
 /**
- * Where the past of a job's dataset ends, in Unix milliseconds: the schedule still brings what comes later, or that of which it is
- * computed.
- */
-function toPastEnd({ dataset, computedFrom }: Job, now: number): number {
-  const ends = [dataset, ...computedFrom].map((one) => toDueEnd(one, now))
-  return toBucketStart(Math.min(...ends), dataset.cadence)
-}
-
-/**
  * Notes that a job of the history lane stored rows of the past, for `/data/changes`. Called after the insert: what is noted
  * is there to be read.
  * @throws DataError `storage` when it could not be noted; the job is then tried again.
@@ -53,7 +44,7 @@ export async function noteChange(
   rows: readonly object[],
 ): Promise<void> {
   const { name, dataset } = job
-  const ranges = toRanges(dataset, rows, toPastEnd(job, now()))
+  const ranges = toRanges(dataset, rows, toDueEnd(dataset, now()))
   if (ranges.size === 0) return
   const [next] = await db.rows({ name: 'next-change', sql: NEXT, schema: moment })
   if (next === undefined) throw new DataError('storage', 'ClickHouse, next-change: an answer without a row')

@@ -2,7 +2,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { toMs } from '../../shared/memo.ts'
 import type { Lifetime } from '../../shared/registry/ends.ts'
-import type { CheckedRows, CheckLog } from '../job/define-job.ts'
+import type { CheckedRows, CheckLog, LeftOut } from '../job/define-job.ts'
 import { toPlainCheck } from './plain-check.ts'
 
 /**
@@ -35,8 +35,9 @@ export function checkRows(
   const malformed = new Map<number, Malformed>()
   const valueless = new Set<object>()
   const reasons = new Map<string, number>()
-  const leftOut = new Map<string, number>()
+  const lostValues = new Map<string, number>()
   const refused = new Map<number, DataError>()
+  const leftOut = new Map<number, LeftOut>()
   for (const candidate of candidates) {
     const { parsed, lost } = parseRow(dataset, candidate)
     const issue = parsed.error?.issues[0]
@@ -47,12 +48,15 @@ export function checkRows(
       const code = isSilent(candidate, issue) ? 'provider_unknown' : 'provider_malformed'
       if (code === 'provider_unknown') valueless.add(candidate)
       const error = new DataError(code, `${provider}: ${reason}`)
-      if (typeof key === 'number') refused.set(key, error)
+      if (typeof key === 'number') {
+        refused.set(key, error)
+        leftOut.set(key, { count: (leftOut.get(key)?.count ?? 0) + 1, reason: error.message })
+      }
       if (typeof key === 'number' && code === 'provider_malformed')
         malformed.set(key, { error, times: (malformed.get(key)?.times ?? 0) + 1 })
     } else if (parsed.data !== undefined) {
       good.push(parsed.data)
-      for (const fault of lost) count(leftOut, fault)
+      for (const fault of lost) count(lostValues, fault)
     }
   }
   const distrusted = toDistrusted(dataset, candidates, malformed)
@@ -60,12 +64,12 @@ export function checkRows(
   for (const [key, error] of distrusted) refused.set(key, error)
   if (rows.length < good.length) reasons.set(AMONG_MALFORMED, good.length - rows.length)
   const rejected = candidates.length - rows.length
-  for (const [reason, times] of leftOut) options.onRejected?.(`${provider}: left out: ${reason}`, times)
-  if (leftOut.size > 0) {
-    const told = { dataset: dataset.name, provider, reasons: Object.fromEntries(leftOut) }
+  for (const [reason, times] of lostValues) options.onRejected?.(`${provider}: left out: ${reason}`, times)
+  if (lostValues.size > 0) {
+    const told = { dataset: dataset.name, provider, reasons: Object.fromEntries(lostValues) }
     options.log.warn(told, 'values left out that cannot be')
   }
-  if (rejected === 0) return { rows, rejected, refused }
+  if (rejected === 0) return { rows, rejected, refused, leftOut }
   const told = {
     dataset: dataset.name,
     provider,
@@ -76,7 +80,7 @@ export function checkRows(
   options.log.warn(told, 'rows rejected')
   for (const [reason, times] of reasons) options.onRejected?.(`${provider}: ${reason}`, times)
   const valued = candidates.filter((candidate) => !valueless.has(candidate))
-  if (!isDistrusted(dataset, valued, good)) return { rows, rejected, refused }
+  if (!isDistrusted(dataset, valued, good)) return { rows, rejected, refused, leftOut }
   const list = [...reasons].map(([reason, times]) => `${times} x ${reason}`).join('; ')
   const text = `${dataset.name}: ${rejected} of ${candidates.length} rows of ${provider} rejected: ${list}`
   throw new DataError('rows_rejected', text)
@@ -138,16 +142,21 @@ export function withoutLater(
 
 const count = (reasons: Map<string, number>, reason: string) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
 
+/** Faults of a value that has the right type. */
+const IMPLAUSIBLE: ReadonlySet<string> = new Set(['too_small', 'too_big', 'invalid_format', 'custom'])
+
 /** The row, without those dispensable values that are outside what can be; `lost` says which. */
 function parseRow(dataset: Dataset, candidate: object) {
   if (toPlainCheck(dataset.row)(candidate)) return { parsed: { data: candidate, error: undefined }, lost: [] }
   const parsed = dataset.row.safeParse(candidate)
   const issues = parsed.error?.issues ?? []
   const dispensable: ReadonlySet<unknown> = new Set(issues.length === 0 ? [] : dataset.dispensable)
-  const isLost = ({ code, path }: (typeof issues)[number]) =>
-    (code === 'too_small' || code === 'too_big') && path.length === 1 && dispensable.has(path[0])
+  const isLost = ({ code, path }: (typeof issues)[number]) => IMPLAUSIBLE.has(code) && dispensable.has(path[0])
   if (issues.length === 0 || !issues.every(isLost)) return { parsed, lost: [] }
-  const members = issues.map(({ path }) => [String(path[0]), null])
+  const members = issues.map(({ path: [member] }) => {
+    const isList = Array.isArray(Reflect.get(candidate, String(member)))
+    return [String(member), isList ? [] : null]
+  })
   const mended = dataset.row.safeParse({ ...candidate, ...Object.fromEntries(members) })
   return { parsed: mended, lost: issues.map(toShapeFault) }
 }

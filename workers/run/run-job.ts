@@ -215,6 +215,7 @@ async function collectChecked(
     state,
     signal,
     redact: context.redact,
+    onRejected,
     check: (provider: string, candidates: readonly object[]) => {
       const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
       const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }

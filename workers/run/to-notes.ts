@@ -12,7 +12,7 @@ import {
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END } from '../../shared/coverage/notes.ts'
 import { groupBy } from '../../shared/group-by.ts'
-import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
+import { type Cadence, DAY_MS, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import type { RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
 import type { Answer } from './answers.ts'
@@ -53,10 +53,15 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
   if (answer.state === 'rows' || answer.state === 'nothing') {
-    if (open === undefined) return []
+    const partial = toPartialNote(answer, filled, { cadence, now })
+    if (open === undefined) return partial
     const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
     const isLost = job.history === undefined && !job.resumes && open.state === 'failed'
-    return [isLost ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` } : ended]
+    const end: Note = isLost
+      ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` }
+      : ended
+    // A note that begins in the same bucket would be replaced: that bucket is stored now.
+    return partial.some(({ from }) => from === end.from) ? partial : [end, ...partial]
   }
   const { state, provider, reason } = answer
   if (open?.state === state && open.reason === reason) return []
@@ -67,6 +72,17 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   const from = toBucketTime(Math.min(unread ?? filled, filled), cadence)
   const times = { from: open?.from ?? from, to: OPEN_END, since, nextTry: now }
   return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
+}
+
+/** Explains a bucket that is stored although elements of the answer are not: it ends with its bucket. */
+function toPartialNote(
+  { entity, provider, leftOut }: Answer,
+  filled: number,
+  { cadence, now }: { readonly cadence: Cadence; readonly now: number },
+): Note[] {
+  if (leftOut === '') return []
+  const times = { from: toBucketTime(filled, cadence), to: toBucketTime(filled + 1, cadence), since: now, nextTry: now }
+  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason: leftOut, tries: 1, ...times }]
 }
 
 /**

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { nearestPath } from '../../parameters/nearest.ts'
+import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { cutToSize, type Json } from '../table.ts'
 import { findTopic, readTopics, type Topic } from '../topics.ts'
@@ -16,7 +17,7 @@ const TAKES = { several: 'any tokens or DAOs', one: 'one token or DAO', none: 'a
 
 const toAbout = ({ takes, mayBeAll }: Topic) => (mayBeAll ? `one by its id, or ${TAKES.none}` : TAKES[takes])
 
-async function toOverview({ source }: Call<unknown>): Promise<Told> {
+async function toOverview({ source }: Call<unknown>): Promise<ToolAnswer> {
   const topics = await readTopics(source)
   const shown = topics.map((topic) => ({
     topic: topic.name,
@@ -24,7 +25,7 @@ async function toOverview({ source }: Call<unknown>): Promise<Told> {
     about: toAbout(topic),
     ...(topic.intervals.length > 0 ? { series: topic.intervals.join(' ') } : {}),
   }))
-  return { line: `${topics.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
+  return { summary: `${topics.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
 }
 
 /** Whether a value can be sorted and filtered by: lists, and what is inside them, cannot. */
@@ -44,7 +45,7 @@ async function readFreshness({ source, signal }: Call<unknown>, topic: Topic): P
     }))
 }
 
-async function toDetails(call: Call<z.output<typeof input>>, name: string): Promise<Told> {
+async function toDetails(call: Call<z.output<typeof input>>, name: string): Promise<ToolAnswer> {
   const { source, input: asked } = call
   const topic = await findTopic(source, name)
   const wanted = asked.member?.toLowerCase() ?? ''
@@ -56,8 +57,14 @@ async function toDetails(call: Call<z.output<typeof input>>, name: string): Prom
       meaning: description,
       ...(isSortable(topic, path, type) ? {} : { sortable: false }),
     }))
-  if (members.length === 0)
-    throw new Mistake(`"${name}" has no member with "${asked.member}": describe it without member.`)
+  if (members.length === 0) {
+    const near = nearestPath(
+      wanted,
+      topic.members.map(({ path }) => path),
+    )
+    const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+    throw new Mistake(`"${name}" has no member with "${asked.member}".${hint} Describe it without member for all.`)
+  }
   const data = await readFreshness(call, topic)
   const where = topic.operation.parameters.map(({ name }) => name).filter((one) => !ARGUMENTS.has(one))
   const { made, shown } = cutToSize(members.length, (rows) => ({
@@ -71,13 +78,15 @@ async function toDetails(call: Call<z.output<typeof input>>, name: string): Prom
     members: members.slice(0, rows),
     ...(rows < members.length ? { showing: `${rows} of ${members.length} members; ask with member=` } : {}),
   }))
-  return { line: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: made }
+  return { summary: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: made }
 }
 
 export const describeTool = defineTool({
   name: 'describe',
+  title: 'Describe topics',
   description:
-    'What there is: all topics, or one topic with the meaning and unit of each member, whether it can be sorted by, intervals, parameters, and how fresh and complete its data is.',
+    'All topics, or one topic with the meaning and unit of each member, whether it can be sorted by, intervals, parameters, and how fresh and complete its data is.',
   input,
+  output: { topics: z.array(z.unknown()).optional(), members: z.array(z.unknown()).optional() },
   call: (call) => (call.input.topic === undefined ? toOverview(call) : toDetails(call, call.input.topic)),
 })

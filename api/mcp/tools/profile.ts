@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { nearestWord } from '../../parameters/nearest.ts'
 import { defineTool } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
-import { toFacts, toOf, toPath } from '../requests.ts'
+import { resolveExact, toFacts, toOf, toPath } from '../requests.ts'
 import { cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
 
 /** A record without its nulls: those are named once, together. */
@@ -15,20 +16,28 @@ const SERVICE = ['unavailable', '_id', 'name']
 
 export const profileTool = defineTool({
   name: 'profile',
+  title: 'Read a profile',
   description:
     'Everything known of one token or DAO, in sections that are records of the topics. `unavailable` says why a section is missing, `unknown` names the nulls.',
   input: z.strictObject({
     kind: z.enum(['token', 'dao']),
-    of: z.string().min(1).max(200).describe('Its name or id.'),
+    of: z.string().min(1).max(200).describe('Its name, symbol or id.'),
     sections: z.array(z.string().max(40)).max(12).optional().describe('Only these, such as treasury, holders.'),
   }),
+  output: { id: z.string(), name: z.string(), sections: z.looseObject({}) },
   call: async ({ source, input: { kind, of, sections }, signal }) => {
-    const path = toPath(`/data/${kind}s/profile`, toOf([of]))
+    const list = `/data/${kind}s`
+    const ids = (await resolveExact({ source, signal }, list, [of]))(of)
+    const path = toPath(`${list}/profile`, toOf(ids.length === 1 ? ids : [of]))
     const reply = await source.ask(path, signal)
     const whole = JSON.parse(reply.text) as Json
     const names = Object.keys(whole).filter((name) => !SERVICE.includes(name))
     const wrong = sections?.filter((section) => !names.includes(section)) ?? []
-    if (wrong.length > 0) throw new Mistake(`There is no section ${wrong.join(', ')}. Sections: ${names.join(', ')}.`)
+    if (wrong.length > 0) {
+      const near = nearestWord(wrong[0] ?? '', names)
+      const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+      throw new Mistake(`There is no section ${wrong.join(', ')}.${hint} Sections: ${names.join(', ')}.`)
+    }
     const wanted = sections ?? names
     const shown = Object.fromEntries(wanted.map((name) => [name, whole[name]]))
     const unknown = toPaths([shown]).filter((one) => valueAt(shown, one) === null && !wanted.includes(one))
@@ -42,6 +51,6 @@ export const profileTool = defineTool({
       unknown,
     }))
     const missing = (made.unavailable as readonly Json[]).length
-    return { line: `${whole.name}: ${wanted.length - missing} of ${wanted.length} sections are known.`, data: made }
+    return { summary: `${whole.name}: ${wanted.length - missing} of ${wanted.length} sections are known.`, data: made }
   },
 })

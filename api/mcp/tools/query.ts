@@ -1,51 +1,64 @@
 import { z } from 'zod'
+import { FORMATS } from '../../answers/formats.ts'
+import { nearestPath } from '../../parameters/nearest.ts'
 import { askEach, type Failed } from '../ask-each.ts'
-import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
-import { checkWhere, isId, type Parameters, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
+import {
+  checkWhere,
+  isId,
+  type Parameters,
+  resolveExact,
+  toCursor,
+  toFacts,
+  toOf,
+  toPath,
+  toRecords,
+} from '../requests.ts'
 import { Refused, type Reply, type Source } from '../source.ts'
-import { countUnknown, cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
+import { countUnknown, cutToSize, type Json, MOST_VALUES, shorten, toPaths, valueAt } from '../table.ts'
 import { findTopic, type Topic } from '../topics.ts'
 
-/** Each is a request of its own where a topic is about one. */
+/** Each is a request of its own if a topic is about one entity. */
 const MOST_ENTITIES = 20
+const MOST_LISTED_MEMBERS = 30
+/** Most entities of which files are linked. */
+const MOST_LINKED = 3
 
-/** Arguments of the tool, or its own matter. */
+/** Other arguments of the tool have these parameters, or the tool sets them itself. */
 const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format']
 
+const text = z.string().optional()
+
 const input = z.strictObject({
-  topic: z.string().max(80).describe('Such as tokens, daos/treasury, index/weights; see describe.'),
+  topic: z.string().max(80).describe('Such as tokens, daos/treasury, index/weights.'),
   of: z
     .array(z.string().min(1).max(200))
     .max(MOST_ENTITIES)
     .optional()
-    .describe(
-      'Names or ids. Topics about one token or DAO are asked for each in turn; limit, sort and filter hold for each.',
-    ),
-  fields: z
-    .array(z.string().max(120))
-    .max(30)
-    .optional()
-    .describe('Member paths: name, financialData.price. Fewer fields, more rows.'),
+    .describe('Up to 20 names, symbols or ids. Topics about one take each in turn; limit, sort, filter hold for each.'),
+  fields: z.array(z.string().max(120)).max(30).optional().describe('Member paths: name, financialData.price.'),
   sort: z.string().max(300).optional().describe('Paths with commas between, - before one for descending.'),
   filter: z
     .array(z.string().max(300))
     .max(10)
     .optional()
-    .describe(
-      'All must hold: financialData.marketCap>=1000000, treasuryData.valueUsd!=null. Operators >= <= != > < =.',
-    ),
+    .describe('All must hold: financialData.marketCap>=1000000, name!=null. >= <= != > < ='),
   where: z
-    .record(z.string(), z.union([z.string(), z.array(z.string())]))
+    .object({
+      ...{ category: text, chain: text, asOf: text, start: text, end: text, interval: text, order: text },
+      ...{ source: text, state: text, proposal: text, basis: text, dataset: text },
+    })
+    .catchall(z.string())
     .optional()
-    .describe('Other parameters of the topic: category, chain, asOf, state, start, end.'),
-  limit: z.int().min(1).max(500).default(20),
-  cursor: z.string().max(2000).optional().describe('`next` of an answer: what follows it.'),
+    .describe('Other parameters of the topic.'),
+  limit: z.int().min(1).max(500).default(20).describe('Up to 500, default 20.'),
+  cursor: z.string().max(2000).optional().describe('`next` of an answer.'),
 })
 
 type QueryCall = Call<z.output<typeof input>>
 
-/** A line of the answer, and whose it is where several were asked for in turn. */
+/** A row of the answer, with the entity it is about if several were requested in turn. */
 interface Row {
   readonly of: string | undefined
   readonly record: Json
@@ -68,16 +81,25 @@ function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, curso
   throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of.`)
 }
 
+/** @throws Mistake for a field that is no member, with the one that it probably means. */
+function checkFields({ name, members }: Topic, fields: readonly string[]): void {
+  const paths = members.map(({ path }) => path)
+  const unknown = fields.filter((path) => !paths.includes(path))
+  const [first] = unknown
+  if (first === undefined) return
+  const near = nearestPath(first, paths)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  const listed = paths.slice(0, MOST_LISTED_MEMBERS).join(', ')
+  throw new Mistake(`"${name}" has no ${unknown.join(', ')}.${hint} Use describe it to see its members: ${listed}.`)
+}
+
 function toParameters(
   topic: Topic,
   { fields, sort, filter, where, limit, cursor }: QueryCall['input'],
   of: readonly string[],
 ): Parameters {
   const known = new Set(topic.members.map(({ path }) => path))
-  const unknown = fields?.filter((path) => !known.has(path)) ?? []
-  if (unknown.length > 0)
-    throw new Mistake(`"${topic.name}" has no ${unknown.join(', ')}: describe it to see its members.`)
-  // By whose it is, nobody of several has to be asked for again.
+  // With id and name, no entity of several has to be requested again.
   const whose = topic.takes === 'several' ? ['_id', 'name'].filter((path) => known.has(path)) : []
   const top = fields && [...new Set([...whose, ...fields.map((path) => path.split(/\[|\./)[0] ?? path)])]
   return {
@@ -86,27 +108,40 @@ function toParameters(
     sort,
     filter,
     ...(topic.has('fields') && top !== undefined ? { fields: top.join() } : {}),
-    // Where there are no pages it means days.
+    // In topics without pages, limit means days.
     ...(topic.has('cursor') ? { limit: String(limit), cursor } : {}),
   }
 }
 
-/** The path that is asked for. */
+/** The path that is requested. */
 const toAskedPath = (topic: Topic, parameters: Parameters) =>
   toPath(topic.path, { ...parameters, ...(topic.has('format') ? { format: 'ndjson' } : {}) })
 
-/** The same of JSON, for people to open. */
+/** The same as JSON, for people to open. */
 const toSourcePath = (topic: Topic, parameters: Parameters) =>
   toPath(topic.path, topic.isWrapped ? { ...parameters, fields: undefined } : parameters)
 
-/** How many records there are, where the answers say it or hold all of them. */
+/** The same as files, with as many records as the topic gives at once. */
+function toFiles(base: string, topic: Topic, parameters: Parameters): readonly FileLink[] {
+  if (!topic.has('format')) return []
+  const { schema } = topic.operation.parameters.find(({ name }) => name === 'limit') ?? {}
+  // Without a default, an answer is whole.
+  const limit = topic.has('cursor') && schema?.default !== undefined ? { limit: String(schema.maximum) } : {}
+  return (['csv', 'parquet'] as const).map((format) => ({
+    uri: base + toPath(topic.path, { ...parameters, ...limit, cursor: undefined, format }),
+    name: `${topic.name}.${format}`,
+    mimeType: FORMATS[format].mediaType,
+  }))
+}
+
+/** How many records there are, if the answers have the number or hold all of them. */
 function toTotal(replies: readonly Reply[], found: number): number | undefined {
   const totals = replies.map(({ headers }) => headers.get('x-total-count'))
   if (totals.every((total) => total !== null)) return totals.reduce((sum, total) => sum + Number(total), 0)
   return replies.some((reply) => toCursor(reply) !== undefined) ? undefined : found
 }
 
-/** When the data is from: of each answer where they differ. */
+/** When the data is from: of each answer if they differ. */
 function toAge(replies: readonly Reply[]): Json {
   const known = replies.map(toFacts)
   const asOf = known.map((one) => one.asOf)
@@ -114,17 +149,18 @@ function toAge(replies: readonly Reply[]): Json {
   return { asOf: asOf.every((one) => one === asOf[0]) ? asOf[0] : asOf, ...stale }
 }
 
-/** How the rest is found where an answer is not all there is. */
+/** How to get the rest of an answer that was cut. */
 function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cursor: string | undefined }): string {
   if (isCut) return 'ask with fewer fields, a filter, or a smaller limit'
   if (isEach) return 'ask with one in of for what follows'
   return cursor === undefined ? 'ask with a larger limit' : 'ask again with cursor = next'
 }
 
-/** What came of a request, and whom it was about where they are asked for in turn. */
+/** The answer to one request, and the entity it is about if they are requested in turn. */
 interface Came {
   readonly of: string | undefined
   readonly source: string
+  readonly parameters: Parameters
   readonly reply: Reply
   readonly records: readonly Json[]
 }
@@ -140,7 +176,8 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { faile
   const hasMore = cursors.length > 0 || came.some(({ records: list }) => list.length > limit)
   const columns = fields ?? toPaths(records.map(({ record }) => record))
   const urls = came.map(({ source }) => call.source.base + source)
-  const { made, shown } = cutToSize(records.length, (count, items): Json => {
+  const most = Math.min(records.length, Math.ceil(MOST_VALUES / Math.max(columns.length, 1)))
+  const { made, shown } = cutToSize(most, (count, items): Json => {
     const rows = records.slice(0, count)
     const isCut = count < records.length
     const rest = toRest({ isCut, isEach, cursor: next })
@@ -165,80 +202,103 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { faile
 
 const UNTOLD: Reply = { text: '', headers: new Headers() }
 
-/** Those of several that no record fits, and those of whom that could not be asked. */
+/** Of several entities, those without a matching record, and those for which the request failed. */
 interface Missing {
   readonly failed: readonly Failed[]
   readonly untold: readonly string[]
 }
 
-/** What is not seen among records may be on another page: it is asked for alone. */
-async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[]): Promise<Missing> {
+/** An entity without a record in the answer may be on another page: it is requested alone. */
+async function findMissing(
+  call: QueryCall,
+  topic: Topic,
+  came: readonly Came[],
+  idsOf: (text: string) => readonly string[],
+): Promise<Missing> {
   const { source, input: asked } = call
   const { of = [], filter, where, cursor } = asked
-  // The first page told it.
+  // The first page reported them.
   if (topic.takes !== 'several' || cursor !== undefined) return { failed: [], untold: [] }
   const names = came.flatMap(({ records }) => records.flatMap(({ _id, name }) => [_id, name]))
   const seen = new Set(names.map((name) => (typeof name === 'string' ? name.toLowerCase() : undefined)))
-  const others = of.filter((one) => !seen.has(one.toLowerCase()))
+  const others = of.filter((one) => ![one, ...idsOf(one)].some((text) => seen.has(text.toLowerCase())))
   const askAny: Source['ask'] = async (path, signal) => {
     try {
       const reply = await source.ask(path, signal)
       if (toRecords(reply).length > 0) return reply
     } catch (error) {
-      // Of whom nothing could be asked just now it is not known that there is none.
+      // A failed request does not mean that there is no record.
       const isUntold = error instanceof Refused && error.problem.code !== 'not_found' && !signal.aborted
       if (!isUntold) throw error
       return UNTOLD
     }
     throw new Refused({ code: 'not_found', detail: 'No record fits.' })
   }
-  const toAny = (one: string) => ({ ...toOf([one]), ...where, filter, fields: '_id', limit: '1' })
+  const toAny = (one: string) => ({ ...toOf(idsOf(one)), ...where, filter, fields: '_id', limit: '1' })
   const paths = others.map((one) => ({ of: one, path: toAskedPath(topic, toAny(one)) }))
   const { answers, failed } = await askEach(call, paths, askAny)
   return { failed, untold: answers.flatMap(({ of: one, reply }) => (reply === UNTOLD ? [one] : [])) }
 }
 
-/** Why nothing came: of each, unless it is the same. */
+/** The reason why there is no answer: of each, unless it is the same. */
 function toMistake(failed: readonly Failed[]): Mistake {
   const whys = new Set(failed.map(({ why }) => why))
   return new Mistake(whys.size === 1 ? [...whys].join() : failed.map(({ of, why }) => `${of}: ${why}`).join(' '))
 }
 
-async function run(call: QueryCall): Promise<Told> {
+/** Requests the records of a topic, of each entity in turn if the topic is about one. */
+async function read(call: QueryCall, topic: Topic, idsOf: (text: string) => readonly string[]): Promise<ToolAnswer> {
   const { source, input: asked } = call
-  const topic = await findTopic(source, asked.topic)
-  checkArguments(topic, asked)
   const { of = [] } = asked
   const isEach = topic.takes === 'one' && of.length > 1
+  // If several have the name, the API lists them as candidates.
+  const toSelected = (one: string) => (topic.takes === 'one' && idsOf(one).length > 1 ? [one] : idsOf(one))
   const requests = (isEach ? of.map((one) => [one]) : [of]).map((group) => {
-    const parameters = toParameters(topic, asked, group)
+    const parameters = toParameters(topic, asked, [...new Set(group.flatMap(toSelected))])
     const [one, ...others] = group
     return {
       of: others.length === 0 ? one : undefined,
       path: toAskedPath(topic, parameters),
       source: toSourcePath(topic, parameters),
+      parameters,
     }
   })
   const { answers, failed } = await askEach(call, requests)
   if (answers.length === 0) throw toMistake(failed)
   const came = answers.map((answer): Came => ({ ...answer, records: toRecords(answer.reply) }))
-  const missing = await findMissing(call, topic, came)
+  const missing = await findMissing(call, topic, came, idsOf)
   const without = [...failed, ...missing.failed]
   const data = toData(call, isEach, came, { ...missing, failed: without })
-  // What was cut for its size has a next page as well: one that begins where it was cut.
+  // A page that was cut for its size has a next page as well, which begins where it was cut.
   if (data.shown < data.found && topic.has('cursor') && !isEach)
-    return run({ ...call, input: { ...asked, limit: data.shown } })
-  const line = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}.`
+    return read({ ...call, input: { ...asked, limit: data.shown } }, topic, idsOf)
+  const summary = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}.`
   const said = without.length === 0 ? '' : ` Nothing of ${without.length} of the ${of.length} asked for: see failed.`
   const unsaid =
     missing.untold.length === 0 ? '' : ' Whether a record fits those in untold could not be asked: ask again.'
-  return { line: line + said + unsaid, data: data.made }
+  const partial = data.made.showing === undefined ? [] : came.slice(0, MOST_LINKED)
+  const files = partial.flatMap(({ parameters }) => toFiles(source.base, topic, parameters))
+  return { summary: summary + said + unsaid, data: data.made, files }
+}
+
+async function run(call: QueryCall): Promise<ToolAnswer> {
+  const { input: asked } = call
+  const { of = [], fields = [] } = asked
+  const topic = await findTopic(call.source, asked.topic)
+  checkArguments(topic, asked)
+  checkFields(topic, fields)
+  const idsOf = topic.mayBeAll ? (one: string) => [one] : await resolveExact(call, topic.path, of)
+  // More rows of each than fit into the answer are not worth reading.
+  const most = topic.takes === 'one' && of.length > 1 ? Math.ceil(MOST_VALUES / of.length) : asked.limit
+  return read({ ...call, input: { ...asked, limit: Math.min(asked.limit, most) } }, topic, idsOf)
 }
 
 export const queryTool = defineTool({
   name: 'query',
+  title: 'Query records',
   description:
     'Records of any topic, sorted, filtered and cut: newest values of many tokens or DAOs, rankings, proposals, votes, trades, holdings, index members, sums by category. Numbers have 8 digits; `unknown` counts the nulls of each column.',
   input,
+  output: { columns: z.array(z.unknown()), rows: z.array(z.unknown()), next: z.string().optional() },
   call: run,
 })

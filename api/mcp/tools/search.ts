@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { defineTool } from '../define-tool.ts'
 import { toPath, toRecords } from '../requests.ts'
+import type { Json } from '../table.ts'
 import { readTopics, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 12
@@ -22,30 +23,52 @@ function findMembers(topics: readonly Topic[], text: string) {
   return found.sort((a, b) => Number(b.isNamed) - Number(a.isNamed)).map(({ isNamed: _, ...member }) => member)
 }
 
+/** Categories whose name or slug has the text: `where.category` of query takes the slug. */
+function findCategories(categories: readonly Json[], text: string) {
+  const wanted = text.trim().toLowerCase()
+  return categories
+    .filter(({ name, slug }) => [name, slug].some((one) => String(one).toLowerCase().includes(wanted)))
+    .map(({ _id, name, slug }) => ({ id: _id, name, slug }))
+}
+
 export const searchTool = defineTool({
   name: 'search',
+  title: 'Search',
   description:
-    'Finds tokens and DAOs by name, symbol, slug or contract address, and metrics by words such as "holders share". Gives the ids and the topic and member names that the other tools take. A token and its DAO are two records.',
+    'Finds tokens and DAOs by name, symbol, slug, contract address or category, and metrics by words such as "holders share": the ids, topics and members that the other tools take. A token and its DAO are two records.',
   input: z.strictObject({
     q: z.string().min(1).max(200),
-    limit: z.int().min(1).max(30).default(8),
+    limit: z.int().min(1).max(30).default(8).describe('Up to 30, default 8.'),
   }),
+  output: {
+    entities: z.array(z.unknown()),
+    categories: z.array(z.unknown()),
+    metrics: z.array(z.unknown()),
+  },
   call: async ({ source, input: { q, limit }, signal }) => {
     const path = toPath('/data/search', { q, limit: String(limit) })
-    const [reply, topics] = await Promise.all([source.ask(path, signal), readTopics(source)])
-    const entities = toRecords(reply).map(({ type, _id, name, symbol, slug }) => ({
-      type,
-      id: _id,
-      name,
-      symbol,
-      slug,
+    const [reply, registry, topics] = await Promise.all([
+      source.ask(path, signal),
+      source.ask('/data/categories', signal),
+      readTopics(source),
+    ])
+    const entities = toRecords(reply).map(({ type, _id, name, symbol, slug, matched }) => ({
+      ...{ type, id: _id, name, symbol, slug, matched },
     }))
+    const categories = findCategories(toRecords(registry), q)
     const total = Number(reply.headers.get('x-total-count') ?? entities.length)
     const members = findMembers(topics, q)
     const more = members.length > MOST_MEMBERS ? { moreMetrics: members.length - MOST_MEMBERS } : {}
     return {
-      line: `${entities.length} of ${total} tokens and DAOs, ${Math.min(members.length, MOST_MEMBERS)} metrics.`,
-      data: { source: source.base + path, total, entities, metrics: members.slice(0, MOST_MEMBERS), ...more },
+      summary: `${entities.length} of ${total} tokens and DAOs, ${categories.length} categories, ${Math.min(members.length, MOST_MEMBERS)} metrics.`,
+      data: {
+        source: source.base + path,
+        total,
+        entities,
+        categories,
+        metrics: members.slice(0, MOST_MEMBERS),
+        ...more,
+      },
     }
   },
 })

@@ -1,9 +1,13 @@
 import { z } from 'zod'
-import { INTERVALS, type Interval } from '../../../shared/intervals.ts'
-import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
+import { datasets } from '../../../shared/datasets/list.ts'
+import { countBuckets, INTERVALS, type Interval } from '../../../shared/intervals.ts'
+import { FORMATS } from '../../answers/formats.ts'
+import { nearestPath } from '../../parameters/nearest.ts'
+import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { chooseInterval, toRange } from '../range.ts'
-import { checkWhere, type Parameters, toFacts, toOf, toPath, toRecords } from '../requests.ts'
+import { checkWhere, type Parameters, resolveExact, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
 import type { Reply } from '../source.ts'
 import { findGaps, toStatistics } from '../statistics.ts'
 import { cutToSize, type Json, shorten, valueAt } from '../table.ts'
@@ -11,8 +15,11 @@ import { findTopic, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 6
 const MOST_GAPS = 10
+/** Most points that statistics are made of: a year of hours. They are read in pages, so that other requests run in between. */
+const MOST_READ = 10_000
+const PAGE = 2_000
 
-/** Arguments of the tool, what it chooses itself, and other words for the range. */
+/** Other arguments of the tool have these parameters, or the tool sets them itself. */
 const NOT_IN_WHERE = 'id name start end interval points order fill limit cursor fields format period days'.split(' ')
 
 const input = z.strictObject({
@@ -20,47 +27,59 @@ const input = z.strictObject({
     .string()
     .max(80)
     .describe('One with intervals: tokens/historic-financial, daos/treasury/historic, index/historic.'),
-  of: z.string().max(200).optional().describe('Name or id of the token or DAO.'),
+  of: z.string().max(200).optional().describe('Name, symbol or id of the token or DAO.'),
   members: z
     .array(z.string().max(120))
     .max(MOST_MEMBERS)
     .optional()
-    .describe('Member paths; the first numbers without it.'),
+    .describe('Up to 6 member paths; the first numbers without it.'),
   last: z.string().optional().describe('24h, 30d, 12w, 6m, 2y. Default 30d.'),
   start: z.string().optional().describe('Inclusive, UTC, instead of last.'),
   end: z.string().optional().describe('Exclusive; now without it.'),
   interval: z.enum(INTERVALS).optional().describe('Without it the finest with at most `points`.'),
-  points: z.int().min(2).max(400).default(200),
-  where: z.record(z.string(), z.string()).optional().describe('Other parameters of the topic, such as basis.'),
+  points: z.int().min(2).max(400).default(200).describe('Most rows, up to 400, default 200.'),
+  where: z.object({ basis: z.string().optional() }).catchall(z.string()).optional(),
 })
 
 type SeriesCall = Call<z.output<typeof input>>
 
 interface Asked {
   readonly topic: Topic
-  /** The member that says when. */
+  /** The member with the time of a point. */
   readonly time: string
   readonly members: readonly string[]
   readonly interval: Interval
   readonly parameters: Parameters
-  /** Said where the range holds more points than are asked for. */
-  readonly isCut: boolean
 }
 
 const MOSTLY_MISSING =
-  'More than half is missing. A coarser interval may have it; status with the dataset and an id tells why.'
+  'More than half is missing. A coarser interval may have it; status with the dataset and an id gives the reason.'
 
 const isNumber = (type: string) => /^(number|integer)/.test(type)
 
 function toMembers(topic: Topic, wanted: readonly string[] | undefined): readonly string[] {
   const numbers = topic.members.filter(({ type }) => isNumber(type)).map(({ path }) => path)
   const unknown = wanted?.filter((path) => !numbers.includes(path)) ?? []
-  if (unknown.length > 0)
-    throw new Mistake(`"${topic.name}" has no numbers ${unknown.join(', ')}. It has ${numbers.join(', ')}.`)
-  return wanted ?? numbers.slice(0, MOST_MEMBERS)
+  const [first] = unknown
+  if (first === undefined) return wanted ?? numbers.slice(0, MOST_MEMBERS)
+  const near = nearestPath(first, numbers)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  throw new Mistake(`"${topic.name}" has no numbers ${unknown.join(', ')}.${hint} It has ${numbers.join(', ')}.`)
 }
 
-async function toAsked({ source, input: asked }: SeriesCall): Promise<Asked> {
+/** @throws Mistake for more points than are read, with the interval that has few enough. */
+function checkLength(topic: Topic, interval: Interval, range: { readonly from: number; readonly to: number }): void {
+  const count = countBuckets(range.from, range.to, interval)
+  if (count <= MOST_READ) return
+  const coarser = topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ)
+  const advice = coarser === undefined ? '' : `ask with interval ${coarser}, or `
+  throw new Mistake(
+    `The range has ${count} points at ${interval}, and statistics are of at most ${MOST_READ}: ${advice}ask for a shorter range.`,
+  )
+}
+
+async function toAsked(call: SeriesCall): Promise<Asked> {
+  const { source, input: asked } = call
   const topic = await findTopic(source, asked.topic)
   const { of, where = {}, points } = asked
   if (topic.intervals.length === 0) throw new Mistake(`"${topic.name}" is no series: ask for it with query.`)
@@ -71,19 +90,18 @@ async function toAsked({ source, input: asked }: SeriesCall): Promise<Asked> {
   const range = toRange(asked, source.now())
   if (asked.interval !== undefined && !topic.intervals.includes(asked.interval))
     throw new Mistake(`"${topic.name}" has no ${asked.interval}, but ${topic.intervals.join(', ')}.`)
-  const { interval, from } = chooseInterval(
-    asked.interval === undefined ? topic.intervals : [asked.interval],
-    range,
-    points,
-  )
-  const [start, end] = [from, range.to].map((ms) => new Date(ms).toISOString())
+  const interval = asked.interval ?? chooseInterval(topic.intervals, range, points)
+  checkLength(topic, interval, range)
+  const members = toMembers(topic, asked.members)
+  const idsOf = await resolveExact(call, topic.path, of === undefined ? [] : [of])
+  const ids = of === undefined ? [] : idsOf(of)
+  const [start, end] = [range.from, range.to].map((ms) => new Date(ms).toISOString())
   return {
     topic,
     time: topic.members.find(({ type, path }) => type === 'time' && !path.includes('.'))?.path ?? '',
-    members: toMembers(topic, asked.members),
+    members,
     interval,
-    parameters: { ...toOf(of === undefined ? [] : [of]), ...where, start, end, interval, order: 'asc' },
-    isCut: from > range.from,
+    parameters: { ...toOf(ids.length === 1 ? ids : [of ?? []].flat()), ...where, start, end, interval, order: 'asc' },
   }
 }
 
@@ -91,23 +109,46 @@ async function toAsked({ source, input: asked }: SeriesCall): Promise<Asked> {
 const toShortTime = (time: string, interval: Interval) =>
   interval === '1d' || interval === '7d' ? time.slice(0, 10) : `${time.slice(0, 16)}Z`
 
-/** The addresses of the whole as files, with every member. */
-const toWhole = (base: string, { topic, parameters }: Asked) =>
-  Object.fromEntries(['csv', 'parquet'].map((format) => [format, base + toPath(topic.path, { ...parameters, format })]))
+/** The whole range as files, with every member. */
+const toFiles = (base: string, { topic, parameters }: Asked): readonly (FileLink & { readonly format: string })[] =>
+  (['csv', 'parquet'] as const).map((format) => ({
+    uri: base + toPath(topic.path, { ...parameters, format }),
+    name: `${topic.name}.${format}`,
+    mimeType: FORMATS[format].mediaType,
+    format,
+  }))
 
-function toShowing(asked: Asked, shown: number, buckets: number): Json {
-  if (shown === buckets && !asked.isCut) return {}
-  return {
-    showing: `the newest ${shown} points of the range; ask with an end for older ones, fewer members or a coarser interval`,
-  }
+/** Every nth of what is known, so that at most `count` are left; the newest is always one of them. */
+function thin<T>(known: readonly T[], count: number): { readonly kept: readonly T[]; readonly step: number } {
+  const step = Math.max(1, Math.ceil(known.length / Math.max(count, 1)))
+  return { kept: known.filter((_, index) => (known.length - 1 - index) % step === 0), step }
 }
 
-function toData(call: SeriesCall, asked: Asked, reply: Reply) {
+const toShowing = (shown: number, all: number, step: number): Json =>
+  shown === all
+    ? {}
+    : {
+        showing: `rows thinned to one of ${step} points, ${shown} of ${all}; statistics and gaps are of the whole range. Ask for a shorter range, or open a file of whole, for each point`,
+      }
+
+/** The end of the buckets that are due, in Unix milliseconds: a later one without a value is not missing yet. */
+function findDueEnd({ operation }: Topic, interval: Interval, now: number): number {
+  const own = datasets.filter(({ name }) => operation['x-datasets'].includes(name))
+  return Math.min(...own.map((dataset) => toSeriesDueEnd(dataset, interval, now)))
+}
+
+/** The points of a series, with a record for each bucket. */
+interface Points {
+  readonly first: Reply
+  readonly records: readonly Json[]
+}
+
+function toData(call: SeriesCall, asked: Asked, { first, records }: Points, files: ReturnType<typeof toFiles>) {
   const { topic, interval, members } = asked
-  const all = toRecords(reply)
-  const records = all.slice(-call.input.points)
   const times = records.map((record) => toShortTime(String(record[asked.time]), interval))
-  const gaps = findGaps(times, records, members)
+  const due = findDueEnd(topic, interval, call.source.now())
+  const dueRecords = records.filter((record) => Date.parse(String(record[asked.time])) < due)
+  const gaps = findGaps(times, dueRecords, members)
   const known = records.flatMap((record, index) =>
     members.every((path) => valueAt(record, path) === null) ? [] : [index],
   )
@@ -119,40 +160,66 @@ function toData(call: SeriesCall, asked: Asked, reply: Reply) {
     ) ?? null,
   ])
   const limit = topic.has('cursor') ? { limit: String(Math.max(records.length, 1)) } : {}
-  const { made, shown } = cutToSize(known.length, (count) => {
-    const rows = known.slice(known.length - count)
+  const { made, shown } = cutToSize(Math.min(known.length, call.input.points), (count) => {
+    const { kept, step } = thin(known, count)
     return {
       source: call.source.base + toPath(topic.path, { ...asked.parameters, fill: 'null', ...limit }),
-      ...toFacts(reply),
+      ...toFacts(first),
       interval,
-      ...toShowing(asked, count, known.length),
+      ...toShowing(kept.length, known.length, step),
       statistics: Object.fromEntries(statistics),
       columns: [asked.time, ...members],
-      rows: rows.map((index) => [times[index], ...members.map((path) => shorten(valueAt(records[index], path), 0))]),
+      rows: kept.map((index) => [times[index], ...members.map((path) => shorten(valueAt(records[index], path), 0))]),
       missing: gaps.reduce((sum, { buckets }) => sum + buckets, 0),
       gaps: gaps.slice(0, MOST_GAPS),
       ...(gaps.length > MOST_GAPS ? { moreGaps: gaps.length - MOST_GAPS } : {}),
-      ...(records.length > 2 * known.length ? { note: MOSTLY_MISSING } : {}),
-      whole: toWhole(call.source.base, asked),
+      ...(dueRecords.length > 2 * known.length ? { note: MOSTLY_MISSING } : {}),
+      whole: Object.fromEntries(files.map(({ format, uri }) => [format, uri])),
     }
   })
-  return { made, shown, missing: made.missing }
+  return { made, known: known.length, missing: made.missing, isThinned: shown < known.length }
 }
 
-async function run(call: SeriesCall): Promise<Told> {
+/** All points of the range, in pages. */
+async function readPoints({ source, signal }: Pick<SeriesCall, 'source' | 'signal'>, asked: Asked): Promise<Points> {
+  const { topic, parameters } = asked
+  const format = topic.has('format') ? { format: 'ndjson' } : {}
+  const limit = topic.has('cursor') ? { limit: String(PAGE) } : {}
+  const toPagePath = (cursor?: string) =>
+    toPath(topic.path, { ...parameters, fill: 'null', ...limit, cursor, ...format })
+  const first = await source.ask(toPagePath(), signal)
+  const records = [...toRecords(first)]
+  for (let cursor = toCursor(first); cursor !== undefined; ) {
+    const page = await source.ask(toPagePath(cursor), signal)
+    records.push(...toRecords(page))
+    cursor = toCursor(page)
+  }
+  return { first, records }
+}
+
+async function run(call: SeriesCall): Promise<ToolAnswer> {
   const asked = await toAsked(call)
   const { topic, interval } = asked
-  const format = topic.has('format') ? { format: 'ndjson' } : {}
-  const limit = topic.has('cursor') ? { limit: String(call.input.points + 1) } : {}
-  const path = toPath(topic.path, { ...asked.parameters, fill: 'null', ...limit, ...format })
-  const { made, shown, missing } = toData(call, asked, await call.source.ask(path, call.signal))
-  return { line: `${shown} points of ${topic.name}, each ${interval}; ${missing} missing.`, data: made }
+  const files = toFiles(call.source.base, asked)
+  const { made, known, missing, isThinned } = toData(call, asked, await readPoints(call, asked), files)
+  return {
+    summary: `${known} points of ${topic.name}, each ${interval}; ${missing} missing.`,
+    data: made,
+    files: isThinned ? files.map(({ format: _, ...file }) => file) : [],
+  }
 }
 
 export const seriesTool = defineTool({
   name: 'series',
+  title: 'Read a series',
   description:
-    'A history as points: picks the interval, gives first, last, min, max and change of each member over them, the gaps, and the addresses of the whole as CSV and Parquet. A point is the first observation of its bucket.',
+    'A history as points: picks the interval; first, last, min, max and change of each member over the whole range, the gaps, and the whole as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
   input,
+  output: {
+    statistics: z.looseObject({}),
+    columns: z.array(z.unknown()),
+    rows: z.array(z.unknown()),
+    missing: z.number(),
+  },
   call: run,
 })

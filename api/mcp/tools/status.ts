@@ -1,15 +1,16 @@
 import { z } from 'zod'
 import { isGap } from '../../../shared/coverage/not-due.ts'
-import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { nearestWord } from '../../parameters/nearest.ts'
+import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { toPath } from '../requests.ts'
 import { cutToSize, type Json, shorten } from '../table.ts'
 
 const input = z.strictObject({
-  dataset: z.string().max(40).optional().describe('As status lists them, such as prices: tells what is missing of it.'),
+  dataset: z.string().max(40).optional().describe('Such as prices: what is missing of it.'),
   id: z.string().max(40).optional().describe('Only of this token or DAO.'),
   start: z.string().optional(),
-  end: z.string().optional().describe('The range to look at; the last 30 days without.'),
+  end: z.string().optional().describe('The last 30 days without a range.'),
 })
 
 type StatusCall = Call<z.output<typeof input>>
@@ -32,7 +33,7 @@ const toNotes = (datasets: readonly Json[]) =>
     return [{ dataset, ...(note === undefined ? {} : { note }), ...(fails.length === 0 ? {} : { failing: fails }) }]
   })
 
-async function tellAll(call: StatusCall): Promise<Told> {
+async function tellAll(call: StatusCall): Promise<ToolAnswer> {
   const { mode, upstream, datasets } = await readStatus(call)
   const { made } = cutToSize(datasets.length, (_, items) => ({
     source: `${call.source.base}/data/status`,
@@ -45,10 +46,10 @@ async function tellAll(call: StatusCall): Promise<Told> {
   }))
   const late = datasets.filter(({ state }) => state !== 'fresh').map(({ dataset, state }) => `${dataset} ${state}`)
   const said = late.length === 0 ? 'All are fresh.' : `Not fresh: ${late.join(', ')}.`
-  return { line: `${datasets.length} datasets. ${said}`, data: made }
+  return { summary: `${datasets.length} datasets. ${said}`, data: made }
 }
 
-async function tellMissing(call: StatusCall, dataset: string): Promise<Told> {
+async function tellMissing(call: StatusCall, dataset: string): Promise<ToolAnswer> {
   const {
     source,
     signal,
@@ -56,8 +57,12 @@ async function tellMissing(call: StatusCall, dataset: string): Promise<Told> {
   } = call
   const { datasets } = await readStatus(call)
   const status = datasets.find((one) => one.dataset === dataset)
-  if (status === undefined)
-    throw new Mistake(`There is no dataset "${dataset}". Datasets: ${datasets.map((one) => one.dataset).join(', ')}.`)
+  if (status === undefined) {
+    const names = datasets.map((one) => String(one.dataset))
+    const near = nearestWord(dataset, names)
+    const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+    throw new Mistake(`There is no dataset "${dataset}".${hint} Datasets: ${names.join(', ')}.`)
+  }
   const path = toPath('/data/status/coverage', { dataset, id, start, end })
   const ranges = JSON.parse((await source.ask(path, signal)).text) as readonly Stretch[]
   const missing = ranges.filter(isGap)
@@ -70,13 +75,15 @@ async function tellMissing(call: StatusCall, dataset: string): Promise<Told> {
       : {}),
     missing: missing.slice(0, count).map((range) => shorten(range, 0)),
   }))
-  return { line: `${dataset}: ${shown} of ${missing.length} ranges that are missing or coarser.`, data: made }
+  return { summary: `${dataset}: ${shown} of ${missing.length} ranges that are missing or coarser.`, data: made }
 }
 
 export const statusTool = defineTool({
   name: 'status',
+  title: 'Check freshness',
   description:
     'How fresh (fresh, late, stale, empty) and complete (0 to 1) each dataset is, which providers fail, and whether the data is simulated (mode demo). With a dataset: ranges that are missing or coarser, and why.',
   input,
+  output: { rows: z.array(z.unknown()).optional(), missing: z.array(z.unknown()).optional() },
   call: (call) => (call.input.dataset === undefined ? tellAll(call) : tellMissing(call, call.input.dataset)),
 })

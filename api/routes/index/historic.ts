@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
@@ -15,9 +16,17 @@ import { idValue, timeValue } from '../../records/values.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
 import { answerQuestion } from '../../series/asked-series.ts'
 import { toPoints } from '../../series/filled.ts'
-import { countSlices, findNewest, type PieceSource, readRange } from '../../series/pieces.ts'
+import { countSince, countSlices, findNewest, type PieceSource, readRange } from '../../series/pieces.ts'
 import { isPlain, type SeriesQuestion, seriesParameters } from '../../series/questions.ts'
-import { checkRange, describeSeries, nextGridTime, type SeriesRange, toSeriesRange } from '../../series/series.ts'
+import {
+  checkRange,
+  countRows,
+  describeSeries,
+  nextGridTime,
+  type PointCounts,
+  type SeriesRange,
+  toSeriesRange,
+} from '../../series/series.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
 import { isOfWholeRows } from '../../series/whole-series.ts'
 import { writeRows } from '../../series/written-rows.ts'
@@ -58,7 +67,7 @@ export const indexHistoricRoute = defineRoute({
   tag: 'Index',
   summary: 'The value of the Index over time',
   description:
-    'One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. At a coarser interval the first of each bucket stands for it, under its own time. `X-Series-Missing` counts the buckets without one.',
+    'One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. At a coarser interval the first of each bucket stands for it, under its own time. `X-Series-Missing` counts the due buckets without one.',
   query: {
     period: days(
       `Days back from now, at most ${MAX_DAYS}; 1, or one before \`end\`, when neither it nor \`start\` is given.`,
@@ -89,9 +98,10 @@ export const indexHistoricRoute = defineRoute({
     if (isOther || !isPlain(query, 'asc', INTERVAL)) return answerOther(call, index, query)
     const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
     const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
-    const { records, ...answer } = await answerPoints(call, index, range)
-    const { headers } = describeSeries({ interval: INTERVAL, range, points: records, asOf: answer.asOf })
-    return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: nextGridTime(now()) }
+    const { points, early, ...answer } = await answerPoints(call, index, range)
+    const counted = { dataset: indexPoints, interval: INTERVAL, range, points, early, asOf: answer.asOf } as const
+    const { headers, ...described } = describeSeries(counted, now())
+    return { ...answer, ...described, headers: { ...answer.headers, ...headers } }
   },
 })
 
@@ -105,7 +115,7 @@ interface Query extends SeriesQuestion {
   readonly limit?: number | undefined
 }
 
-/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point, under its own time. */
+/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point. */
 async function answerOther(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
   checkRange(query)
   const { period, days: alike, ...question } = query
@@ -134,19 +144,26 @@ async function answerPoints(
   call: Call,
   index: BasketIndex,
   range: SeriesRange,
-): Promise<Answer & { records: number; headers?: Record<string, string> }> {
+): Promise<Answer & PointCounts & { headers?: Record<string, string> }> {
   const most = countBuckets(range.from, range.to, INTERVAL)
   const isLong = most > MOST_KEPT.indexPoints
   const entity = { index: index.key, id: index.id }
+  const due = toSeriesDueEnd(indexPoints, INTERVAL, call.now())
   const toStatement = ({ from, to }: TimeRange, limit: number) => {
     return { name: 'index-historic', sql: `${RECORDS} LIMIT {limit: UInt32}`, params: { ...entity, from, to, limit } }
   }
   if (isLong || !isOfWholeRows(call.representation)) {
-    return answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong })
+    const late = { from: Math.max(range.from, due), to: range.to }
+    const [{ records, ...answer }, early] = await Promise.all([
+      answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong }),
+      countRows(call.db, toStatement(late, most)),
+    ])
+    return { ...answer, points: records, early: Math.min(early, records) }
   }
   const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
   const read: PieceSource['read'] = (db, piece) =>
     writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
   const slices = await readRange({ ...source, read }, call, range)
-  return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), records: countSlices(slices) }
+  const counts = { points: countSlices(slices), early: countSince(slices, due) }
+  return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), ...counts }
 }

@@ -19,10 +19,10 @@ const weight = z
       '`quantity` times `priceUsd`, in US dollars; null where the price is no longer known.',
     ),
     weight: numberOrNull.describe(
-      'Its share of the value of the basket; all of them sum to 1. Null where a price is no longer known.',
+      'Its part of the value of the basket, as a fraction from 0 to 1 (0.015 is 1.5 %); all of them sum to 1. Null where a price is no longer known.',
     ),
     contribution24h: numberOrNull.describe(
-      'What of the change of the Index over 24 hours its price made, in percentage points; null where the Index had no value 24 hours before.',
+      'Its part of the change of the Index over 24 hours, in percentage points (1.5 is 1.5 points of `X-Index-Change-24h`); null where the Index had no value 24 hours before.',
     ),
   })
   .meta({ id: 'IndexWeight', description: 'What a token is in the value of the Index, and in its change.' })
@@ -35,7 +35,7 @@ export const indexWeightsRoute = defineKnownList({
   tag: 'Index',
   summary: 'What each token is worth in the Index, and what it contributed to its change',
   description:
-    "The members of the basket in the newest 5-minute slot in which the Index has a value, the largest first: `valueUsd` of all sum to that value, which `X-Index-Value` says. `contribution24h` is quantity times the change of the price since the slot 24 hours before, as a share of the value there, under each composition that was in force on the way; a token that left on the way is listed with a quantity of 0. A rebalance is nobody's contribution: what the new basket was worth more or less than the old one, at the prices of the slot in which it came into force, is `X-Index-Rebalance-24h`. All contributions and that sum to `X-Index-Change-24h`. With `asOf` the newest slot that was known then; nothing where that was stale.",
+    "The members of the basket in the newest 5-minute slot in which the Index has a value, the largest first: `valueUsd` of all sum to that value, which `X-Index-Value` says. `weight` is a fraction of 1. `contribution24h` is in percentage points: quantity times the change of the price since the slot 24 hours before, in percent of the value there, under each composition that was in force on the way; a token that left on the way is listed with a quantity of 0. A rebalance is nobody's contribution: what the new basket was worth more or less than the old one, at the prices of the slot in which it came into force, is `X-Index-Rebalance-24h`. All contributions and that sum to `X-Index-Change-24h`. With `asOf` the newest slot that was known then; nothing where that was stale.",
   name: 'index-weights',
   record: weight,
   hasPast: true,

@@ -34,7 +34,7 @@ export const historicDexOhlcvRoute = defineCandles({
   path: '/data/tokens/historic-dex-ohlcv',
   summary: 'Open, high, low, close and volume of one token on decentralized exchanges',
   description:
-    'One candle per bucket with a stored trade, oldest first, on the UTC grid (7d on Mondays). `open`, `high`, `low` and `close` are prices of the trades whose price is known, null where none is; `volume` is in tokens, `volumeUsd` the sum of the trades whose value is known, null where none is; `buys` and `sells` are seen from the trader. `X-Series-Missing` counts the buckets without a trade.',
+    'One candle per bucket with a stored trade, oldest first, on the UTC grid (7d on Mondays). `open`, `high`, `low` and `close` are prices of the trades whose price is known, null where none is; `volume` is in tokens, `volumeUsd` the sum of the trades whose value is known, null where none is; `buys` and `sells` are seen from the trader. `X-Series-Missing` counts the due buckets without a trade.',
   dataset: dexTrades,
   intervals: INTERVALS,
   candle,

@@ -31,7 +31,7 @@ export const historicFinancialRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Price, volume, market cap and supplies of one token over time',
   description:
-    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the buckets without one, up to now or to the last point when `limit` cuts, and `X-Series-Coarse` the points whose source had them at a coarser step only. With another format than JSON the route takes several tokens, each by its id or name as one alone: token after token in the order of their ids, `limit` counts the rows of all together.',
+    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the due buckets without one, up to the last point when `limit` cuts, and `X-Series-Coarse` the points whose source had them at a coarser step only. With another format than JSON the route takes several tokens, each by its id or name as one alone: token after token in the order of their ids, `limit` counts the rows of all together.',
   one: tokenKind,
   severalInTables: true,
   query: {

@@ -12,7 +12,7 @@ export interface Facts {
   readonly interval: string | undefined
   /** Points of a series. */
   readonly points: number | undefined
-  /** Buckets of the range without an observation. */
+  /** Due buckets of the range without an observation. */
   readonly missing: number | undefined
   /** Buckets whose observations are coarser than the interval. */
   readonly coarse: number | undefined

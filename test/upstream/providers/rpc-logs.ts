@@ -19,13 +19,17 @@ export function getLogs(given: unknown, chain: Chain, head: number): unknown {
   const { mostBlocks = Number.POSITIVE_INFINITY, mostLogs = MOST_LOGS } = chain.habits
   if (fromBlock > toBlock) throw new RpcRefusal(-32602, 'invalid block range params')
   if (toBlock > head) throw new RpcRefusal(-32602, 'block range extends beyond current head block')
+  if (fromBlock < (chain.habits.firstLogs ?? 0)) throw new RpcRefusal(4444, 'pruned history unavailable')
   if (toBlock - fromBlock >= mostBlocks) {
     throw refuseRange(chain.habits.host, mostBlocks, fromBlock, toBlock)
   }
   const addresses = new Set(address.map((one) => one.toLowerCase()))
   const found = chain.logs(fromBlock, toBlock, addresses).filter((log) => fits(log, topics))
   if (found.length > mostLogs) throw new RpcRefusal(-32005, `query returned more than ${mostLogs} results`)
-  return found.map((log) => toRpcLog(log, chain))
+  return found.map((log) => {
+    const spoiled = chain.habits.spoil?.(log)
+    return spoiled === undefined ? toRpcLog(log, chain) : spoiled
+  })
 }
 
 /** How hosts of nodes refuse a range of too many blocks, by their own codes and statuses. */
@@ -53,8 +57,9 @@ function fits({ topics }: ChainLog, wanted: readonly (readonly string[] | null)[
   return wanted.every((choices, at) => choices === null || choices.includes(topics[at] ?? ''))
 }
 
-function toRpcLog(log: ChainLog, chain: Chain) {
-  const time = chain.habits.logTimes === false ? null : chain.timeOf(log.blockNumber)
+export function toRpcLog(log: ChainLog, chain: Pick<Chain, 'habits' | 'timeOf'>) {
+  const { logTimes = true } = chain.habits
+  const time = logTimes === false ? null : logTimes === 'zero' ? 0 : chain.timeOf(log.blockNumber)
   return {
     address: log.address,
     topics: log.topics,

@@ -27,6 +27,8 @@ export const rpc: Provider = {
     const asked = body.safeParse(JSON.parse(text))
     if (!asked.success)
       return jsonReply({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'invalid request' } })
+    const { mostCalls = Number.POSITIVE_INFINITY } = chain.habits
+    if (Array.isArray(asked.data) && asked.data.length > mostCalls) return refuseBatch(mostCalls)
     const answer = (one: z.infer<typeof request>) => ({ id: one.id, ...reply(one, chain, world.assets, now) })
     if (Array.isArray(asked.data)) return jsonReply(asked.data.map(answer).reverse().map(toBody))
     const one = answer(asked.data)
@@ -38,6 +40,11 @@ export const rpc: Provider = {
       status,
     ),
   empty: () => jsonReply({ jsonrpc: '2.0', id: 0, result: null }),
+}
+
+function refuseBatch(most: number) {
+  const message = `Batch of more than ${most} requests are not allowed on free tier, to use this feature register paid account`
+  return jsonReply({ id: null, jsonrpc: '2.0', error: { message, code: 31 } }, 500)
 }
 
 const toBody = ({ id, body }: { id: number; body: object }) => ({ jsonrpc: '2.0', id, ...body })
@@ -66,22 +73,42 @@ function answerMethod(
     case 'eth_blockNumber':
       return toHex(head)
     case 'eth_getBlockByNumber':
-      return getBlock(String(params[0]), chain, head)
+      return getBlock(String(params[0]), params[1] === true, chain, head)
     case 'eth_getLogs':
       return getLogs(params[0], chain, head)
     case 'eth_call':
       return callContract(params[0], chain, assets, toTime(params[1], chain, head))
     case 'eth_getBalance':
       return getBalance(chain, String(params[0]), toTime(params[1], chain, head))
-    case 'eth_getTransactionByHash': {
-      const hash = String(params[0])
-      const found = chain.transaction(hash)
-      if (found === null || found.blockNumber > head) return null
-      return { hash, blockNumber: toHex(found.blockNumber), from: found.from, input: '0x', value: '0x0' }
-    }
+    case 'eth_getTransactionByHash':
+      return getTransaction(String(params[0]), chain, head)
+    case 'eth_getTransactionByBlockNumberAndIndex':
+      return (
+        transactionsOf(chain, Number(params[0])).find(({ transactionIndex }) => transactionIndex === params[1]) ?? null
+      )
     default:
       throw new RpcRefusal(-32601, `the method ${method} does not exist/is not available`)
   }
+}
+
+function getTransaction(hash: string, chain: Chain, head: number): unknown {
+  const found = chain.transaction(hash)
+  const { indexing, lacksTransaction } = chain.habits
+  if (found === null || found.blockNumber > head || lacksTransaction?.(hash)) return null
+  const state = indexing?.(hash)
+  if (state === 'refusal') throw new RpcRefusal(-32000, 'transaction indexing is in progress')
+  if (state === 'null') return null
+  const from = state === 'no sender' ? null : found.from
+  return { hash, blockNumber: toHex(found.blockNumber), from, input: '0x', value: '0x0' }
+}
+
+function transactionsOf(chain: Chain, block: number) {
+  const found = chain.transactionsOf?.(block) ?? []
+  return found
+    .filter(({ hash }) => !chain.habits.lacksTransaction?.(hash))
+    .map(({ hash, index, from }) => ({
+      ...{ hash, from, blockNumber: toHex(block), transactionIndex: toHex(index), input: '0x', value: '0x0' },
+    }))
 }
 
 /** The time of the block whose state is asked for, in Unix milliseconds. */
@@ -92,10 +119,10 @@ function toTime(tag: unknown, chain: Chain, head: number): number {
   return time * 1000
 }
 
-function getBlock(tag: string, chain: Chain, head: number): unknown {
+function getBlock(tag: string, isWhole: boolean, chain: Chain, head: number): unknown {
   if (tag === 'finalized' && chain.habits.finalizedTag === false) throw new RpcRefusal(-32602, 'unknown block tag')
   const number = tag === 'finalized' ? head - FINAL_DEPTH : tag === 'latest' ? head : Number(tag)
   const time = number > head ? null : chain.timeOf(number)
   if (time === null) return null
-  return { number: toHex(number), timestamp: toHex(time), transactions: [] }
+  return { number: toHex(number), timestamp: toHex(time), transactions: isWhole ? transactionsOf(chain, number) : [] }
 }

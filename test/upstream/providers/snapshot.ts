@@ -63,10 +63,24 @@ function resolveAll(fields: readonly AskedField[], world: World, now: number): R
   for (const field of fields) {
     const breach = findBreach(field.args)
     if (breach !== null) errors.push({ message: breach, locations: [{ line: 1, column: 1 }], path: [field.name] })
-    data[field.name] = breach === null ? resolve(field, world, now) : null
+    const value = breach === null ? resolve(field, world, now) : null
+    data[field.name] = Array.isArray(value) ? toInts(value, field, errors) : value
   }
   return jsonReply(errors.length > 0 ? { errors, data } : { data })
 }
+
+/** The hub's times are of GraphQL's type Int: an element with a larger one is null, with an error beside the data. */
+function toInts(elements: readonly Record<string, unknown>[], field: AskedField, errors: object[]) {
+  return elements.map((element, index) => {
+    const large = INTS.find((name) => name in element && Number(element[name]) !== (Number(element[name]) | 0))
+    if (large === undefined) return element
+    const message = `Int cannot represent non 32-bit signed integer value: ${element[large]}`
+    errors.push({ message, path: [field.name, index, large] })
+    return null
+  })
+}
+
+const INTS = ['created', 'start', 'end']
 
 function findBreach({ first = 20, skip = 0, where = {} }: AskedField['args']): string | null {
   if (Number(first) > MOST_FIRST) return `The \`first\` argument must not be greater than ${MOST_FIRST}`
@@ -134,11 +148,13 @@ function toSpace({ id, name, proposals, votes }: Space) {
   return { id, name, network: '1', symbol: '', proposalsCount: proposals.length, votesCount: votes.length }
 }
 
-function toProposal({ id }: Space, { scoresTotal, ...proposal }: SpaceProposal) {
+function toProposal({ id }: Space, { scoresTotal, scoresState, flagged = false, ...proposal }: SpaceProposal) {
   return {
     ...proposal,
     scores_total: scoresTotal,
-    link: `https://snapshot.box/#/s:${id}/proposal/${proposal.id}`,
+    scores_state: scoresState ?? null,
+    flagged,
+    link: proposal.link ?? `https://snapshot.box/#/s:${id}/proposal/${proposal.id}`,
     vp: 0,
     space: { id },
   }

@@ -34,7 +34,7 @@ ${about}
 
 function toExtra(name: string, { kind, members, online }: Chat): string {
   if (kind === 'user') return `\n  @${name}\n`
-  if (kind === 'channel') return `${toGrouped(members, ' ')} subscribers`
+  if (kind === 'channel') return `${toGrouped(members, '&#8239;')} subscribers`
   return `${toGrouped(members, '\u00a0')} members, ${toGrouped(online, '\u00a0')} online`
 }
 

@@ -97,6 +97,10 @@ function withLimits(reply: Reply, now: number): Reply {
 const TITLES: Readonly<Record<number, string>> = { 401: 'Unauthorized', 404: 'Not Found', 429: 'Too Many Requests' }
 
 function toFailure(status: number): Reply {
+  if (status === 402) {
+    const detail = 'Your enrolled account does not have any credits to fulfill this request.'
+    return toProblem({ title: 'CreditsDepleted', detail, type: 'https://api.x.com/2/problems/credits' }, 402)
+  }
   const title = TITLES[status] ?? 'Internal Server Error'
   return toProblem({ title, detail: title, type: 'about:blank', status }, status)
 }

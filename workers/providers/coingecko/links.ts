@@ -39,13 +39,14 @@ export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
     const client = openCoinGecko(context)
     const perDay = Math.max(1, toBudget(context.config)?.linksPerDay ?? Number.POSITIVE_INFINITY)
     return {
-      async fetchLinks(daos, { slot, signal, refuse, putOff, log }) {
+      async fetchLinks(daos, run) {
+        const { slot, signal, putOff } = run
         const turn = toTurn(daos, perDay, slot, '1d')
         putOff(daos.filter((dao) => !turn.includes(dao)))
         const ask = async (dao: UnlinkedDao) => {
           return toLinkRows(dao, await fetchLinks(client, dao.coingeckoId ?? '', signal), 'coingecko', slot)
         }
-        return (await askEach(turn, ask, { concurrency: 1, log, refuse })).flat()
+        return (await askEach(turn, ask, { ...run, concurrency: 1, whole: run.peers.own })).flat()
       },
     }
   },

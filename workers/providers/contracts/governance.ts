@@ -16,6 +16,16 @@ export interface Pass {
   readonly isSweep: boolean
   /** The creation of the oldest proposal seen so far that may still change, in Unix seconds; null for none. */
   readonly open: number | null
+  /** Whether every proposal so far could be read: what was not seen is known to be gone then. */
+  readonly isWhole: boolean
+}
+
+/** Votes that could not be read and may be readable later. */
+export interface Gap {
+  /** Where to read again from, in Unix seconds. */
+  readonly from: number
+  /** The slot that saw it first, in Unix milliseconds. */
+  readonly since: number
 }
 
 /** How far a space was read. */
@@ -26,6 +36,9 @@ export interface Progress {
   readonly read: number
   readonly swept: number
   readonly pass: Pass | null
+  /** Ids of proposals whose vote is over and whose scores, or secret choices, the source has not settled. */
+  readonly unsettled: string[]
+  readonly gap: Gap | null
 }
 
 /** A space and the key of the DAO that votes in it, or did. */
@@ -40,6 +53,8 @@ export interface Reading {
   readonly progress: Progress
   /** Whether the space was read to its end. */
   readonly isComplete: boolean
+  /** A reason for each element that could not be read. */
+  readonly unreadable: readonly string[]
 }
 
 /** A source of votes and proposals. */

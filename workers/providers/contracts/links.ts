@@ -1,7 +1,7 @@
 import type { DaoLinkRow, LinkSource } from '../../../shared/datasets/daos.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { LinkField } from '../../../shared/registry/found-links.ts'
-import type { Candidate, Run } from '../../job/define-job.ts'
+import type { Candidate, Entity, Peers, Run } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 
 /** A DAO with links that the registry does not know, and the ids under which sources know its token. */
@@ -16,7 +16,9 @@ export interface DaoLinksSource {
   /** What the source says of the missing links, as of the slot; nothing of DAOs that it does not know. */
   fetchLinks(
     daos: readonly UnlinkedDao[],
-    run: Pick<Run<unknown, UnlinkedDao>, 'slot' | 'signal' | 'refuse' | 'putOff' | 'log'>,
+    run: Pick<Run<unknown, UnlinkedDao>, 'slot' | 'signal' | 'refuse' | 'putOff' | 'log' | 'state' | 'providerName'> & {
+      readonly peers: Peers<Entity>
+    },
   ): Promise<Candidate<DaoLinkRow>[]>
 }
 

@@ -17,4 +17,7 @@ export interface PriceSource {
 }
 
 /** What a source needs of a run. */
-type PriceRun = Pick<Run<unknown, Token>, 'slot' | 'piece' | 'state' | 'signal' | 'log' | 'refuse' | 'noteStep'>
+type PriceRun = Pick<
+  Run<unknown, Token>,
+  'slot' | 'piece' | 'state' | 'providerName' | 'signal' | 'log' | 'refuse' | 'noteStep'
+>

@@ -10,6 +10,6 @@ export interface TvlSource {
   fetchTvlHistory(
     daos: readonly Dao[],
     range: Range,
-    run: Pick<Run<unknown, Dao>, 'signal' | 'log' | 'refuse'>,
+    run: Pick<Run<unknown, Dao>, 'signal' | 'log' | 'refuse' | 'state' | 'providerName'>,
   ): Promise<Candidate<ProtocolTvlRow>[]>
 }

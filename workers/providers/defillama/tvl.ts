@@ -23,9 +23,9 @@ export const defillama: Provider<TvlSource, Dao> = {
       async fetchTvl(daos, slot, signal) {
         return toTvlRows(await fetchProtocols(client, protocolsAnswer, signal), daos, slot)
       },
-      async fetchTvlHistory(daos, range, { signal, log, refuse }) {
+      async fetchTvlHistory(daos, range, { signal, ...run }) {
         const ask = (dao: Dao) => fetchHistory(client, dao, range, signal)
-        return (await askEach(daos, ask, { concurrency: CONCURRENCY, log, refuse, range })).flat()
+        return (await askEach(daos, ask, { ...run, concurrency: CONCURRENCY, range })).flat()
       },
     }
   },

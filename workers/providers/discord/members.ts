@@ -54,7 +54,7 @@ const inviteAnswer = z.union([
 ])
 
 /** Seconds, with a fraction. */
-const limited = z.object({ retry_after: z.number().nonnegative() })
+const limited = z.object({ retry_after: z.number().nonnegative().max(86_400) })
 
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status !== 429) return undefined

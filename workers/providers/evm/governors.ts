@@ -4,14 +4,14 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
-import { decodeGovernorEvent, GOVERNOR_TOPICS } from './governors/events.ts'
+import { decodeGovernorEvent, GOVERNOR_TOPICS, isCutEvent } from './governors/events.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
-import { readTimes, toClock } from './governors/times.ts'
+import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
 import { readBlockTimes, readLogTimes } from './logs/block-times.ts'
 import { type BlockRange, readStretch } from './logs/contract-logs.ts'
-import { resume } from './logs/cursors.ts'
+import { holdBack, type Resumption, resume } from './logs/cursors.ts'
 import { type Block, createNode, type Node, type RpcLog, toLag } from './logs/node.ts'
-import { type Turns, takeTurns, toGroups } from './logs/turns.ts'
+import { type Gap, type HeldTurns, type Turns, takeTurns, takeTurnsTogether, toGroups } from './logs/turns.ts'
 import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
 
 /** A job has ten minutes, and a node has other readers as well. A page counts one, and so does each log. */
@@ -45,13 +45,13 @@ export const ethereum: Provider<GovernorSource, Dao> = {
   },
 }
 
-function openReaders({ config, http }: ProviderContext): Readers {
+function openReaders({ config, http, now }: ProviderContext): Readers {
   const { urls, batchSize, ...settings } = config.providers.rpc
   const mostPerRun = Math.min(MOST_PER_RUN, MINUTES_PER_RUN * settings.requestsPerMinute)
   const readers = Object.entries(urls).map(([chain, baseUrl]): [string, ChainReader] => {
     const name = `rpc-${chain}`
     const client = http.open({ provider: name, baseUrl, ...settings })
-    return [chain, { chain, node: createNode(createJsonRpc(name, client, batchSize)), mostPerRun }]
+    return [chain, { chain, node: createNode(createJsonRpc(name, client, batchSize), now), mostPerRun }]
   })
   return new Map(readers)
 }
@@ -101,12 +101,7 @@ async function readChain(
   request: GovernorRequest,
 ): Promise<ChainReading> {
   try {
-    return await readGovernors(
-      requireReader(readers, chain),
-      requireReader(readers, toClock(chain)),
-      governors,
-      request,
-    )
+    return await readGovernors(readers, requireReader(readers, chain), governors, request)
   } catch (error) {
     if (!(error instanceof DataError)) throw error
     request.log.warn({ chain, reason: toReason(error) }, 'governors of a chain could not be read')
@@ -121,77 +116,158 @@ function requireReader(readers: Readers, chain: string): ChainReader {
   throw new DataError('provider_unconfigured', `RPC_URLS names no node of ${chain}`)
 }
 
-/** Events from each governor's cursor on, towards the newest final block; `clock` is of the chain whose blocks they count. */
+/** Events from each governor's cursor on, towards the newest final block. */
 async function readGovernors(
+  readers: Readers,
   { chain, node, mostPerRun }: ChainReader,
-  clock: ChainReader,
-  governors: readonly OwnedGovernor[],
+  all: readonly OwnedGovernor[],
   { state, slot, signal, log }: GovernorRequest,
 ): Promise<ChainReading> {
   const head = await node.finalized(signal)
-  const counted = clock.node === node ? head : await clock.node.finalized(signal)
-  // Together from the first one's beginning on: a call about all of them is one call.
-  const resumed = await resume(state, chain, { contracts: governors, head: head.number }, (unread) =>
-    Math.min(...governors.filter(({ address }) => unread.has(address)).map(({ fromBlock }) => fromBlock)),
-  )
-  const wanted = { contracts: governors, topics: GOVERNOR_TOPICS, firstOf: resumed.firstOf, to: head.number }
-  const turns = await readTurns(node, toGroups(wanted), mostPerRun, signal)
-  const happened = await toHappened(node, turns.logs, governors, signal)
+  const clock = await readClock(readers, { chain, node, head }, all, signal)
+  // Votes on governors whose clock cannot be read would be told without their proposals' times.
+  const unclocked = all.filter((one) => clock instanceof DataError && countsBlocks(one))
+  const governors = all.filter((one) => !unclocked.includes(one))
+  const resumed = await resume(state, chain, { contracts: governors, head: head.number }, async () => {
+    const starts = new Map(governors.map(({ address, fromBlock }) => [address, fromBlock]))
+    return (address) => starts.get(address) ?? 0
+  })
+  const taken = await readTurns(node, governors, { resumed, to: head.number, most: mostPerRun }, signal)
+  const { happened, gaps } = await toHappened(node, taken.logs, governors, signal)
+  const { turns, leftOut } = await holdBack(state, chain, { turns: taken, gaps, slot })
   const times = await readTimes(
     happened,
-    {
-      ...{ chain, clock: { node: clock.node, head: counted }, slot, state },
-      readUntil: await findEnds(node, governors, turns, head, signal),
-    },
+    { chain, clock, slot, state, readUntil: await findEnds(node, governors, turns, head, signal) },
     signal,
   )
   resumed.note(turns)
   const told = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
-  log.info(told, 'events of governors read')
-  const rows = [...toRows(happened), ...times]
+  log.info({ ...told, unread: gaps.length, leftOut: leftOut.length }, 'events of governors read')
+  const rows = [...toRows(happened), ...times, ...toLeftOut(leftOut, governors)]
   const isBusy = turns.logs.length > mostPerRun / 2
-  return { ...toReading({ governors, turns, rows }, toLag(node.rpc, head.timestamp, slot), slot), isBusy }
+  const reading = toReading({ governors, turns, rows }, toLag(node.rpc, head.timestamp, slot), slot)
+  const failed = new Map(reading.failed)
+  if (clock instanceof DataError) for (const { space } of unclocked) failed.set(space, clock)
+  return { ...reading, failed, isBusy }
 }
 
-/** Reads what the node's pages allow; where they are so narrow that it would take weeks, it is told instead. */
-async function readTurns(node: Node, groups: readonly BlockRange[], most: number, signal: AbortSignal): Promise<Turns> {
-  const isFar = ({ from, to }: BlockRange) => (to - from + 1) / node.pager.ceiling() > MOST_PAGES
-  const [long] = groups.filter(({ from, to }) => to - from >= MOST_PAGES)
-  // One page, for what a node says of those that are too wide.
-  if (long !== undefined) await readStretch(node, long, 1, signal)
-  const turns = await takeTurns(
+/** The blocks that governors of a chain count, or why they are not known; a chain may count those of another one. */
+async function readClock(
+  readers: Readers,
+  own: { readonly chain: string; readonly node: Node; readonly head: Block },
+  governors: readonly OwnedGovernor[],
+  signal: AbortSignal,
+): Promise<BlockClock | DataError> {
+  const { chain, node, head } = own
+  if (toClock(chain) === chain || !governors.some(countsBlocks)) return { node, head }
+  try {
+    const counted = requireReader(readers, toClock(chain)).node
+    return { node: counted, head: await counted.finalized(signal) }
+  } catch (error) {
+    if (error instanceof DataError) return error
+    throw error
+  }
+}
+
+interface ToRead {
+  readonly resumed: Resumption
+  readonly to: number
+  readonly most: number
+}
+
+/**
+ * Reads what the node's pages allow: first what is new on governors that were read to the end, then the past of the others, of
+ * each from its own beginning. Where pages are so narrow that it would take weeks, it is told instead.
+ */
+async function readTurns(
+  node: Node,
+  governors: readonly OwnedGovernor[],
+  { resumed, to, most }: ToRead,
+  signal: AbortSignal,
+): Promise<Turns> {
+  const wanted = { topics: GOVERNOR_TOPICS, firstOf: resumed.firstOf, to }
+  const isMidway = ({ address }: OwnedGovernor) => resumed.isMidway(address)
+  const past = toGroups({ ...wanted, contracts: governors.filter(isMidway) })
+  await learnCeiling(node, past, signal)
+  const isFar = ({ from }: BlockRange) => (to - from + 1) / node.pager.ceiling() > MOST_PAGES
+  const recent = toGroups({ ...wanted, contracts: governors.filter((one) => !isMidway(one)) })
+  const news = await takeTurns(
     node,
-    groups.filter((group) => !isFar(group)),
+    recent.filter((group) => !isFar(group)),
     most,
     signal,
   )
-  const failed = new Map(turns.failed)
-  for (const group of groups.filter(isFar)) {
-    const says = `RPC_URLS needs a node with wider pages, ${group.to - group.from + 1} blocks are to be read`
+  const near = past.filter((group) => !isFar(group))
+  const history = await takeTurnsTogether(node, near, Math.max(1, most - news.spent), signal)
+  const failed = new Map([...news.failed, ...history.failed])
+  for (const group of [...recent, ...past].filter(isFar)) {
+    const says = `RPC_URLS needs a node with wider pages, ${to - group.from + 1} blocks are to be read`
     const error = new DataError(
       'provider_unconfigured',
       `${node.rpc.name} gives ${node.pager.ceiling()} blocks a call: ${says}`,
     )
     for (const { address } of group.contracts) failed.set(address, error)
   }
-  return { ...turns, failed }
+  return {
+    logs: [...news.logs, ...history.logs],
+    cursors: new Map([...news.cursors, ...history.cursors]),
+    unfinished: new Set([...news.unfinished, ...history.unfinished]),
+    failed,
+    spent: news.spent + history.spent,
+  }
 }
 
-/** What the logs say, in the chain's order; what a node took back or nobody can read is left out. */
+/** Asks for one page of the newest long range, for what a node says of those that are too wide. */
+async function learnCeiling(node: Node, groups: readonly BlockRange[], signal: AbortSignal): Promise<void> {
+  const long = groups.filter(({ from, to }) => to - from >= MOST_PAGES).sort((a, b) => b.from - a.from)[0]
+  if (long === undefined) return
+  try {
+    await readStretch(node, long, 1, signal)
+  } catch (error) {
+    // The turn of its contracts meets it again.
+    if (!(error instanceof DataError)) throw error
+  }
+}
+
+/** What the logs say, in the chain's order, and what cannot be read of them; what a node took back is left out. */
 async function toHappened(
   node: Node,
   logs: readonly RpcLog[],
   governors: readonly OwnedGovernor[],
   signal: AbortSignal,
-): Promise<Happened[]> {
+): Promise<{ readonly happened: readonly Happened[]; readonly gaps: readonly Gap[] }> {
   const byAddress = new Map(governors.map((one) => [one.address, one]))
-  const timeOf = await readLogTimes(node, logs, signal)
+  const gaps: Gap[] = []
+  const timeOf = await readLogTimes(
+    node,
+    logs.filter(({ fault }) => fault === undefined),
+    signal,
+  )
   const inOrder = [...logs].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
-  return inOrder.flatMap((log) => {
+  const happened = inOrder.flatMap((log): Happened[] => {
     const governor = byAddress.get(log.address)
+    if (log.removed || governor === undefined) return []
     const event = decodeGovernorEvent(log)
-    if (log.removed || governor === undefined || event === undefined) return []
-    return [{ governor, event, log, time: timeOf(log.blockNumber) }]
+    const fault =
+      log.fault ?? (event === undefined && isCutEvent(log) ? `the data of ${log.transactionHash} is cut` : undefined)
+    if (fault !== undefined)
+      gaps.push({ log, reason: new DataError('provider_malformed', `${node.rpc.name}: ${fault}`) })
+    if (fault !== undefined || event === undefined) return []
+    const time = timeOf(log.blockNumber)
+    if (typeof time === 'number') return [{ governor, event, log, time }]
+    gaps.push({ log, reason: time })
+    return []
+  })
+  return { happened, gaps }
+}
+
+/** Rows without members for logs that are left out for good, which the check of the rows counts. */
+function toLeftOut(leftOut: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
+  const byAddress = new Map(governors.map((one) => [one.address, one]))
+  return leftOut.flatMap(({ log }) => {
+    const governor = byAddress.get(log.address)
+    if (governor === undefined) return []
+    return [{ dao: governor.dao, space: governor.space, kind: 'canceled', proposal: null, at: null }]
   })
 }
 
@@ -202,7 +278,7 @@ const NOTHING_READ = 0
 async function findEnds(
   node: Node,
   governors: readonly OwnedGovernor[],
-  { unfinished, failed, cursors }: Turns,
+  { unfinished, failed, held, cursors }: HeldTurns,
   head: Block,
   signal: AbortSignal,
 ): Promise<(space: string) => number> {
@@ -211,17 +287,18 @@ async function findEnds(
   const timeOf = await readBlockTimes(node, numbers, signal)
   const ends = new Map(
     cut.map(({ space, address }) => {
-      const cursor = cursors.get(address)
-      return [space, cursor === undefined ? NOTHING_READ : timeOf(cursor)]
+      const time = timeOf(cursors.get(address) ?? 0)
+      return [space, typeof time === 'number' ? time : NOTHING_READ]
     }),
   )
-  for (const { space, address } of governors) if (failed.has(address)) ends.set(space, NOTHING_READ)
+  for (const { space, address } of governors)
+    if (failed.has(address) || held.has(address)) ends.set(space, NOTHING_READ)
   return (space) => ends.get(space) ?? head.timestamp
 }
 
 interface Read {
   readonly governors: readonly OwnedGovernor[]
-  readonly turns: Turns
+  readonly turns: HeldTurns
   readonly rows: readonly Candidate<GovernorsRow>[]
 }
 
@@ -235,7 +312,7 @@ function toReading(
   const unfinished = new Set<string>()
   const readings: Candidate<GovernorsRow>[] = []
   for (const { dao, space, address } of governors) {
-    const failure = turns.failed.get(address)
+    const failure = turns.failed.get(address) ?? turns.held.get(address)
     if (failure !== undefined) failed.set(space, failure)
     else if (turns.unfinished.has(address)) unfinished.add(space)
     else if (lag !== undefined) failed.set(space, lag)

@@ -9,10 +9,10 @@ import { DEX_CHAINS } from './dex/exchanges.ts'
 import { findRangePools, refreshPools, toPoolGroups, toPoolsOf } from './dex/known-pools.ts'
 import type { Pool } from './dex/pools.ts'
 import { SWAP_TOPICS } from './dex/swaps.ts'
-import { dropCursors, noteCursors, readCursors, resume } from './logs/cursors.ts'
+import { dropCursors, holdBack, noteCursors, readCursors, resume } from './logs/cursors.ts'
 import { findBlockAt } from './logs/find-block.ts'
 import { createNode, toLag } from './logs/node.ts'
-import { takeTurns, toGroups } from './logs/turns.ts'
+import { type Gap, type HeldTurns, holdCursors, type Turns, takeTurns, toGroups } from './logs/turns.ts'
 import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
 
 /**
@@ -38,9 +38,9 @@ export const ethereum: Provider<TradeSource, Token> = {
   hostPerChain: true,
   covers: (token, config) => isReadFromNode(token.chain, config.providers.rpc.urls),
   connect(context) {
-    const readers = openReaders(context)
-    const firstRunMs = context.config.dex.firstRunHours * 3_600_000
     const now = context.now ?? Date.now
+    const readers = openReaders(context, now)
+    const firstRunMs = context.config.dex.firstRunHours * 3_600_000
     return {
       fetchNew: (request) => eachChain(readers, request, (reader, own) => fetchNew(reader, own, firstRunMs)),
       fetchHistory: (request) => eachChain(readers, request, (reader, own) => fetchRange(reader, own, now())),
@@ -48,7 +48,7 @@ export const ethereum: Provider<TradeSource, Token> = {
   },
 }
 
-function openReaders(context: ProviderContext): ChainReader[] {
+function openReaders(context: ProviderContext, now: () => number): ChainReader[] {
   const { config, http } = context
   const { urls, batchSize, ...settings } = config.providers.rpc
   const prices = openDefiLlamaCoins(context)
@@ -58,7 +58,7 @@ function openReaders(context: ProviderContext): ChainReader[] {
     const name = `rpc-${slug}`
     const client = http.open({ provider: name, baseUrl, ...settings })
     const mostPerRun = Math.min(MOST_PER_RUN, MINUTES_PER_RUN * settings.requestsPerMinute)
-    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices, mostPerRun }]
+    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize), now), prices, mostPerRun }]
   })
 }
 
@@ -103,13 +103,15 @@ async function fetchNew(
 ): Promise<Candidate<DexTradeRow>[]> {
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
-  const pools = await refreshPools(reader, request)
-  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, (unread) => {
+  const { pools, failed } = await refreshPools(reader, request)
+  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, async (unread) => {
     const absent = pools.flatMap(({ address, absentAt }) => (unread.has(address) ? (absentAt ?? []) : []))
-    return findBlockAt(reader.node, Math.min(slot - firstRunMs, ...absent) / 1000, head, signal)
+    const start = await findBlockAt(reader.node, Math.min(slot - firstRunMs, ...absent) / 1000, head, signal)
+    return () => start
   })
   const { rows, turns, finished } = await readOn(reader, request, {
-    ...{ pools, firstOf: resumed.firstOf, to: head.number },
+    ...{ pools, failed, firstOf: resumed.firstOf, to: head.number },
+    hold: (turns, gaps) => holdBack(state, reader.slug, { turns, gaps, slot }),
   })
   resumed.note(turns)
   const lag = toLag(reader.node.rpc, head.timestamp, slot)
@@ -123,30 +125,64 @@ async function fetchNew(
 
 interface Wanted {
   readonly pools: readonly Pool[]
+  /** The tokens whose pools could not be found, by address. */
+  readonly failed: ReadonlyMap<string, DataError>
   /** The first block to read of a pool, by its address. */
   readonly firstOf: (address: string) => number
   /** The last block to read. */
   readonly to: number
+  /** Keeps the cursors from passing logs that cannot be read; `leftOut` are those that are not waited for any more. */
+  hold(turns: Turns, gaps: readonly Gap[]): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }>
 }
 
 /**
  * Reads a piece of what is left, and tells of each token that has more. `finished` are those that have no more. Tokens with
  * a pool in common are finished together: the pool has one cursor, and its trades are stored for whom was asked.
  */
-async function readOn(reader: ChainReader, request: TradeRequest, { pools, firstOf, to }: Wanted) {
-  const { entities, signal } = request
+async function readOn(reader: ChainReader, request: TradeRequest, { pools, failed, firstOf, to, hold }: Wanted) {
+  const { entities, signal, log } = request
   const groups = toGroups({ contracts: pools, topics: SWAP_TOPICS, firstOf, to })
-  const turns = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
-  const rows = await readTrades(reader, { logs: turns.logs, pools }, request)
+  const taken = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
+  const { trades, gaps } = await readTrades(reader, { logs: taken.logs, pools }, request)
+  const { turns, leftOut } = await hold(taken, gaps)
+  const rows = [...trades, ...toLeftOut(leftOut, pools, entities)]
+  if (gaps.length > 0) {
+    const reasons = [...new Set(gaps.map(({ reason }) => reason.message))].slice(0, 3)
+    log.warn(
+      { chain: reader.slug, waited: gaps.length - leftOut.length, leftOut: leftOut.length, reasons },
+      'logs unread',
+    )
+  }
   const finished: Token[] = []
   for (const { tokens, pools: own } of toPoolGroups(entities, pools)) {
-    const failure = own.flatMap(({ address }) => turns.failed.get(address) ?? [])[0]
+    const unfound = tokens.flatMap(({ contractAddress }) => failed.get(contractAddress) ?? [])
+    const unread = own.flatMap(({ address }) => turns.failed.get(address) ?? turns.held.get(address) ?? [])
+    const [failure] = [...unfound, ...unread]
     if (failure !== undefined) for (const token of tokens) request.refuse(token, failure)
     else if (own.some(({ address }) => turns.unfinished.has(address))) request.putOff(tokens)
     else for (const token of tokens) finished.push(token)
   }
   if (turns.unfinished.size > 0) request.noteMore()
   return { rows, turns, finished }
+}
+
+/** Rows without members for logs that are left out for good, which the check of the rows counts. */
+function toLeftOut(
+  leftOut: readonly Gap[],
+  pools: readonly Pool[],
+  tokens: readonly Token[],
+): Candidate<DexTradeRow>[] {
+  const byAddress = new Map(pools.map((pool) => [pool.address, pool]))
+  return leftOut.flatMap(({ log }) => {
+    const pool = byAddress.get(log.address)
+    const own = tokens.filter(({ contractAddress }) => [pool?.token, pool?.quote].includes(contractAddress))
+    return own.map(({ key }) => ({ ...NO_TRADE, token: key, log_index: log.logIndex }))
+  })
+}
+
+const NO_TRADE: Omit<Candidate<DexTradeRow>, 'token' | 'log_index'> = {
+  ...{ traded_at: null, chain: null, block_number: null, transaction_hash: null, pool: null, exchange: null },
+  ...{ taker: null, side: null, amount: null, amount_usd: null, price: null },
 }
 
 /**
@@ -168,11 +204,15 @@ async function fetchRange(
     if (lag !== undefined) throw lag
     return []
   }
-  const pools = await findRangePools(reader, request)
+  const { pools, failed } = await findRangePools(reader, request)
   const begun = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
   const cursors = new Map(begun.flatMap((each) => [...each]))
   const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
-  const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to })
+  const { rows, turns, finished } = await readOn(reader, request, {
+    ...{ pools, failed, firstOf, to },
+    // A range that is not read to its end comes again by itself.
+    hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), leftOut: [] }),
+  })
   if (lag !== undefined) for (const token of finished) request.refuse(token, lag)
   for (const [at, token] of entities.entries()) {
     const own = toPoolsOf([token.contractAddress], pools).flatMap(({ address }) => {

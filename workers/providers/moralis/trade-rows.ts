@@ -6,29 +6,36 @@ import { asSent, toIso } from '../answer.ts'
 
 const side = z.object({ amount: asSent, usdAmount: asSent }).nullish()
 
-/** Erc20/{address}/swaps: a page, with a cursor where another follows (providers document, section 4.3). */
-export const swapsAnswer = z.object({
-  cursor: z.string().nullish(),
-  result: z.array(
-    z.object({
-      transactionHash: z.string(),
-      transactionType: z.string(),
-      blockTimestamp: asSent,
-      blockNumber: asSent,
-      walletAddress: asSent,
-      pairAddress: z.string(),
-      exchangeName: asSent,
-      bought: side,
-      sold: side,
-      totalValueUsd: asSent,
-    }),
-  ),
+const swap = z.object({
+  transactionHash: z.string(),
+  transactionType: z.string(),
+  blockTimestamp: asSent,
+  blockNumber: asSent,
+  walletAddress: asSent,
+  pairAddress: z.string(),
+  exchangeName: asSent,
+  bought: side,
+  sold: side,
+  totalValueUsd: asSent,
 })
 
-export type MoralisSwap = z.infer<typeof swapsAnswer>['result'][number]
+export type MoralisSwap = z.infer<typeof swap>
+
+/**
+ * Erc20/{address}/swaps: a page, with a cursor where another follows (providers document, section 4.3). A swap that cannot be
+ * read is null.
+ */
+export const swapsAnswer = z.object({ cursor: z.string().nullish(), result: z.array(swap.nullable().catch(null)) })
 
 /** The provider has no log indexes. Numbers from here on stand in for them, because no block has so many logs. */
 const ORDINALS_FROM = 2 ** 31
+
+/** Rows without members for swaps that cannot be read, which the check of the rows counts. */
+export const toUnreadTrades = (count: number, { key, chain }: Token): Candidate<DexTradeRow>[] =>
+  Array.from({ length: count }, () => ({
+    ...{ token: key, chain, traded_at: null, block_number: null, transaction_hash: null, log_index: null },
+    ...{ pool: null, exchange: null, taker: null, side: null, amount: null, amount_usd: null, price: null },
+  }))
 
 /**
  * A trade for each swap. The swaps of one transaction are numbered by pool, side and amount, so that the same swaps get

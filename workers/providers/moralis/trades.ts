@@ -15,7 +15,7 @@ import { isReadFromNode } from '../evm/trades.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
 import { toCallsPerSlot } from './budget.ts'
 import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
-import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './trade-rows.ts'
+import { type MoralisSwap, swapsAnswer, toMoralisTrades, toUnreadTrades } from './trade-rows.ts'
 
 const SWAPS_PER_PAGE = 100
 const CONCURRENCY = 4
@@ -49,10 +49,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           const last = await recall(state, toStateName(token), readUntil)
           // An hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
-          const { swaps, next, failure } = isAsked
+          const { swaps, unread, next, failure } = isAsked
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
-            : { swaps: [], next: from, failure: undefined }
-          const trades = toMoralisTrades(swaps, token)
+            : { swaps: [], unread: 0, next: from, failure: undefined }
+          const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
           if (failure !== undefined) {
             cutOff.push(...trades)
@@ -64,7 +64,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           return trades
         }
         try {
-          const whole = await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })
+          const whole = await askEach(tokens, fetchSince, {
+            ...{ concurrency: CONCURRENCY, log, refuse, state, providerName: 'moralis' },
+            whole: peers.own,
+          })
           return [...whole.flat(), ...cutOff]
         } finally {
           await allowance.save()
@@ -77,8 +80,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           const name = toRangeName(token, range)
           const begun = await recall(state, name, readUntil)
           const from = begun ?? range.from
-          const { swaps, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
-          const trades = toMoralisTrades(swaps, token)
+          const { swaps, unread, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
+          const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           if (failure !== undefined) {
             // The pages so far were paid for: the next try goes on behind them.
             state.set(name, String(next))
@@ -88,7 +91,9 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           if (begun !== undefined) state.set(name, DONE)
           return trades
         }
-        const whole = await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })
+        const whole = await askEach(entities, fetchIn, {
+          ...{ concurrency: CONCURRENCY, log, refuse, range, state, providerName: 'moralis' },
+        })
         return [...whole.flat(), ...cutOff]
       },
     }
@@ -138,6 +143,8 @@ interface Span {
 
 interface Swaps {
   readonly swaps: readonly MoralisSwap[]
+  /** How many swaps beside them cannot be read. */
+  readonly unread: number
   /** Where the reading ended early, in Unix milliseconds: all swaps before it are there. */
   readonly next: number | undefined
   /** Why it ended there; undefined where the allowance was used up. */
@@ -162,21 +169,25 @@ async function fetchSwaps(
   const swaps: MoralisSwap[] = []
   // A time that cannot be read is the row check's to reject, and to count.
   const isInside = (swap: MoralisSwap) => !(toTime(swap) < from) && !(to !== undefined && toTime(swap) >= to)
+  let unread = 0
   let cursor: string | null | undefined
   do {
-    const last = toTime(swaps.at(-1))
+    const last = toTime(swaps.findLast((swap) => !Number.isNaN(toTime(swap))))
     if (cursor && allowance?.take() === false && !(last <= from))
-      return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last, failure: undefined }
+      return { swaps: swaps.filter(isInside), unread, next: Number.isNaN(last) ? from : last, failure: undefined }
     try {
       const page = await fetchPage(client, token, { from, to }, cursor, signal)
-      swaps.push(...page.result)
+      const readable = page.result.filter((swap) => swap !== null)
+      swaps.push(...readable)
+      unread += page.result.length - readable.length
       cursor = page.result.length === 0 ? null : page.cursor
     } catch (failure) {
       if (!(failure instanceof DataError) || !(last > from)) throw failure
-      return { swaps: swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last)), next: last, failure }
+      const whole = swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last))
+      return { swaps: whole, unread, next: last, failure }
     }
   } while (cursor)
-  return { swaps: swaps.filter(isInside), next: undefined, failure: undefined }
+  return { swaps: swaps.filter(isInside), unread, next: undefined, failure: undefined }
 }
 
 /** The time of a swap's block in Unix milliseconds; NaN where there is none. */

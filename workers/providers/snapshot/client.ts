@@ -14,27 +14,80 @@ export function openSnapshot({ config, http }: Pick<ProviderContext, 'config' | 
   return http.open({ provider: 'snapshot', ...settings, headers, readError })
 }
 
-const answerOf = <T>(data: z.ZodType<T>) => z.object({ data })
-const failedAnswer = z.object({ errors: z.array(z.object({ message: z.string() })).min(1) })
+const envelope = z.object({
+  data: z.record(z.string(), z.unknown()).nullish(),
+  errors: z.array(z.unknown()).nullish(),
+})
+const failure = z.object({ message: z.string() })
+
+interface Question {
+  readonly query: string
+  readonly variables: object
+}
 
 /**
- * Asks one question.
- * @throws DataError `provider_unavailable` for errors in an answer with status 200. No question goes beyond the hub's
- * limits, so what is left is trouble with its database, which passes.
+ * Asks one question. Data beside errors is data: an error in one element leaves the others as they are.
+ * @throws DataError `provider_unavailable` if errors leave a field of the question without data. No question exceeds the
+ * hub's limits, so the cause is trouble with its database, which passes.
  */
 export async function ask<T>(
   client: HttpClient,
-  body: { query: string; variables: object },
+  question: Question,
   data: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const answer = await client.json({ path: GRAPHQL, method: 'POST', body, signal })
-  const failed = failedAnswer.safeParse(answer)
-  if (failed.success) {
-    const says = failed.data.errors.map(({ message }) => message).join('; ')
-    throw new DataError('provider_unavailable', `snapshot ${GRAPHQL}: ${says}`)
+  return (await askWithErrors(client, question, data, signal)).data
+}
+
+async function askWithErrors<T>(client: HttpClient, body: Question, schema: z.ZodType<T>, signal: AbortSignal) {
+  const source = { provider: 'snapshot', path: GRAPHQL }
+  const { data, errors } = checkAnswer(
+    envelope,
+    await client.json({ path: GRAPHQL, method: 'POST', body, signal }),
+    source,
+  )
+  const says = (errors ?? []).map((error) => failure.safeParse(error).data?.message ?? 'an error without a message')
+  const hasData = Object.values(data ?? {}).some((field) => field !== null)
+  if (says.length > 0 && !hasData) {
+    throw new DataError('provider_unavailable', `snapshot ${GRAPHQL}: ${says.slice(0, 3).join('; ')}`)
   }
-  return checkAnswer(answerOf(data), answer, { provider: 'snapshot', path: GRAPHQL }).data
+  return { data: checkAnswer(schema, data, source), says }
+}
+
+/** A list as answered: undefined stands for an element that cannot be read, and `reasons` says why, one for each. */
+export interface Elements<T> {
+  readonly elements: readonly (T | undefined)[]
+  readonly reasons: readonly string[]
+}
+
+/** In a shorter list, even a majority of unreadable elements is no sign that the format has changed. */
+const JUDGED_LENGTH = 10
+
+/**
+ * Asks for a list under `field`. An element that is null or does not fit the schema costs only itself.
+ * @throws DataError as `ask`; `provider_malformed` if most elements of a list that is not short do not fit.
+ */
+export async function askList<T>(
+  client: HttpClient,
+  question: Question,
+  { field, element }: { readonly field: string; readonly element: z.ZodType<T> },
+  signal: AbortSignal,
+): Promise<Elements<T>> {
+  const list = z.object({ [field]: z.array(z.unknown()) })
+  const { data, says } = await askWithErrors(client, question, list, signal)
+  const reasons: string[] = []
+  const elements = (data[field] ?? []).map((value) => {
+    const { data: read, error } = element.safeParse(value)
+    if (error === undefined) return read
+    const { path = [], message = '' } = error.issues[0] ?? {}
+    reasons.push(value === null ? (says[0] ?? 'null') : `${path.join('.') || 'element'}: ${message}`)
+    return undefined
+  })
+  if (elements.length >= JUDGED_LENGTH && reasons.length > elements.length / 2) {
+    const text = `${reasons.length} of ${elements.length} elements of ${field} cannot be read: ${reasons[0]}`
+    throw new DataError('provider_malformed', `snapshot ${GRAPHQL}: ${text}`)
+  }
+  return { elements, reasons }
 }
 
 /** Adds the setting to look at; which statuses are worth another try is as everywhere. */

@@ -1,24 +1,17 @@
+import type { z } from 'zod'
 import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
-import type { Cursor, GovernanceSource, Progress, Reading, Space } from '../contracts/governance.ts'
-import { ask, openSnapshot } from './client.ts'
-import { readByCreation } from './pages-by-creation.ts'
-import { readProposals } from './proposals.ts'
-import {
-  MOST_SKIPPED,
-  PAGE_SIZE,
-  PROPOSALS,
-  proposalsData,
-  SPACE,
-  spaceData,
-  toProposalRows,
-  toVoteRows,
-  VOTES,
-  votesData,
-} from './queries.ts'
+import type { Cursor, Gap, GovernanceSource, Progress, Reading, Space } from '../contracts/governance.ts'
+import { ask, askList, openSnapshot } from './client.ts'
+import { readByCreation, type Unreadable } from './pages-by-creation.ts'
+import { readProposals, withSecret } from './proposals.ts'
+import { LISTS, MOST_SKIPPED, PAGE_SIZE, SPACE, spaceData, toProposalRows, toVoteRows } from './queries.ts'
+
+/** Votes that cannot be read are read again once a day, for this long. */
+const GAP_MS = 7 * 86_400_000
 
 /** A small part of a job's time: what a job reads when its time is over is lost. */
 const MINUTES_PER_RUN = 2
@@ -55,33 +48,55 @@ async function fetchGovernance(
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
   const { space } = place
+  const fetchFrom =
+    <T>({ query, ...list }: { query: string; field: string; element: z.ZodType<T> }) =>
+    (cursor: Cursor) =>
+      askList(client, { query, variables: { space, ...cursor } }, list, signal)
   const proposals = await readProposals({
     ...{ progress: before, slot, allowance },
-    fetchPage: async (cursor: Cursor) => {
-      const variables = { space, ...cursor }
-      return (await ask(client, { query: PROPOSALS, variables }, proposalsData, signal)).proposals
-    },
+    fetchPage: fetchFrom(LISTS.proposals),
   })
   // Lists of a space that does not exist are empty, too.
   let isThere = true
-  if (proposals.sweptAt !== undefined && proposals.items.length === 0) {
+  if (proposals.sweptAt !== undefined && proposals.isWhole && proposals.items.length === 0) {
     const found = await ask(client, { query: SPACE, variables: { space } }, spaceData, signal)
     isThere = found.space !== null
     if (!isThere && before.read === 0) return undefined
   }
+  const isSweep = proposals.sweptAt !== undefined
+  const gap = isSweep ? before.gap : null
+  const start =
+    gap !== null && gap.from < proposals.progress.votes.from ? { from: gap.from, skip: 0 } : proposals.progress.votes
   const votes = await readByCreation({
-    ...{ pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance, start: proposals.progress.votes },
-    fetchPage: async (cursor: Cursor) => {
-      const variables = { space, ...cursor }
-      return (await ask(client, { query: VOTES, variables }, votesData, signal)).votes
-    },
+    ...{ pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance, start, latest: slot / 1000 },
+    fetchPage: fetchFrom(LISTS.votes),
   })
-  const sweeps = proposals.sweptAt === undefined || !isThere ? [] : [toSweepRow(place, proposals.sweptAt)]
+  const secret = new Set(
+    votes.items.flatMap(({ choice, proposal }) => (isSecret(choice) && proposal ? proposal.id : [])),
+  )
+  const progress = withSecret(proposals.progress, proposals.items, secret, slot)
+  const isSwept = proposals.sweptAt !== undefined && proposals.isWhole && isThere
+  const sweeps = isSwept ? [toSweepRow(place, proposals.sweptAt)] : []
   return {
     rows: [...toProposalRows(proposals.items, place), ...toVoteRows(votes.items, place), ...sweeps],
-    progress: { ...proposals.progress, votes: votes.cursor },
+    progress: { ...progress, votes: votes.cursor, gap: toGap(before.gap, votes.unreadable, { isSweep, slot }) },
     isComplete: proposals.isComplete && votes.isComplete,
+    unreadable: [...proposals.unreadable, ...votes.unreadable.reasons],
   }
+}
+
+/** Every type of voting has numbers: a text is a choice that is encrypted until the vote is settled. */
+const isSecret = (choice: unknown) => typeof choice === 'string'
+
+function toGap(
+  before: Gap | null,
+  { from }: Unreadable,
+  { isSweep, slot }: { readonly isSweep: boolean; readonly slot: number },
+): Gap | null {
+  const left = isSweep ? null : before
+  const times = [left?.from, from].filter((time) => time !== undefined)
+  const since = before?.since ?? slot
+  return times.length === 0 || slot - since > GAP_MS ? null : { from: Math.min(...times), since }
 }
 
 const toSweepRow = (place: Space, sweptAt: number): Candidate<GovernanceRow> => ({

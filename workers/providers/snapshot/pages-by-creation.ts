@@ -1,6 +1,7 @@
 import { DataError } from '../../../shared/errors.ts'
 import type { Allowance } from '../../job/allowance.ts'
 import type { Cursor } from '../contracts/governance.ts'
+import type { Elements } from './client.ts'
 
 /** An element of a list that is paged in order of creation; `created` in Unix seconds. */
 export interface Created {
@@ -12,6 +13,15 @@ export interface Pages<T> {
   readonly items: T[]
   readonly cursor: Cursor
   readonly isComplete: boolean
+  readonly unreadable: Unreadable
+}
+
+/** The elements that could not be read. */
+export interface Unreadable {
+  /** A reason for each of them. */
+  readonly reasons: readonly string[]
+  /** The creation of the last readable element before the first of them, in Unix seconds; undefined if there are none. */
+  readonly from: number | undefined
 }
 
 /** An element's time is that of its signature; it may appear in the list later. So this many seconds are read again. */
@@ -24,34 +34,52 @@ const OVERLAP_SECONDS = 3600
  * @throws DataError `provider_malformed` for more elements of one time than can be reached that way.
  */
 export async function readByCreation<T extends Created>(options: {
-  readonly fetchPage: (cursor: Cursor) => Promise<readonly T[]>
+  readonly fetchPage: (cursor: Cursor) => Promise<Elements<T>>
   readonly pageSize: number
   readonly mostSkipped: number
   readonly start: Cursor
+  /** The cursor never passes this time in Unix seconds, whatever time an element claims. */
+  readonly latest: number
   readonly allowance: Pick<Allowance, 'take'>
 }): Promise<Pages<T>> {
-  const { fetchPage, pageSize, mostSkipped, start, allowance } = options
+  const { fetchPage, pageSize, mostSkipped, start, latest, allowance } = options
   const items = new Map<string, T>()
+  const reasons: string[] = []
   let cursor = start
+  let unreadableFrom: number | undefined
+  const end = (at: Cursor, isComplete: boolean): Pages<T> => ({
+    ...{ items: [...items.values()], cursor: at, isComplete },
+    unreadable: { reasons, from: unreadableFrom },
+  })
   while (allowance.take()) {
     const page = await fetchPage(cursor)
-    for (const item of page) items.set(item.id, item)
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) {
-      return { items: [...items.values()], cursor: toEnd(start, last?.created ?? cursor.from), isComplete: true }
+    const readable = page.elements.filter((item) => item !== undefined)
+    for (const item of readable) items.set(item.id, item)
+    if (page.reasons.length > 0) {
+      reasons.push(...page.reasons)
+      unreadableFrom ??= page.elements[page.elements.indexOf(undefined) - 1]?.created ?? cursor.from
     }
-    cursor = toNext(cursor, page, last)
+    const last = readable.at(-1)
+    if (page.elements.length < pageSize) {
+      return end(toEnd(start, Math.min(last?.created ?? cursor.from, latest)), true)
+    }
+    cursor = toNext(cursor, page.elements)
     if (cursor.skip > mostSkipped) {
       throw new DataError('provider_malformed', `more than ${cursor.skip} elements were created at ${cursor.from}`)
     }
   }
-  return { items: [...items.values()], cursor, isComplete: false }
+  return end(cursor, false)
 }
 
-function toNext(cursor: Cursor, page: readonly Created[], last: Created): Cursor {
-  if (page[0]?.created !== last.created) return { from: last.created, skip: 0 }
-  const skipped = last.created === cursor.from ? cursor.skip : 0
-  return { from: last.created, skip: skipped + page.length }
+/** Elements that cannot be read are skipped within the time of those around them. */
+function toNext(cursor: Cursor, elements: readonly (Created | undefined)[]): Cursor {
+  const first = elements.findIndex((item) => item !== undefined)
+  const last = elements.findLast((item) => item !== undefined)
+  if (last === undefined || (last.created === cursor.from && elements[first]?.created === last.created))
+    return { from: cursor.from, skip: cursor.skip + elements.length }
+  // Those before the first readable one may be of an earlier time.
+  const isOneTime = elements[first]?.created === last.created
+  return { from: last.created, skip: isOneTime ? elements.length - first : 0 }
 }
 
 /** The cursor for the next reading: a while before the newest element, but never before the cursor of this one. */

@@ -1,7 +1,12 @@
 import { z } from 'zod'
-import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
+import {
+  EARLIEST_SECONDS,
+  type GovernanceRow,
+  LATEST_SECONDS,
+  SCORES_STATES,
+} from '../../../shared/datasets/governance.ts'
 import type { Candidate } from '../../job/define-job.ts'
-import { asSent, toIso } from '../answer.ts'
+import { asSent, toIso, toNumber } from '../answer.ts'
 import type { Space } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'
 
@@ -9,26 +14,33 @@ import { toLowerCase } from '../holder-values.ts'
 export const PAGE_SIZE = 1000
 export const MOST_SKIPPED = 5000
 
-const seconds = z.number().int().nonnegative()
-const listed = z.object({ id: z.string(), created: seconds })
+/** An optional member of another form is absent. */
+const seconds = z.number().int().min(EARLIEST_SECONDS).max(LATEST_SECONDS)
+const time = seconds.nullish().catch(null)
+const words = z.string().nullish().catch(null)
+
+const listed = z.object({ id: z.string().min(1), created: seconds })
 const proposal = listed.extend({
   author: asSent,
-  title: z.string().nullish(),
-  type: z.string().nullish(),
-  choices: z.array(z.string().nullable()).nullish(),
-  scores: z.array(z.number().nullable()).nullish(),
+  title: words,
+  type: words,
+  choices: z.array(z.string().nullable()).nullish().catch(null),
+  scores: z.array(z.number().nullable()).nullish().catch(null),
   scores_total: asSent,
+  /** `pending` until all votes are counted and secret choices are revealed; `final` or `invalid` from then on. */
+  scores_state: words,
   votes: asSent,
   quorum: asSent,
-  start: seconds.nullish(),
-  end: seconds.nullish(),
-  link: z.string().nullish(),
+  start: time,
+  end: time,
+  link: words,
+  flagged: z.boolean().nullish().catch(null),
 })
 const vote = listed.extend({
   voter: asSent,
   choice: asSent,
   vp: asSent,
-  proposal: z.object({ id: z.string() }).nullish(),
+  proposal: z.object({ id: z.string().min(1) }).nullish(),
 })
 
 export type Proposal = z.infer<typeof proposal>
@@ -39,11 +51,14 @@ export const spaceData = z.object({ space: z.object({ id: z.string() }).nullable
 
 const PAGE = `first: ${PAGE_SIZE}, skip: $skip, where: {space: $space, created_gte: $from}, orderBy: "created", orderDirection: asc`
 
-export const PROPOSALS = `query Proposals($space: String!, $from: Int!, $skip: Int!) { proposals(${PAGE}) { id author created title type choices scores scores_total votes quorum start end link } }`
-export const proposalsData = z.object({ proposals: z.array(proposal) })
+const PROPOSALS = `query Proposals($space: String!, $from: Int!, $skip: Int!) { proposals(${PAGE}) { id author created title type choices scores scores_total scores_state votes quorum start end link flagged } }`
+const VOTES = `query Votes($space: String!, $from: Int!, $skip: Int!) { votes(${PAGE}) { id voter created choice vp proposal { id } } }`
 
-export const VOTES = `query Votes($space: String!, $from: Int!, $skip: Int!) { votes(${PAGE}) { id voter created choice vp proposal { id } } }`
-export const votesData = z.object({ votes: z.array(vote) })
+/** The lists of a space; an element created after `latest` (Unix seconds) is unreadable. */
+export const LISTS = {
+  proposals: { query: PROPOSALS, field: 'proposals', element: proposal },
+  votes: { query: VOTES, field: 'votes', element: vote },
+} as const
 
 /** The hub's times are whole Unix seconds. */
 const toTime = (at: number) => toIso(at * 1000)
@@ -53,6 +68,11 @@ const toTimeOrNull = (at: number | null | undefined) => (at === null || at === u
 const toWhole = <T>(list: readonly (T | null)[] | null | undefined): T[] => {
   const known = (list ?? []).filter((one) => one !== null)
   return known.length === list?.length ? known : []
+}
+
+const toNumberOrNull = (value: unknown) => {
+  const number = toNumber(value)
+  return typeof number === 'number' ? number : null
 }
 
 export function toProposalRows(proposals: readonly Proposal[], place: Space): Candidate<GovernanceRow>[] {
@@ -66,12 +86,14 @@ export function toProposalRows(proposals: readonly Proposal[], place: Space): Ca
     voting_type: one.type ?? '',
     choices: toWhole(one.choices),
     scores: toWhole(one.scores),
-    scores_total: one.scores_total ?? null,
-    votes: one.votes ?? null,
-    quorum: one.quorum ?? null,
+    scores_total: toNumberOrNull(one.scores_total),
+    scores_state: SCORES_STATES.find((state) => state === one.scores_state) ?? '',
+    votes: toNumberOrNull(one.votes),
+    quorum: toNumberOrNull(one.quorum),
     starts_at: toTimeOrNull(one.start),
     ends_at: toTimeOrNull(one.end),
     url: one.link ?? null,
+    is_flagged: one.flagged ?? false,
   }))
 }
 
@@ -81,6 +103,6 @@ export function toVoteRows(votes: readonly Vote[], place: Space): Candidate<Gove
     if (!proposal) return []
     const about = { kind: 'vote', proposal: proposal.id, address: toLowerCase(voter), at: toTime(created) }
     // A power that is a double here is one at the hub: its digits are the same.
-    return [{ ...place, ...about, choice: JSON.stringify(choice ?? null), voting_power: vp ?? null }]
+    return [{ ...place, ...about, choice: JSON.stringify(choice ?? null), voting_power: toNumberOrNull(vp) }]
   })
 }

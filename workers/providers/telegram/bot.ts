@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { checkAnswer, toJsonValue } from '../answer.ts'
+import { asSent, checkAnswer, toJsonValue } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'
 import { toChatName } from './members.ts'
 
@@ -36,17 +36,22 @@ export const telegramBot: Provider<MembersSource, Dao> = {
         const first = await ask(`@${toChatName(dao.telegram)}`, signal)
         const movedTo = first.ok ? undefined : first.parameters?.migrate_to_chat_id
         const answer = movedTo === undefined ? first : await ask(movedTo, signal)
-        return answer.ok ? toMembers({ active_members: null, total_members: answer.result }) : answer.description
+        return answer.ok
+          ? toMembers({ active_members: null, total_members: answer.result ?? null })
+          : answer.description
       },
     }
   },
 }
 
-const parameters = z.object({ migrate_to_chat_id: z.number().optional(), retry_after: z.number().optional() })
+const parameters = z.object({
+  migrate_to_chat_id: z.number().optional(),
+  retry_after: z.number().nonnegative().max(86_400).optional().catch(undefined),
+})
 
 const failure = z.object({ ok: z.literal(false), description: z.string(), parameters: parameters.optional() })
 
-const countAnswer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), result: z.number() }), failure])
+const countAnswer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), result: asSent }), failure])
 
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status === 401 || status === 404) {

@@ -1,6 +1,7 @@
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Provider } from '../../job/define-job.ts'
+import { parseCount } from '../answer.ts'
 import { type Members, type MembersSource, toMembers } from '../contracts/members.ts'
 
 /** A public name, or a private invitation, which shows the same page. */
@@ -36,25 +37,38 @@ export function toChatName(link: string | null): string | undefined {
   return LINK.exec(link ?? '')?.[1]
 }
 
-/** Digits in groups: by a plain or a no-break space, by a comma. */
-const GROUPED = String.raw`(\d[\d\s,]*)`
-const EXTRA = /class="tgme_page_extra">([^<]+)</
-const TOTAL = new RegExp(`${GROUPED}(?:members?|subscribers?)\\b`)
-const ONLINE = new RegExp(`${GROUPED}online\\b`)
+const EXTRA = /class="[^"]*\btgme_page_extra\b[^"]*"[^>]*>(.*?)<\/div>/s
+const NUMBERS = /^(?<total>.+?) (?:members?|subscribers?)(?:, (?<online>.+) online)?$/
+const COMMUNITY = /\b(?:members?|subscribers?)\b/
 
 /**
  * The numbers of a preview page; a channel's page does not say who is online. A text, the reason, where the page is
  * about no group or channel: the page of an unknown name has no numbers, a person's has their name instead.
- * @throws DataError `provider_malformed` for a page that is no preview at all.
+ * @throws DataError `provider_malformed` for a page that is no preview at all, and for one whose count is not a number.
  */
 function readPreview(page: string, path: string): Members | string {
-  if (!page.includes('tgme_page')) throw new DataError('provider_malformed', `telegram ${path}: not a preview page`)
-  const extra = EXTRA.exec(page)?.[1]?.replace(/&nbsp;|&#160;/g, ' ')
-  if (extra === undefined) return NO_SUCH_CHAT
-  const total = TOTAL.exec(extra)?.[1]
-  if (total === undefined) return 'not a group or channel'
-  const online = ONLINE.exec(extra)?.[1]
-  return toMembers({ active_members: online === undefined ? null : toCount(online), total_members: toCount(total) })
+  const fail = (what: string) => new DataError('provider_malformed', `telegram ${path}: ${what}`)
+  if (!page.includes('tgme_page')) throw fail('not a preview page')
+  const [, html] = EXTRA.exec(page) ?? []
+  if (html === undefined) return NO_SUCH_CHAT
+  const text = toText(html)
+  if (!COMMUNITY.test(text)) return 'not a group or channel'
+  const { total, online } = NUMBERS.exec(text)?.groups ?? {}
+  const members = total === undefined ? undefined : parseCount(total)
+  if (members === undefined) throw fail(`expected a count of members, got ${JSON.stringify(text.slice(0, 100))}`)
+  return toMembers({ active_members: (online && parseCount(online)) ?? null, total_members: members })
 }
 
-const toCount = (grouped: string) => Number(grouped.replace(/\D/g, ''))
+const NAMED_SPACES = /^(?:nbsp|ensp|emsp|thinsp|numsp|puncsp|hairsp|MediumSpace|NoBreak|NonBreakingSpace|ThinSpace)$/
+
+/** The text of a piece of HTML: without tags, its entities read, each run of white space a plain space. */
+const toText = (html: string): string =>
+  html
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/&#(?:x([0-9a-f]+)|(\d+));/gi, (entity, hex?: string, decimal?: string) => {
+      const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16)
+      return code <= 0x10ffff ? String.fromCodePoint(code) : entity
+    })
+    .replaceAll(/&(\w+);/g, (entity, name: string) => (NAMED_SPACES.test(name) ? ' ' : entity))
+    .replaceAll(/[\s\u200b\u2060]+/g, ' ')
+    .trim()

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
 import type { ErrorReading, HttpRequest } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
@@ -30,26 +31,47 @@ export function toHandle(link: string | null): string | undefined {
   return link === null ? undefined : /^https:\/\/(?:twitter|x)\.com\/([A-Za-z0-9_]{1,15})$/.exec(link)?.[1]
 }
 
-const problem = z.object({ type: z.string() })
+const problem = z.object({
+  type: z.string().catch(''),
+  title: z.string().catch(''),
+  reset_date: z.string().optional().catch(undefined),
+})
 const USAGE_CAPPED = /\/usage-capped$/
+const NO_CREDITS = /\/credits(?:-depleted)?$/
+const SPEND_CAP = 'SpendCapReached'
+const LIFT_CAP =
+  'the spending limit is reached: raise it in the Developer Console of X, or wait for the next billing cycle'
+const BUY_CREDITS = 'there are no credits left: buy some in the Developer Console of X'
 
 /**
- * Reads the time at which a rate limit ends from its header. That of a plan which is used up is not documented: it is asked
- * again on the next day. For all other statuses the client decides whether to try again.
+ * Tells a plan that is used up from a key that is refused. A spending limit ends on its `reset_date`. When credits are
+ * bought is unknown, and so is the reset of a plan's usage: X is asked again on the next day. The wait of a rate limit is
+ * in its header. For all other statuses the client decides whether to try again.
  */
 function readError(status: number, body: string, headers: Headers): ErrorReading | undefined {
+  const now = Date.now()
+  const { type = '', title = '', reset_date } = problem.safeParse(toJsonValue(body)).data ?? {}
+  const toExhausted = (hint: string, retryAfterMs = toNextDay(now)) =>
+    ({ code: 'provider_exhausted', says: `${hint} (${body})`, retryAfterMs }) as const
+  if (title === SPEND_CAP) return toExhausted(LIFT_CAP, toDateMs(reset_date, now))
+  if (status === 402 || NO_CREDITS.test(type)) return toExhausted(BUY_CREDITS, toDateMs(reset_date, now))
   if (status === 401 || status === 403) return { code: 'provider_rejected', says: `${body} (check X_BEARER_TOKEN)` }
   if (status !== 429) return undefined
-  const parsed = problem.safeParse(toJsonValue(body))
-  if (parsed.success && USAGE_CAPPED.test(parsed.data.type)) {
-    const says = `the plan's usage is capped: ${body}`
-    return { code: 'provider_exhausted', says, retryAfterMs: toNextDay(Date.now()) }
-  }
+  if (USAGE_CAPPED.test(type)) return toExhausted("the plan's usage is capped")
   return { code: 'provider_unavailable', says: body, retryAfterMs: toResetMs(headers.get('x-rate-limit-reset')) }
 }
 
-/** The wait until a Unix time in seconds; undefined for no time or a passed one. */
+/** A billing cycle is a month. */
+const LONGEST_CYCLE_MS = 32 * DAY_MS
+
+/** The wait until a date, UTC; undefined for no date, a passed one, and one beyond a billing cycle. */
+function toDateMs(date: string | undefined, now: number): number | undefined {
+  const ms = Date.parse(date ?? '') - now
+  return ms > 0 && ms <= LONGEST_CYCLE_MS ? ms : undefined
+}
+
+/** The wait until a Unix time in seconds; undefined for no time, a passed one, and one beyond a day. */
 function toResetMs(header: string | null): number | undefined {
   const ms = /^\d+$/.test(header ?? '') ? Number(header) * 1000 - Date.now() : 0
-  return ms > 0 ? ms : undefined
+  return ms > 0 && ms <= DAY_MS ? ms : undefined
 }

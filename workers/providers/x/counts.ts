@@ -56,16 +56,22 @@ const user = z.object({
 })
 const problem = z.object({ value: z.string().optional(), title: z.string().optional() })
 
-/** Partial success has both lists; without anybody found there is no `data` (providers document, section 13). */
+/** Partial success has both lists; without any user found there is no `data`. An element that cannot be read is null. */
 const usersAnswer = z
-  .object({ data: z.array(user).optional(), errors: z.array(problem).optional() })
+  .object({
+    data: z.array(user.nullable().catch(null)).optional(),
+    errors: z.array(problem.nullable().catch(null)).optional(),
+  })
   .refine(({ data, errors }) => data !== undefined || errors !== undefined, 'neither data nor errors')
 
 /** The users that an answer tells, a row each; names are the same in any case. */
 export function toCounts(answer: unknown, daos: readonly Dao[], slot: number): Counts {
   const { data = [], errors = [] } = checkAnswer(usersAnswer, answer, { provider: 'x', path: PATH })
-  const users = new Map(data.map((one) => [one.username.toLowerCase(), one]))
-  const reasons = new Map(errors.map(({ value = '', title }) => [value.toLowerCase(), title]))
+  // An element that cannot be read costs its own account: it counts as left out of the answer.
+  const users = new Map(data.filter((one) => one !== null).map((one) => [one.username.toLowerCase(), one]))
+  const reasons = new Map(
+    errors.filter((one) => one !== null).map(({ value = '', title }) => [value.toLowerCase(), title]),
+  )
   const rows: Candidate<TwitterCountsRow>[] = []
   const missing: Missing[] = []
   const ids = new Map<number, string>()

@@ -67,9 +67,13 @@ export const xPosts: Provider<PostsSource, Dao> = {
         }
         const { data = [], meta } = toPosts(await client.get(PATH, query, signal))
         const posts = data.slice(0, wanted)
+        const readable = posts.filter((post) => post !== null)
+        const unreadable = posts.length - readable.length
+        // They are billed as well, and would be again.
+        if (unreadable > 0) context.log.warn({ provider: 'x', dao: dao.name, unreadable }, 'posts cannot be read')
         return {
           // The query asks for English; the provider's own word on a post is what counts.
-          texts: posts.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
+          texts: readable.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
           posts: posts.length,
           // An empty page that names a next one would be followed for ever.
           next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
@@ -79,8 +83,11 @@ export const xPosts: Provider<PostsSource, Dao> = {
   },
 }
 
+const post = z.object({ text: z.string(), lang: z.string().optional().catch(undefined) })
+
+/** A post that cannot be read is null. */
 const postsAnswer = z.object({
-  data: z.array(z.object({ text: z.string(), lang: z.string().optional() })).optional(),
+  data: z.array(post.nullable().catch(null)).optional(),
   meta: z.object({ next_token: z.string().optional() }),
 })
 

@@ -35,7 +35,7 @@ const proposal = z
       .enum(STATES)
       .nullable()
       .describe(
-        '`pending` before the vote starts, `active` until it ends, then `closed`, by the clock; null where its times were not collected.',
+        '`pending` before the vote starts, `active` until it ends, then `closed`, by the clock; `unsettled` after the end while Snapshot has not counted all votes or revealed secret choices, so that `scores` are not final; null where its times were not collected.',
       ),
     choices: z.array(z.string()).describe('What can be chosen; a vote names choices by their place here, from 1 on.'),
     scores: z.array(z.number()).describe('Voting power for each choice; empty where the source tells none.'),
@@ -72,7 +72,7 @@ const proposalOfSource = proposal
 const RECORD = toObject(
   proposalOfSource,
   `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
-  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, d.url, ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated`,
+  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated`,
 )
 
 const SQL = `
@@ -94,7 +94,7 @@ export const governanceProposalsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Proposals of one DAO',
   description:
-    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, or until Snapshot has settled it, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, `unsettled` after the end while the result on Snapshot is not final, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
   query: {
     source: sourceParameter,

@@ -50,7 +50,7 @@ const VOTES = `
 const PROPOSALS = `
   SELECT p.dao AS dao, count() AS proposals, if(countIf(isNull(${STATE})) > 0, NULL, countIf(${STATE} = 'active')) AS active, max(p.created_at) AS last_at
   FROM (SELECT dao, space, proposal, created_at FROM dao_proposals FINAL WHERE ${COUNTS}) AS p
-  LEFT JOIN (SELECT dao, space, proposal, starts_at, ends_at, outcome FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
+  LEFT JOIN (SELECT dao, space, proposal, starts_at, ends_at, outcome, scores_state FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
     ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
   GROUP BY dao`
 

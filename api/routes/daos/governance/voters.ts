@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { governance } from '../../../../shared/datasets/governance.ts'
+import { governance, isGovernor } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { COUNTED, COUNTS, requireRead, sourceParameter, toScope, toSources } from '../../../governance/counted.ts'
 import { answerLongList } from '../../../governance/list.ts'
@@ -35,17 +35,32 @@ const RECORD = toObject(
   `voter, votes, toDateTime64(first_at, 3, 'UTC'), toDateTime64(last_at, 3, 'UTC'), if(isNaN(power), NULL, power)`,
 )
 
+/** The votes that count, one for each voter and proposal. */
+const VOTES = 'SELECT voter, proposal, created_at, created_at AS first_at, voting_power FROM dao_votes FINAL'
+
+/**
+ * The same where some are on governors. `dao_votes` has only the last part of a vote that was cast in parts; the time of the
+ * first part is in `dao_cast_votes`.
+ */
+const VOTES_IN_PARTS = `
+  ${VOTES}
+  WHERE ${COUNTS} AND NOT ${isGovernor('space')}
+  UNION ALL
+  SELECT voter, proposal, max(created_at) AS created_at, min(created_at) AS first_at,
+    argMax(ifNull(voting_power, nan), created_at) AS voting_power
+  FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${COUNTS} AND ${isGovernor('space')} AND NOT is_replaced)
+  GROUP BY space, voter, proposal`
+
 // A power that is not known is NaN on the way, because the maximum of nullable values would leave it out.
-const SQL = `
+const toSql = (votes: string) => `
 SELECT 0 AS key, voter AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
   toInt64(votes) AS cast_votes, ${RECORD} AS record
 FROM
 (
   WITH ${COUNTED}
-  SELECT voter, count() AS votes, min(created_at) AS first_at, max(created_at) AS last_at,
+  SELECT voter, count() AS votes, min(first_at) AS first_at, max(created_at) AS last_at,
     argMax(ifNull(voting_power, nan), ${LAST}) AS power
-  FROM dao_votes FINAL
-  WHERE ${COUNTS}
+  FROM (${votes})
   GROUP BY voter
 )`
 
@@ -71,7 +86,8 @@ export const governanceVotersRoute = defineRoute({
     const sources = toSources(query.source)
     const asOf = await requireRead(db, dao, sources)
     const params = { ...toScope([dao], sources), read_at: asOf }
-    const source = { name: 'governance-voters', sql: SQL, params, keyset: MOST_VOTES_FIRST }
+    const sql = toSql(sources.includes('governor') ? VOTES_IN_PARTS : `${VOTES} WHERE ${COUNTS}`)
+    const source = { name: 'governance-voters', sql, params, keyset: MOST_VOTES_FIRST }
     return { ...(await answerLongList(call, questions, source)), asOf }
   },
 })

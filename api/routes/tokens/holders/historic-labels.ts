@@ -28,10 +28,16 @@ export const holderLabelsHistoricRoute = defineDailySeries({
     .strictObject({
       recordedAt: timeValue.describe('The day: its first moment.'),
       treasuryShare: numberOrNull.describe(
-        "What the treasuries of the token's DAO held of it, of the hundred largest; null where no address of them is known.",
+        "Percent of the total supply that the treasuries of the token's DAO held, of the hundred largest; null where no address of them is known.",
       ),
-      contractShare: z.number().describe("What the token's own contract held of it, of the hundred largest."),
-      burnShare: z.number().describe('What was sent to the addresses 0x0…0 and 0x0…dead, of the hundred largest.'),
+      contractShare: z
+        .number()
+        .describe("Percent of the total supply that the token's own contract held, of the hundred largest."),
+      burnShare: z
+        .number()
+        .describe(
+          'Percent of the total supply that was sent to the addresses 0x0…0 and 0x0…dead, of the hundred largest.',
+        ),
     })
     .meta({ id: 'HolderLabelsPoint', description: 'How much of a token known addresses held on one day.' }),
   values: `if(empty(${TREASURIES}), NULL, ${toShare(TREASURIES)}), ${toShare(OWN_CONTRACT)}, ${toShare(BURNED)}`,

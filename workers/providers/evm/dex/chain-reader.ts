@@ -1,10 +1,12 @@
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
+import { DataError } from '../../../../shared/errors.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Logger } from '../../../../shared/telemetry/log.ts'
 import type { HttpClient } from '../../../http/client.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import { readLogTimes } from '../logs/block-times.ts'
 import type { Node, RpcLog } from '../logs/node.ts'
+import type { Gap } from '../logs/turns.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -24,6 +26,12 @@ export interface ChainReader {
   readonly mostPerRun: number
 }
 
+/** What logs of pools came to: trades, and logs whose trades are not known yet. */
+export interface ReadTrades {
+  readonly trades: Candidate<DexTradeRow>[]
+  readonly gaps: readonly Gap[]
+}
+
 /** The trades of the tokens in the logs of these pools; logs that give none are counted and told. */
 export async function readTrades(
   reader: ChainReader,
@@ -33,26 +41,34 @@ export async function readTrades(
     log,
     signal,
   }: { readonly entities: readonly Token[]; readonly log: Logger; readonly signal: AbortSignal },
-): Promise<Candidate<DexTradeRow>[]> {
+): Promise<ReadTrades> {
   const pools = new Map(known.map((pool) => [pool.address, pool]))
-  const { swaps, skipped } = toSwaps(logs, pools)
-  const swapLogs = swaps.map((swap) => swap.log)
-  const timeOf = await readLogTimes(reader.node, swapLogs, signal)
-  const senders = await reader.node.senders(
-    [...new Set(swapLogs.map(({ transactionHash }) => transactionHash))],
-    signal,
-  )
+  const { swaps: all, gaps, skipped } = toSwaps(logs, pools)
+  const found = all.map((swap) => swap.log)
+  const blockTimeOf = await readLogTimes(reader.node, found, signal)
+  const senders = await reader.node.senders(found, signal)
+  const [times, takers] = [new Map<number, number>(), new Map<string, string>()]
+  const swaps = all.filter(({ log }) => {
+    const [time, sender] = [blockTimeOf(log.blockNumber), senders.get(log.transactionHash)]
+    const fault = [time, sender].find((one) => one instanceof DataError)
+    if (fault instanceof DataError) gaps.push({ log, reason: fault })
+    if (typeof time !== 'number' || typeof sender !== 'string') return false
+    times.set(log.blockNumber, time)
+    takers.set(log.transactionHash, sender)
+    return true
+  })
+  const timeOf = (block: number) => times.get(block) ?? Number.NaN
   const facts = {
     chain: reader.slug,
     tokens: new Map(entities.map((token) => [token.contractAddress, token])),
     quotes: new Map(reader.chain.quotes.map((quote) => [quote.address, quote])),
     pools,
     timeOf,
-    senderOf: (hash: string) => senders.get(hash) ?? '',
+    senderOf: (hash: string) => takers.get(hash) ?? '',
     usdAt: await readDollars({ ...reader, pools, timeOf }, swaps, signal),
   }
   const trades = toTrades(swaps, facts, skipped)
-  const told = { chain: reader.slug, logs: logs.length, trades: trades.length, skipped: Object.fromEntries(skipped) }
-  log.info(told, 'swap logs read')
-  return trades
+  const counts = { logs: logs.length, trades: trades.length, unread: gaps.length }
+  log.info({ chain: reader.slug, ...counts, skipped: Object.fromEntries(skipped) }, 'swap logs read')
+  return { trades, gaps }
 }

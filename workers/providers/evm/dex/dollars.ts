@@ -1,5 +1,4 @@
 import type { HttpClient } from '../../../http/client.ts'
-import type { TimeOfBlock } from '../logs/block-times.ts'
 import type { Node, RpcLog } from '../logs/node.ts'
 import type { DexChain, QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -15,7 +14,8 @@ interface Sources {
   readonly node: Node
   readonly prices: HttpClient
   readonly pools: ReadonlyMap<string, Pool>
-  readonly timeOf: TimeOfBlock
+  /** In Unix seconds. */
+  readonly timeOf: (block: number) => number
 }
 
 /**

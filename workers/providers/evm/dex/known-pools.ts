@@ -3,27 +3,32 @@ import type { Token } from '../../../../shared/registry/entities.ts'
 import type { NewTradeRequest, TradeRequest } from '../../contracts/trades.ts'
 import type { ChainReader } from './chain-reader.ts'
 import { type FoundPools, noteFoundPools, readFoundPools } from './chain-state.ts'
-import { findPools, type Pool } from './pools.ts'
+import { findPools, type Pool, type PoolSearch } from './pools.ts'
 
 /**
  * The pools as they were found. All are searched again once a day, and those of a new token at once. The run may be about
- * some tokens only; what was found of the others is kept.
+ * some tokens only; what was found of the others is kept. A token whose search failed has the pools of before, and is
+ * searched again with the next run; it fails where none are known.
  */
 export async function refreshPools(
   reader: ChainReader,
   { entities, slot, state, signal }: NewTradeRequest,
-): Promise<readonly Pool[]> {
+): Promise<PoolSearch> {
   const found = await readFoundPools(state, reader.slug)
   const tokens = entities.map(({ contractAddress }) => contractAddress)
   const isFresh = found !== undefined && slot - found.foundAt < DAY_MS
   const all = [...new Set([...(found?.tokens ?? []), ...tokens])]
-  const known = new Set(isFresh ? found.tokens : [])
-  const wanted = all.filter((address) => !known.has(address))
-  if (isFresh && wanted.length === 0) return toPoolsOf(tokens, found.pools)
-  const searched = toDated(await findPools(reader.node.rpc, reader.chain, wanted, signal), found)
-  const pools = isFresh ? toDistinct([...found.pools, ...searched]) : searched
-  noteFoundPools(state, reader.slug, { foundAt: isFresh ? found.foundAt : slot, tokens: all, pools })
-  return toPoolsOf(tokens, pools)
+  const fresh = new Set(isFresh ? found.tokens : [])
+  const wanted = all.filter((address) => !fresh.has(address))
+  if (isFresh && wanted.length === 0) return { pools: toPoolsOf(tokens, found.pools), failed: new Map() }
+  const search = await findPools(reader.node.rpc, reader.chain, wanted, signal)
+  const searched = toDated(search.pools, found)
+  const before = (found?.pools ?? []).filter(({ token }) => isFresh || search.failed.has(token))
+  const pools = toDistinct([...before, ...searched])
+  const isFound = (address: string) => !search.failed.has(address)
+  noteFoundPools(state, reader.slug, { foundAt: isFresh ? found.foundAt : slot, tokens: all.filter(isFound), pools })
+  const known = new Set(pools.map(({ token }) => token))
+  return { pools: toPoolsOf(tokens, pools), failed: new Map([...search.failed].filter(([token]) => !known.has(token))) }
 }
 
 /**
@@ -42,12 +47,17 @@ function toDated(pools: readonly Pool[], before: FoundPools | undefined): readon
 }
 
 /** The pools that are known, and those of tokens that were never looked for. */
-export async function findRangePools(reader: ChainReader, { entities, state, signal }: TradeRequest): Promise<Pool[]> {
+export async function findRangePools(
+  reader: ChainReader,
+  { entities, state, signal }: TradeRequest,
+): Promise<PoolSearch> {
   const tokens = entities.map(({ contractAddress }) => contractAddress)
   const found = await readFoundPools(state, reader.slug)
   const unknown = tokens.filter((address) => !found?.tokens.includes(address))
-  const more = unknown.length === 0 ? [] : await findPools(reader.node.rpc, reader.chain, unknown, signal)
-  return toDistinct([...toPoolsOf(tokens, found?.pools ?? []), ...more])
+  const known = toPoolsOf(tokens, found?.pools ?? [])
+  if (unknown.length === 0) return { pools: known, failed: new Map() }
+  const { pools, failed } = await findPools(reader.node.rpc, reader.chain, unknown, signal)
+  return { pools: toDistinct([...known, ...pools]), failed }
 }
 
 /** Tokens that share pools, directly or by others of them, and all their pools. */

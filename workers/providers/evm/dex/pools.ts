@@ -1,5 +1,6 @@
 import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
+import { DataError } from '../../../../shared/errors.ts'
 import { type JsonRpc, type RpcCall, toRpcError } from '../rpc/json-rpc.ts'
 import { type DexChain, V3_FEES } from './exchanges.ts'
 
@@ -31,36 +32,51 @@ const getPair = { abi: pairAbi, functionName: toFunctionSelector(pairAbi[0]) } a
 const getPool = { abi: poolAbi, functionName: toFunctionSelector(poolAbi[0]) } as const
 
 const WORD = /^0x0{24}([0-9a-f]{40})$/i
+/** What an address without a contract answers. */
+const NO_CONTRACT = '0x'
 const NOBODY = '0'.repeat(40)
+
+/** The pools that were found, and why those of a token were not, by its address. */
+export interface PoolSearch {
+  readonly pools: readonly Pool[]
+  readonly failed: ReadonlyMap<string, DataError>
+}
 
 /**
  * Asks every factory of the chain for the pools of each token with each quote token (providers document, section 6.2).
  * A pool of two quote tokens is found from both sides and listed once, with the quote token by which it was found
- * first.
- * @throws DataError `provider_rejected` when the node refuses a call, `provider_unavailable` when it has no capacity.
+ * first. A call that the node refuses, or answers with something else, costs its token only.
  */
 export async function findPools(
   rpc: JsonRpc,
   chain: DexChain,
   tokens: readonly string[],
   signal: AbortSignal,
-): Promise<Pool[]> {
+): Promise<PoolSearch> {
   const questions = tokens.flatMap((token) => toQuestions(chain, token))
   const replies = await rpc.batch(
     questions.map(({ call }) => call),
     signal,
   )
   const pools = new Map<string, Pool>()
+  const failed = new Map<string, DataError>()
   for (const [index, { pool, call }] of questions.entries()) {
     const reply = replies[index] ?? { result: null }
-    if ('error' in reply) throw toRpcError(rpc.name, call.method, reply.error)
-    // An empty answer means that there is no such contract, a zero address that there is no such pool.
+    if ('error' in reply) {
+      failed.set(pool.token, toRpcError(rpc.name, call.method, reply.error))
+      continue
+    }
     const [, found] = WORD.exec(String(reply.result)) ?? []
+    if (found === undefined && reply.result !== NO_CONTRACT) {
+      const text = `${rpc.name} ${call.method}: ${String(reply.result).slice(0, 80)} is no address of a pool`
+      failed.set(pool.token, new DataError('provider_malformed', text))
+    }
+    // A zero address means that there is no such pool.
     if (found === undefined || found === NOBODY) continue
     const address = `0x${found.toLowerCase()}`
     if (!pools.has(address)) pools.set(address, { address, ...pool })
   }
-  return [...pools.values()]
+  return { pools: [...pools.values()], failed }
 }
 
 function toQuestions(chain: DexChain, token: string): { pool: Omit<Pool, 'address'>; call: RpcCall }[] {

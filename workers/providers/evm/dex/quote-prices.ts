@@ -15,14 +15,15 @@ const OLDEST_SECONDS = 30 * 60
 /** Points per call that the provider answers for one coin. */
 const POINTS_PER_CALL = 500
 
+const point = z.object({ timestamp: z.number(), price: z.number() })
+/** One point that makes no sense is one that is missing. */
+const pointOrNone = point.nullable().catch(null)
+
 const chartAnswer = z.object({
-  coins: z.record(
-    z.string(),
-    z.object({ confidence, prices: z.array(z.object({ timestamp: z.number(), price: z.number() })) }),
-  ),
+  coins: z.record(z.string(), z.object({ confidence, prices: z.array(pointOrNone) })),
 })
 
-type Point = z.infer<typeof chartAnswer>['coins'][string]['prices'][number]
+type Point = z.infer<typeof point>
 
 /** The price of a coin at a Unix second: the newest one at or before it, undefined when that is too old. */
 export type PriceAt = (seconds: number) => number | undefined
@@ -55,7 +56,7 @@ export async function fetchPrices(
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
     const told = coins[coin]
     if (told === undefined || !isSure(told.confidence)) continue
-    for (const point of told.prices) if (point.price > 0) points.push(point)
+    for (const one of told.prices) if (one !== null && one.price > 0) points.push(one)
   }
   return toPriceAt(points)
 }

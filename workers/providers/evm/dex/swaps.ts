@@ -1,6 +1,8 @@
 import { parseAbi } from 'viem/utils'
+import { DataError } from '../../../../shared/errors.ts'
 import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
+import type { Gap } from '../logs/turns.ts'
 
 /** One swap: what the trader received of each of the pool's tokens, in their smallest units; negative is paid. */
 export interface Swap {
@@ -42,21 +44,27 @@ export function decodeRootPrice(log: Pick<RpcLog, 'topics' | 'data'>): bigint | 
   return event !== undefined && 'sqrtPriceX96' in event ? event.sqrtPriceX96 : undefined
 }
 
-/** Decodes the logs of known pools; every log that gives no swap is counted by its reason. */
+/** Decodes the logs of known pools; every log that gives no swap is a gap, or is counted by its reason. */
 export function toSwaps(
   logs: readonly RpcLog[],
   pools: ReadonlyMap<string, unknown>,
-): { swaps: Swap[]; skipped: SkipCounts } {
+): { swaps: Swap[]; gaps: Gap[]; skipped: SkipCounts } {
   const swaps: Swap[] = []
+  const gaps: Gap[] = []
   const skipped: SkipCounts = new Map()
   for (const log of logs) {
     const reason = log.removed ? 'removed' : pools.has(log.address) ? undefined : 'unknown pool'
     const net = reason === undefined ? decodeSwap(log) : undefined
-    if (net === undefined) countSkip(skipped, reason ?? 'undecodable')
-    else swaps.push({ log, ...net })
+    const fault = reason === undefined ? toFault(log) : undefined
+    if (net !== undefined) swaps.push({ log, ...net })
+    else if (fault !== undefined) gaps.push({ log, reason: new DataError('provider_malformed', fault) })
+    else countSkip(skipped, reason ?? 'undecodable')
   }
-  return { swaps, skipped }
+  return { swaps, gaps, skipped }
 }
+
+const toFault = (log: RpcLog): string | undefined =>
+  log.fault ?? (swapEvents.isCut(log) ? `the data of log ${log.logIndex} of ${log.transactionHash} is cut` : undefined)
 
 export function countSkip(skipped: SkipCounts, reason: SkipReason): void {
   skipped.set(reason, (skipped.get(reason) ?? 0) + 1)

@@ -2,7 +2,6 @@ import { formatUnits } from 'viem/utils'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
-import type { TimeOfBlock } from '../logs/block-times.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -15,7 +14,8 @@ export interface TradeFacts {
   readonly tokens: ReadonlyMap<string, Token>
   readonly quotes: ReadonlyMap<string, QuoteToken>
   readonly pools: ReadonlyMap<string, Pool>
-  readonly timeOf: TimeOfBlock
+  /** In Unix seconds. */
+  readonly timeOf: (block: number) => number
   readonly senderOf: (transactionHash: string) => string
   readonly usdAt: UsdAt
 }

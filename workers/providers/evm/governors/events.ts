@@ -13,6 +13,7 @@ const governorEvents = createEventDecoder(
     'event VoteCast(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason)',
     'event VoteCastWithParams(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason, bytes params)',
     'event ProposalCanceled(uint256 id)',
+    'event ProposalVetoed(uint256 id)',
     'event ProposalQueued(uint256 id, uint256 eta)',
     'event ProposalExecuted(uint256 id)',
     'event ProposalExtended(uint256 indexed id, uint64 end)',
@@ -21,6 +22,9 @@ const governorEvents = createEventDecoder(
 
 /** The events' first topics (providers document, section 10). */
 export const GOVERNOR_TOPICS = governorEvents.topics
+
+/** Whether a log that is none of these should be one, but its data was cut or changed on its way. */
+export const isCutEvent = governorEvents.isCut
 
 /** What a log of a governor says. */
 export type GovernorEvent =
@@ -46,7 +50,13 @@ export type GovernorEvent =
   | { readonly kind: 'canceled' | 'queued' | 'executed'; readonly id: bigint }
   | { readonly kind: 'extended'; readonly id: bigint; readonly end: bigint }
 
-const ENDS = { ProposalCanceled: 'canceled', ProposalQueued: 'queued', ProposalExecuted: 'executed' } as const
+/** A veto cancels for good. */
+const ENDS = {
+  ProposalCanceled: 'canceled',
+  ProposalVetoed: 'canceled',
+  ProposalQueued: 'queued',
+  ProposalExecuted: 'executed',
+} as const
 
 /** Undefined for a log that is none of these, whatever its first topic says. */
 export function decodeGovernorEvent(log: Pick<RpcLog, 'topics' | 'data'>): GovernorEvent | undefined {

@@ -1,11 +1,8 @@
 import { DataError } from '../../../../shared/errors.ts'
 import type { Node, RpcLog } from './node.ts'
 
-/**
- * When a block was made, in Unix seconds.
- * @throws DataError `provider_malformed` that names the block, for one whose time the node did not tell.
- */
-export type TimeOfBlock = (number: number) => number
+/** When a block was made, in Unix seconds, or why that is not known. */
+export type TimeOfBlock = (number: number) => number | DataError
 
 /** The times of these blocks, from their headers. */
 export async function readBlockTimes(
@@ -22,18 +19,16 @@ export async function readLogTimes(node: Node, logs: readonly RpcLog[], signal: 
   for (const { blockNumber, blockTimestamp } of logs)
     if (blockTimestamp !== undefined) told.set(blockNumber, blockTimestamp)
   const untold = logs.map(({ blockNumber }) => blockNumber).filter((number) => !told.has(number))
-  return toTimeOfBlock(node, new Map([...told, ...(await fetchTimes(node, untold, signal))]))
+  return toTimeOfBlock(node, new Map([...(await fetchTimes(node, untold, signal)), ...told]))
 }
 
-async function fetchTimes(node: Node, numbers: readonly number[], signal: AbortSignal): Promise<Map<number, number>> {
+async function fetchTimes(node: Node, numbers: readonly number[], signal: AbortSignal) {
   const blocks = await node.blocks([...new Set(numbers)], signal)
-  return new Map(blocks.map(({ number, timestamp }) => [number, timestamp]))
+  return new Map([...blocks].map(([number, one]) => [number, one instanceof DataError ? one : one.timestamp]))
 }
 
 const toTimeOfBlock =
-  ({ rpc }: Node, times: ReadonlyMap<number, number>): TimeOfBlock =>
-  (number) => {
-    const time = times.get(number)
-    if (time !== undefined) return time
-    throw new DataError('provider_malformed', `${rpc.name}: the node did not tell when block ${number} was made`)
-  }
+  ({ rpc }: Node, times: ReadonlyMap<number, number | DataError>): TimeOfBlock =>
+  (number) =>
+    times.get(number) ??
+    new DataError('provider_malformed', `${rpc.name}: the node did not tell when block ${number} was made`)

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { DAY_MS } from '../../../../shared/intervals.ts'
 import { type JobState, recall } from '../../../job/state.ts'
 import type { Contract } from './contract-logs.ts'
-import type { Cursors, Turns } from './turns.ts'
+import { type Cursors, type Gap, type HeldTurns, holdCursors, type Turns } from './turns.ts'
 
 const cursors = z.record(z.string(), z.number())
 const addresses = z.array(z.string())
@@ -13,29 +14,34 @@ const OVERLAP_BLOCKS = 64
 export interface Resumption {
   /** The first block to read of a contract, by its address. */
   firstOf(address: string): number
+  /** Whether a contract was never read to the end yet. */
+  isMidway(address: string): boolean
   /** Remembers how far it came; to be called when everything that was read is at hand. */
   note(turns: Turns): void
 }
 
 /**
  * Goes on where the contracts of a chain were left. Those that were read to the end begin some blocks before it. Those that
- * never were begin together, where `findStart` says.
+ * never were begin where `findStart` says.
  */
 export async function resume(
   state: JobState,
   chain: string,
   { contracts, head }: { readonly contracts: readonly Contract[]; readonly head: number },
-  findStart: (unread: ReadonlySet<string>) => number | Promise<number>,
+  findStart: (unread: ReadonlySet<string>) => Promise<(address: string) => number>,
 ): Promise<Resumption> {
   const known = new Map(await readCursors(state, chain))
   const midway = new Set(await readUnfinished(state, chain))
   const unread = new Set(contracts.map(({ address }) => address).filter((address) => !known.has(address)))
-  const start = unread.size === 0 ? 0 : await findStart(unread)
-  for (const address of unread) {
-    known.set(address, start - 1)
-    midway.add(address)
+  if (unread.size > 0) {
+    const startOf = await findStart(unread)
+    for (const address of unread) {
+      known.set(address, startOf(address) - 1)
+      midway.add(address)
+    }
   }
   return {
+    isMidway: (address) => midway.has(address),
     firstOf: (address) => {
       const cursor = known.get(address) ?? 0
       return midway.has(address) || cursor >= head ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
@@ -45,6 +51,36 @@ export async function resume(
       const untouched = [...midway].filter((address) => !turns.cursors.has(address))
       noteUnfinished(state, chain, new Set([...turns.unfinished, ...untouched]))
     },
+  }
+}
+
+const sinceByLog = z.record(z.string(), z.number())
+
+/** What cannot be read for a day is left out for good: the cursors go on, and what was read before is not read for ever. */
+const LONGEST_WAIT_MS = DAY_MS
+
+/**
+ * Holds the cursors of a chain back for gaps that are known for less than a day at a slot (Unix milliseconds). Those that are
+ * left out for good are returned beside.
+ */
+export async function holdBack(
+  state: JobState,
+  chain: string,
+  { turns, gaps, slot }: { readonly turns: Turns; readonly gaps: readonly Gap[]; readonly slot: number },
+): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }> {
+  const name = `gaps.${chain}`
+  const before = (await recall(state, name, sinceByLog)) ?? {}
+  const toKey = ({ log }: Gap) => `${log.address} ${log.blockNumber}`
+  const since = new Map(gaps.map((gap) => [toKey(gap), before[toKey(gap)] ?? slot]))
+  const isLeftOut = (gap: Gap) => slot - (since.get(toKey(gap)) ?? slot) > LONGEST_WAIT_MS
+  const text = JSON.stringify(Object.fromEntries(since))
+  if (text !== JSON.stringify(before)) state.set(name, text)
+  return {
+    turns: holdCursors(
+      turns,
+      gaps.filter((gap) => !isLeftOut(gap)),
+    ),
+    leftOut: gaps.filter(isLeftOut),
   }
 }
 

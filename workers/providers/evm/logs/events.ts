@@ -10,6 +10,8 @@ export interface EventDecoder<Events extends readonly AbiEvent[]> {
   readonly topics: readonly Hex[]
   /** Undefined for a log that is none of the events, whatever its first topic says. */
   decode(log: Pick<RpcLog, 'topics' | 'data'>): DecodeEventLogReturnType<Events> | undefined
+  /** Whether a log that is none of the events has all the topics of one: then its data was cut or changed on its way. */
+  isCut(log: Pick<RpcLog, 'topics'>): boolean
 }
 
 const isIndexed = ({ indexed }: { indexed?: boolean | undefined }) => indexed === true
@@ -52,9 +54,10 @@ export function createEventDecoder<const Events extends readonly AbiEvent[]>(eve
         const args = Object.fromEntries([...indexed, ...others].map(({ name }, at) => [name, values[at]]))
         return { eventName: event.name, args } as DecodeEventLogReturnType<Events>
       } catch {
-        // The data or topics do not fit: this is another contract's event with the same name.
+        // The data does not fit.
         return undefined
       }
     },
+    isCut: ({ topics: [selector, ...words] }) => known.get(selector as Hex)?.indexed.length === words.length,
   }
 }

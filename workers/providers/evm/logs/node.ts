@@ -14,31 +14,30 @@ import { createPager, type Pager, TooWide } from './log-pages.ts'
 import { readRefusal } from './refusal.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
-const wholeNumber = quantity.transform(Number)
+const wholeNumber = quantity.transform(Number).refine(Number.isSafeInteger, 'must be a number of at most 53 bits')
 const lowerCase = z.string().transform((text) => text.toLowerCase())
+const address = lowerCase.pipe(z.string().regex(/^0x[0-9a-f]{40}$/, 'must be an address'))
+const word = lowerCase.pipe(z.string().regex(/^0x[0-9a-f]{64}$/, 'must be 32 bytes'))
 
 const block = z.object({ number: wholeNumber, timestamp: wholeNumber })
-const logs = z.array(
-  z
-    .object({
-      address: lowerCase,
-      topics: z.array(lowerCase),
-      data: z.string(),
-      blockNumber: wholeNumber,
-      transactionHash: lowerCase,
-      logIndex: wholeNumber,
-      blockTimestamp: wholeNumber.nullish(),
-      removed: z.boolean().nullish(),
-    })
-    .transform(
-      ({ blockTimestamp, removed, ...log }): RpcLog => ({
-        ...log,
-        blockTimestamp: blockTimestamp ?? undefined,
-        removed: removed ?? false,
-      }),
-    ),
-)
-const transaction = z.object({ hash: lowerCase, from: lowerCase })
+const rpcLog = z.object({
+  address,
+  topics: z.array(word),
+  data: z.string().regex(/^0x(?:[0-9a-f]{64})*$/i, 'must be words of 32 bytes'),
+  blockNumber: wholeNumber,
+  transactionHash: word,
+  logIndex: wholeNumber,
+  // What not every node sends is as good as not sent where it makes no sense.
+  transactionIndex: wholeNumber.optional().catch(undefined),
+  blockTimestamp: wholeNumber.optional().catch(undefined),
+  removed: z.boolean().catch(false),
+})
+/** Of a log that cannot be read: whose it is and where, as far as that is told. */
+const logPlace = z.object({
+  address: address.optional().catch(undefined),
+  blockNumber: wholeNumber.optional().catch(undefined),
+})
+const transaction = z.object({ hash: word, from: address })
 
 /** A log as a node sends it; the members that every node has. */
 export interface RpcLog {
@@ -48,9 +47,13 @@ export interface RpcLog {
   readonly blockNumber: number
   readonly transactionHash: string
   readonly logIndex: number
+  /** Its transaction's place in the block, where the node tells it. */
+  readonly transactionIndex?: number | undefined
   /** Unix seconds, where the node tells it. */
   readonly blockTimestamp: number | undefined
   readonly removed: boolean
+  /** Why it cannot be read. Then nothing else is known but its contract, and that its block is not before `blockNumber`. */
+  readonly fault?: string
 }
 
 /** Whose logs are wanted, by their addresses in lower case, and of which events, by their first topics. */
@@ -62,10 +65,14 @@ export interface LogFilter {
 /** A block's number and its time in Unix seconds. */
 export type Block = z.infer<typeof block>
 
+/** What a node has under a key, or why it has nothing there. */
+export type Found<K, T> = ReadonlyMap<K, T | DataError>
+
 /**
  * What is asked of a node about the logs of contracts. Every call throws DataError: `provider_unavailable` when the node has no
- * capacity, or does not have a block or transaction yet that it named itself; `provider_rejected` when it refuses;
- * `provider_malformed` for an answer of another shape.
+ * capacity; `provider_rejected` when it refuses; `provider_unconfigured` for logs that it no longer has; `provider_malformed`
+ * for an answer of another shape. A block, a sender or a log that is missing or unreadable costs itself only: the error
+ * stands in its place.
  */
 export interface Node {
   readonly rpc: JsonRpc
@@ -73,16 +80,16 @@ export interface Node {
   readonly pager: Pager
   /** The newest block that cannot be taken back. */
   finalized(signal: AbortSignal): Promise<Block>
-  /** The blocks of these numbers, in their order. */
-  blocks(numbers: readonly number[], signal: AbortSignal): Promise<Block[]>
+  /** The blocks of these numbers. */
+  blocks(numbers: readonly number[], signal: AbortSignal): Promise<Found<number, Block>>
   /** Logs of these contracts from one block to another, both inclusive; `last` as of a page. */
   logs(
     filter: LogFilter,
     range: { readonly from: number; readonly to: number; readonly last: boolean },
     signal: AbortSignal,
   ): Promise<readonly RpcLog[] | TooWide>
-  /** Who sent each transaction, by its hash. */
-  senders(hashes: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, string>>
+  /** Who sent the transactions of these logs, by the transactions' hashes. */
+  senders(logs: readonly RpcLog[], signal: AbortSignal): Promise<Found<string, string>>
 }
 
 /** A node that does not know which block is final is trusted up to so many blocks before its newest one. */
@@ -104,19 +111,29 @@ const isUnknownTag = ({ code, message }: RpcError) => UNKNOWN_TAG_CODES.has(code
  */
 const LONGEST_LAG_MS = 3_600_000
 
-const toHex = (value: number) => `0x${value.toString(16)}`
-const toBlockCall = (tag: string) => ({ method: 'eth_getBlockByNumber', params: [tag, false] })
+/** No EVM chain has an earlier block, but for Ethereum's first one, which has no time. */
+const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
+/** How far a node's clock may be ahead. */
+const MOST_AHEAD_MS = 10 * 60_000
 
-export function createNode(rpc: JsonRpc): Node {
+const toHex = (value: number) => `0x${value.toString(16)}`
+const toBlockCall = (tag: string, isWhole = false) => ({ method: 'eth_getBlockByNumber', params: [tag, isWhole] })
+
+/** `now` is the wall clock in Unix milliseconds. */
+export function createNode(rpc: JsonRpc, now: () => number = Date.now): Node {
+  /** Whether a block can be of this time, in Unix seconds: all times of blocks are bounded here. */
+  const isTime = (seconds: number) => seconds >= EARLIEST_SECONDS && seconds * 1000 <= now() + MOST_AHEAD_MS
   return {
     rpc,
     pager: createPager(),
-    finalized: (signal) => fetchFinalized(rpc, signal),
-    blocks: (numbers, signal) => fetchBlocks(rpc, numbers, signal),
-    logs: (filter, range, signal) => fetchLogs(rpc, filter, range, signal),
-    senders: (hashes, signal) => fetchSenders(rpc, hashes, signal),
+    finalized: (signal) => fetchFinalized(rpc, isTime, signal),
+    blocks: (numbers, signal) => fetchBlocks(rpc, numbers, isTime, signal),
+    logs: (filter, range, signal) => fetchLogs(rpc, filter, range, isTime, signal),
+    senders: (logs, signal) => fetchSenders(rpc, logs, signal),
   }
 }
+
+type IsTime = (seconds: number) => boolean
 
 /**
  * What it means for a slot (Unix milliseconds) that the newest block that is read of a node has this time (Unix seconds);
@@ -133,6 +150,16 @@ function toResult<T>(rpc: JsonRpc, schema: z.ZodType<T>, method: string, reply: 
   return checkAnswer(schema, reply.result, { provider: rpc.name, path: method })
 }
 
+/** What `read` makes of one reply, or the DataError that it throws. */
+function attempt<T>(read: () => T): T | DataError {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof DataError) return error
+    throw error
+  }
+}
+
 /**
  * What the node named itself and does not have yet: behind one address there may be several nodes, some of which lag.
  */
@@ -141,49 +168,192 @@ function toPresent<T>(rpc: JsonRpc, value: T | null, what: string): T {
   throw new DataError('provider_unavailable', `${rpc.name}: the node does not have ${what} yet`)
 }
 
-async function fetchFinalized(rpc: JsonRpc, signal: AbortSignal): Promise<Block> {
+/** A block at a time that can be. @throws DataError `provider_malformed` for any other. */
+function checkTime({ name }: JsonRpc, one: Block, isTime: IsTime): Block {
+  if (isTime(one.timestamp)) return one
+  throw new DataError(
+    'provider_malformed',
+    `${name}: block ${one.number} has the time ${one.timestamp}, which cannot be`,
+  )
+}
+
+async function fetchFinalized(rpc: JsonRpc, isTime: IsTime, signal: AbortSignal): Promise<Block> {
   const reply = await rpc.call(toBlockCall('finalized'), signal)
   const isUnknown = 'error' in reply && !isThrottled(reply.error) && isUnknownTag(reply.error)
   const final = isUnknown ? null : toResult(rpc, block.nullable(), 'finalized', reply)
-  if (final !== null) return final
+  if (final !== null) return checkTime(rpc, final, isTime)
   const headReply = await rpc.call({ method: 'eth_blockNumber', params: [] }, signal)
   const head = toResult(rpc, wholeNumber, 'eth_blockNumber', headReply)
-  const [assumed] = await fetchBlocks(rpc, [Math.max(0, head - UNFINALIZED_BLOCKS)], signal)
+  const number = Math.max(0, head - UNFINALIZED_BLOCKS)
+  const assumed = (await fetchBlocks(rpc, [number], isTime, signal)).get(number)
+  if (assumed instanceof DataError) throw assumed
   return toPresent(rpc, assumed ?? null, 'its newest block')
 }
 
-async function fetchBlocks(rpc: JsonRpc, numbers: readonly number[], signal: AbortSignal): Promise<Block[]> {
-  const calls = numbers.map((number) => toBlockCall(toHex(number)))
-  const replies = await rpc.batch(calls, signal)
-  return replies.map((reply, at) => {
+async function fetchBlocks(
+  rpc: JsonRpc,
+  numbers: readonly number[],
+  isTime: IsTime,
+  signal: AbortSignal,
+): Promise<Found<number, Block>> {
+  const replies = await rpc.batch(
+    numbers.map((number) => toBlockCall(toHex(number))),
+    signal,
+  )
+  const read = (reply: RpcReply, number: number) => {
     const found = toResult(rpc, block.nullable(), 'eth_getBlockByNumber', reply)
-    return toPresent(rpc, found, `block ${numbers[at]}`)
-  })
+    const present = toPresent(rpc, found, `block ${number}`)
+    if (present.number === number) return checkTime(rpc, present, isTime)
+    throw new DataError('provider_malformed', `${rpc.name}: block ${present.number} in place of block ${number}`)
+  }
+  return new Map(numbers.map((number, at) => [number, attempt(() => read(replies[at] ?? NOTHING, number))]))
 }
 
-async function fetchSenders(rpc: JsonRpc, hashes: readonly string[], signal: AbortSignal) {
-  const method = 'eth_getTransactionByHash'
-  const calls = hashes.map((hash) => ({ method, params: [hash] }))
-  const replies = await rpc.batch(calls, signal)
-  const found = replies.map((reply, at) => {
-    return toPresent(rpc, toResult(rpc, transaction.nullable(), method, reply), `transaction ${hashes[at]}`)
-  })
-  return new Map(found.map(({ hash, from }) => [hash, from]))
+const NOTHING: RpcReply = { result: null }
+
+/**
+ * Asks for transactions by their hashes. A node may have no index of them, or not yet: it is asked again by block and place,
+ * and for the whole block.
+ */
+async function fetchSenders(
+  rpc: JsonRpc,
+  logs: readonly RpcLog[],
+  signal: AbortSignal,
+): Promise<Found<string, string>> {
+  const places = new Map(logs.map((log) => [log.transactionHash, log]))
+  const found = new Map<string, string | DataError>()
+  // A node without capacity is not asked for more.
+  const throttled = new Set<string>()
+  for (const [method, toCall] of SENDER_SOURCES) {
+    const open = [...places.values()].flatMap((log) => {
+      const { transactionHash } = log
+      const isOpen = typeof found.get(transactionHash) !== 'string' && !throttled.has(transactionHash)
+      const call = isOpen ? toCall(log) : undefined
+      return call === undefined ? [] : [{ log, call: { method, params: call } }]
+    })
+    if (open.length === 0) continue
+    const replies = await rpc.batch(
+      open.map(({ call }) => call),
+      signal,
+    )
+    for (const [at, { log }] of open.entries()) {
+      const reply = replies[at] ?? NOTHING
+      if ('error' in reply && isThrottled(reply.error)) throttled.add(log.transactionHash)
+      const sender = attempt(() => readSender(rpc, method, reply, log))
+      // The first refusal says best what is wrong.
+      if (typeof sender === 'string' || !found.has(log.transactionHash)) found.set(log.transactionHash, sender)
+    }
+  }
+  return found
+}
+
+/** How a sender is asked for, in this order; without parameters where the log does not say enough. */
+const SENDER_SOURCES: readonly [method: string, toCall: (log: RpcLog) => readonly unknown[] | undefined][] = [
+  ['eth_getTransactionByHash', ({ transactionHash }) => [transactionHash]],
+  [
+    'eth_getTransactionByBlockNumberAndIndex',
+    ({ blockNumber, transactionIndex }) =>
+      transactionIndex === undefined ? undefined : [toHex(blockNumber), toHex(transactionIndex)],
+  ],
+  ['eth_getBlockByNumber', ({ blockNumber }) => toBlockCall(toHex(blockNumber), true).params],
+]
+
+const wholeBlock = z.object({ transactions: z.array(z.unknown()) })
+
+function readSender(rpc: JsonRpc, method: string, reply: RpcReply, { transactionHash, blockNumber }: RpcLog): string {
+  const what = `transaction ${transactionHash} of block ${blockNumber}`
+  const found = toPresent(rpc, toResult(rpc, z.unknown(), method, reply) ?? null, what)
+  const all = wholeBlock.safeParse(found).data?.transactions ?? [found]
+  const own = all.find((one) => transactionHashOf(one) === transactionHash) ?? null
+  return toResult(rpc, transaction, method, { result: toPresent(rpc, own, what) }).from
+}
+
+const transactionHashOf = (one: unknown) => z.object({ hash: lowerCase }).safeParse(one).data?.hash
+
+interface PageRange {
+  readonly from: number
+  readonly to: number
+  readonly last: boolean
 }
 
 async function fetchLogs(
   rpc: JsonRpc,
-  { addresses, topics }: LogFilter,
-  { from, to, last }: { from: number; to: number; last: boolean },
+  filter: LogFilter,
+  range: PageRange,
+  isTime: IsTime,
   signal: AbortSignal,
 ): Promise<readonly RpcLog[] | TooWide> {
-  const range = { fromBlock: toHex(from), toBlock: toHex(to) }
-  const call = { method: 'eth_getLogs', params: [{ address: addresses, topics: [topics], ...range }] }
-  const reply = await sendForPage(rpc, call, last, signal)
+  const { addresses, topics } = filter
+  const blocks = { fromBlock: toHex(range.from), toBlock: toHex(range.to) }
+  const call = { method: 'eth_getLogs', params: [{ address: addresses, topics: [topics], ...blocks }] }
+  const reply = await sendForPage(rpc, call, range.last, signal)
   if (reply instanceof TooWide) return reply
+  if ('error' in reply && isPruned(reply.error)) throw toPruned(rpc, range.from, reply.error)
   // Who is asked too often would be asked for smaller pages all the more often.
   const isRefused = 'error' in reply && !isThrottled(reply.error)
-  return isRefused && !last ? readRefusal(reply.error.message) : toResult(rpc, logs, 'eth_getLogs', reply)
+  if (isRefused && !range.last) return readRefusal(reply.error.message)
+  const elements = toResult(rpc, z.array(z.unknown()), 'eth_getLogs', reply)
+  const found = elements.map((element) => readLog(element, filter, range, isTime))
+  if (found.some((log) => log === undefined)) return fetchHalves(rpc, filter, range, isTime, signal)
+  const own = new Set(addresses)
+  return found.flatMap((log) =>
+    log !== undefined && own.has(log.address) && log.blockNumber >= range.from && log.blockNumber <= range.to
+      ? [log]
+      : [],
+  )
+}
+
+/** Whose an unreadable log is shows where it comes again when fewer contracts are asked for. */
+async function fetchHalves(
+  rpc: JsonRpc,
+  { addresses, topics }: LogFilter,
+  range: PageRange,
+  isTime: IsTime,
+  signal: AbortSignal,
+): Promise<readonly RpcLog[] | TooWide> {
+  const middle = addresses.length >> 1
+  const found: RpcLog[] = []
+  for (const half of [addresses.slice(0, middle), addresses.slice(middle)]) {
+    const page = await fetchLogs(rpc, { addresses: half, topics }, range, isTime, signal)
+    if (page instanceof TooWide) return page
+    for (const log of page) found.push(log)
+  }
+  return found
+}
+
+/** One log; one with a fault where it cannot be read, and undefined where it is not even known whose it is. */
+function readLog(
+  element: unknown,
+  { addresses }: LogFilter,
+  { from, to }: PageRange,
+  isTime: IsTime,
+): RpcLog | undefined {
+  const { data: log, error } = rpcLog.safeParse(element)
+  if (log !== undefined) {
+    const { blockTimestamp: time } = log
+    return { ...log, blockTimestamp: time !== undefined && isTime(time) ? time : undefined }
+  }
+  const place = logPlace.safeParse(element).data ?? {}
+  const owner = place.address ?? (addresses.length === 1 ? addresses[0] : undefined)
+  if (owner === undefined) return undefined
+  const { blockNumber = from } = place
+  const [issue] = error.issues
+  return {
+    address: owner,
+    blockNumber: blockNumber >= from && blockNumber <= to ? blockNumber : from,
+    ...{ topics: [], data: '0x', transactionHash: '', logIndex: 0, blockTimestamp: undefined, removed: false },
+    fault: `${issue?.path.join('.') || 'log'}: ${issue?.message}`,
+  }
+}
+
+/** How nodes say that they dropped old blocks (EIP-4444), with the code of the proposal or in words. */
+const isPruned = ({ code, message }: RpcError): boolean =>
+  code === 4444 || /\bpruned\b|history (?:is )?(?:unavailable|not available)/i.test(message)
+
+function toPruned({ name }: JsonRpc, block: number, { code, message }: RpcError): DataError {
+  const says = `error ${code}: ${message.slice(0, 200)}`
+  const next = `RPC_URLS needs a node that has the logs from block ${block} on`
+  return new DataError('provider_unconfigured', `${name} has no logs of block ${block} any more (${says}): ${next}`)
 }
 
 /**

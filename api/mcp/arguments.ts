@@ -1,0 +1,134 @@
+import { z } from 'zod'
+import { nearestWord } from '../parameters/nearest.ts'
+
+/** A JSON Schema as far as tools use it. */
+export interface ToolSchema {
+  readonly type?: string
+  readonly properties?: Readonly<Record<string, ToolSchema>>
+  readonly items?: ToolSchema
+  readonly required?: readonly string[]
+  readonly [keyword: string]: unknown
+}
+
+/**
+ * The keywords that clients see: those that each client takes which makes models follow a schema, such as OpenAI's strict mode, and
+ * that cost few tokens. The server checks lengths and bounds and applies defaults itself; descriptions name those that matter.
+ */
+const LISTED = new Set(['type', 'description', 'enum', 'required'])
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const mapValues = <In, Out>(record: Readonly<Record<string, In>>, map: (value: In) => Out): Record<string, Out> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))
+
+function toSubset(schema: ToolSchema, io: 'input' | 'output'): ToolSchema {
+  const { properties = {}, items = {} } = schema
+  return {
+    ...Object.fromEntries(Object.entries(schema).filter(([keyword]) => LISTED.has(keyword))),
+    ...(Object.keys(properties).length > 0 && { properties: mapValues(properties, (one) => toSubset(one, io)) }),
+    ...(Object.keys(items).length > 0 && { items: toSubset(items, io) }),
+    // Results may get further members.
+    ...(schema.type === 'object' && io === 'input' && { additionalProperties: false }),
+  }
+}
+
+/** The schema of a tool's arguments or result as clients see it. */
+export const toListedSchema = (schema: z.ZodObject, io: 'input' | 'output'): ToolSchema =>
+  toSubset(z.toJSONSchema(schema, { io }) as ToolSchema, io)
+
+/** What clients send for an argument that they leave out. */
+const isBlank = (value: unknown): boolean =>
+  value === null ||
+  value === undefined ||
+  (typeof value === 'string' && value.trim() === '') ||
+  (Array.isArray(value) && value.length === 0)
+
+const isScalar = (value: unknown): value is string | number | boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+
+/** The value of a JSON text; the text itself where it is no JSON. */
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function toText(value: unknown): unknown {
+  if (Array.isArray(value) && value.every(isScalar)) return value.join()
+  return isScalar(value) ? String(value) : value
+}
+
+function toList(value: unknown, items: ToolSchema): unknown {
+  const meant = typeof value === 'string' ? readJson(value) : value
+  if (Array.isArray(meant)) return meant.filter((one) => !isBlank(one)).map((one) => coerce(one, items))
+  if (meant === null || isBlank(value)) return null
+  // The beginning of a list or an object is no text of its own.
+  if (!isScalar(meant) || /^\s*[[{]/.test(String(meant))) return value
+  return [coerce(typeof meant === 'string' ? meant : value, items)]
+}
+
+function toObject(value: unknown, { properties = {}, required = [] }: ToolSchema): unknown {
+  if (!isRecord(value)) return value
+  const coerced = Object.entries(value).map(([name, one]): [string, unknown] => {
+    const declared = Object.hasOwn(properties, name) ? properties[name] : undefined
+    return [name, coerce(one, declared ?? { type: 'string' })]
+  })
+  return Object.fromEntries(coerced.filter(([name, one]) => required.includes(name) || !isBlank(one)))
+}
+
+/**
+ * An argument in the type that its schema declares, as far as it can be meant so: models send JSON as text, numbers as text, one
+ * value in place of a list, and nulls or empty texts for what they leave out. Anything else is returned as it is, for the schema
+ * to reject.
+ */
+export function coerce(value: unknown, declared: ToolSchema): unknown {
+  if (declared.type === 'string') return toText(value)
+  if (declared.type === 'array') return toList(value, declared.items ?? {})
+  const meant = typeof value === 'string' ? readJson(value) : value
+  return declared.type === 'object' ? toObject(meant, declared) : meant
+}
+
+/** What is wrong with an argument; of an unknown one, which are known. */
+function toIssue(issue: z.core.$ZodIssue, known: readonly string[]): { message: string; path: PropertyKey[] } {
+  if (issue.code !== 'unrecognized_keys') return { message: issue.message, path: issue.path }
+  const [unknown = ''] = issue.keys
+  const near = nearestWord(unknown, known)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  return {
+    message: `There is no argument "${unknown.slice(0, 60)}".${hint} Arguments: ${known.join(', ')}.`,
+    path: issue.path,
+  }
+}
+
+/** The arguments of a tool as the protocol's server takes them: what clients see, and how a call is checked. */
+export function toArguments(input: z.ZodObject) {
+  const listed = toListedSchema(input, 'input')
+  return {
+    '~standard': {
+      version: 1 as const,
+      vendor: 'dao-data',
+      validate: (value: unknown) => {
+        const { data, error } = input.safeParse(coerce(value, listed))
+        if (error === undefined) return { value: data }
+        return { issues: error.issues.map((issue) => toIssue(issue, Object.keys(input.shape))) }
+      },
+      jsonSchema: { input: () => ({ ...listed }), output: () => ({ ...listed }) },
+    },
+  }
+}
+
+/** The result of a tool as the protocol's server takes it. */
+export function toResultSchema(output: z.ZodObject) {
+  const listed = toListedSchema(output, 'output')
+  return {
+    '~standard': {
+      version: 1 as const,
+      vendor: 'dao-data',
+      validate: (value: unknown) => output['~standard'].validate(value),
+      jsonSchema: { input: () => ({ ...listed }), output: () => ({ ...listed }) },
+    },
+  }
+}

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { Agent, get } from 'node:http'
+import { connect, type Socket } from 'node:net'
+
+/** What hostile clients send, by name. */
+interface Attack {
+  readonly name: string
+  /** Begins it, and returns how to end it. */
+  begin(url: URL): Promise<() => void>
+}
+
+/** How another client's requests for a cached answer fared beside an attack. */
+export interface HostileResult {
+  readonly name: string
+  readonly requests: number
+  /** Requests that were not answered with 200. */
+  readonly failures: number
+  readonly p50: number
+  readonly p95: number
+}
+
+/** Answered from memory, and without a store after it was first made. */
+const CACHED = '/data/categories'
+/** The other client's address: limits and queues must tell it from the attacker's, which is 127.0.0.1. */
+const OTHER_ADDRESS = '127.0.0.2'
+
+async function join(url: URL, count: number, toBytes: (socket: Socket) => string): Promise<() => void> {
+  const sockets = Array.from({ length: count }, () =>
+    connect({ port: Number(url.port), host: url.hostname, localAddress: '127.0.0.1' }).on('error', () => {}),
+  )
+  await Promise.all(
+    sockets.map(async (socket) => {
+      // A connection that is refused ends before it is used.
+      await Promise.race([once(socket, 'connect'), once(socket, 'close')])
+      socket.resume().write(toBytes(socket))
+    }),
+  )
+  return () => {
+    for (const socket of sockets) socket.destroy()
+  }
+}
+
+const head = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
+
+/** Sends the same request over and over on some connections, each time that the response has begun. */
+const repeat = (path: string, connections: number) => (url: URL) =>
+  join(url, connections, (socket) => {
+    socket.on('data', (bytes) => {
+      if (bytes.includes('HTTP/1.1 ')) socket.write(head(path))
+    })
+    return head(path)
+  })
+
+const toUnknownFilters = () => {
+  const filters = Array.from({ length: 10 }, (_, index) => `filter=financialData.percentChanges${index}d>1`)
+  return `/data/tokens?${filters.join('&')}`
+}
+
+/** They fill the memory of a process that does not bound what waits. */
+export const MEMORY_ATTACKS: readonly Attack[] = [
+  {
+    name: 'large requests behind a stream',
+    begin: (url) =>
+      join(
+        url,
+        400,
+        () => head('/data/stream') + head('/data/tokens', `X-Large: ${'x'.repeat(31_000)}\r\n`).repeat(260),
+      ),
+  },
+  {
+    name: 'thousands of small requests behind a stream',
+    begin: (url) => join(url, 400, () => head('/data/stream') + head('/health/live').repeat(20_000)),
+  },
+  {
+    name: 'incomplete heads',
+    begin: (url) => join(url, 3_000, () => `GET / HTTP/1.1\r\nHost: a\r\nX-Large: ${'x'.repeat(31_000)}`),
+  },
+  { name: 'idle connections', begin: (url) => join(url, 3_000, () => '') },
+]
+
+/** They keep the event loop busy if the work for one request is not bounded. */
+export const WORK_ATTACKS: readonly Attack[] = [
+  { name: 'a list of commas', begin: repeat(`/data/tokens?id=${','.repeat(31_000)}`, 16) },
+  { name: 'thousands of parameters', begin: repeat(`/data/tokens?${'a&'.repeat(15_500)}`, 16) },
+  { name: 'unknown members in ten filters', begin: repeat(toUnknownFilters(), 16) },
+  { name: 'an unknown parameter', begin: repeat('/data/tokens?nmae=a', 16) },
+]
+
+/** One request of the other client: its status, 0 without a response, and its milliseconds. */
+function ask(url: URL, agent: Agent): Promise<{ status: number; ms: number }> {
+  const since = performance.now()
+  return new Promise((resolve) => {
+    const end = (status: number) => resolve({ status, ms: performance.now() - since })
+    get({ host: url.hostname, port: url.port, path: CACHED, localAddress: OTHER_ADDRESS, agent }, (response) => {
+      response.resume().once('end', () => end(response.statusCode ?? 0))
+    }).once('error', () => end(0))
+  })
+}
+
+const quantile = (sorted: readonly number[], share: number) =>
+  Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0) * 10) / 10
+
+/** Runs attacks one after the other. Beside each, another client asks for a cached answer, one at a time. */
+export async function runHostile(options: {
+  readonly url: string
+  readonly attacks: readonly Attack[]
+  readonly requests: number
+}): Promise<HostileResult[]> {
+  const url = new URL(options.url)
+  const results: HostileResult[] = []
+  for (const { name, begin } of options.attacks) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    await ask(url, agent)
+    const end = await begin(url)
+    const times: number[] = []
+    let failures = 0
+    for (let count = 0; count < options.requests; count += 1) {
+      const { status, ms } = await ask(url, agent)
+      times.push(ms)
+      if (status !== 200) failures += 1
+    }
+    end()
+    agent.destroy()
+    const sorted = times.toSorted((one, other) => one - other)
+    results.push({ name, requests: times.length, failures, p50: quantile(sorted, 0.5), p95: quantile(sorted, 0.95) })
+  }
+  return results
+}

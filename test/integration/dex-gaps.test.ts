@@ -1,0 +1,111 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { toId } from '../../shared/ids.ts'
+import { createDexPipeline, readTrades } from '../support/dex-pipeline.ts'
+import type { PipelineOptions } from '../support/pipeline.ts'
+import type { Chain, NodeHabits } from '../upstream/chain.ts'
+import { toRpcLog } from '../upstream/providers/rpc-logs.ts'
+import { hashOf, nowAt, swapAt, toChain, UNI } from '../upstream/small-chain.ts'
+
+const BLOCKS_A_DAY = 7_200
+const UNISWAP = toId('token', 'ethereum', UNI)
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function start(options: PipelineOptions) {
+  const run = await createDexPipeline(options)
+  closers.push(run.close)
+  return { ...run, hashes: async () => (await readTrades(run)).map(({ transaction_hash }) => transaction_hash) }
+}
+
+const SWAPS = [10, 900, 910].map((n) => swapAt(n))
+const startWith = (habits: NodeHabits, chain: Chain = toChain(SWAPS, { habits })) =>
+  start({ now: nowAt(1_000), chains: { ethereum: chain } })
+
+/** What a run comes to that leaves only the one traded token to be tried again. */
+const waiting = (reason: RegExp) => ({ entities: [UNISWAP], message: expect.stringMatching(reason) })
+
+describe('a node that tells', () => {
+  it.each<[string, NodeHabits]>([
+    ['zero as the time of its logs', { logTimes: 'zero' }],
+    ['no transaction by its hash', { indexing: (hash) => (hash === hashOf(900) ? 'null' : undefined) }],
+    ['that it builds its index', { indexing: (hash) => (hash === hashOf(900) ? 'refusal' : undefined) }],
+    ['no sender', { indexing: () => 'no sender' }],
+    ['at most three calls at once', { mostCalls: 3, logTimes: false }],
+  ])('%s gives the same trades as any', async (_, habits) => {
+    const healthy = await startWith({})
+    await healthy.runSlot()
+    const run = await startWith(habits)
+    expect(await run.runSlot()).toMatchObject({ rows: 3, rejected: 0 })
+    expect(await readTrades(run)).toEqual(await readTrades(healthy))
+    const asked = run.upstream.requests.all().filter(({ provider }) => provider === 'defillama-coins')
+    expect(asked.length).toBeLessThan(10)
+  })
+})
+
+it('a swap that the node sends twice is one trade', async () => {
+  const run = await startWith({}, toChain([...SWAPS, swapAt(900)]))
+  expect(await run.runSlot()).toMatchObject({ rows: 3 })
+  expect(await run.hashes()).toEqual([hashOf(10), hashOf(900), hashOf(910)])
+})
+
+describe('a trade whose sender nobody tells', () => {
+  it('is waited for, and costs no other trade', async () => {
+    let isLacking = true
+    const run = await startWith({ lacksTransaction: (hash) => isLacking && hash === hashOf(900) })
+    await expect(run.runSlot()).rejects.toMatchObject(waiting(/1 of the logs.*does not have transaction/))
+    expect(await run.hashes()).toEqual([hashOf(10), hashOf(910)])
+    // Its pool is read again from there, however far the chain went on.
+    run.clock.now = nowAt(3_000)
+    await expect(run.runSlot()).rejects.toMatchObject(waiting(/does not have transaction/))
+    isLacking = false
+    await run.runSlot()
+    expect(await run.hashes()).toEqual([hashOf(10), hashOf(900), hashOf(910)])
+  })
+
+  it('is left out after a day, counted, and then nothing waits', async () => {
+    const run = await startWith({ lacksTransaction: (hash) => hash === hashOf(900) })
+    await expect(run.runSlot()).rejects.toMatchObject(waiting(/does not have transaction/))
+    run.clock.now = nowAt(1_000 + BLOCKS_A_DAY + 600)
+    expect(await run.runSlot()).toMatchObject({ rejected: 1 })
+    run.clock.now = nowAt(1_000 + BLOCKS_A_DAY + 1_200)
+    expect(await run.runSlot()).toMatchObject({ rejected: 0 })
+    expect(await run.hashes()).toEqual([hashOf(10), hashOf(910)])
+  })
+
+  it('leaves its range open, and the other trades stored', async () => {
+    let isLacking = true
+    const run = await startWith({ lacksTransaction: (hash) => isLacking && hash === hashOf(900) })
+    const [from, to] = [nowAt(0) - 1_000, nowAt(0) - 1_000 + 3 * 3_600_000 + 120_000]
+    const read = () =>
+      run.runRange(Math.floor(from / 3_600_000) * 3_600_000, Math.ceil(to / 3_600_000) * 3_600_000, ['UNI'])
+    await expect(read()).rejects.toMatchObject(waiting(/does not have transaction/))
+    expect(await run.hashes()).toEqual([hashOf(10)])
+    isLacking = false
+    run.clock.now = nowAt(3_000)
+    await read()
+    expect(await run.hashes()).toEqual([hashOf(10), hashOf(900), hashOf(910)])
+  })
+})
+
+describe('a log that cannot be read', () => {
+  const habits = (spoil: NonNullable<NodeHabits['spoil']>): NodeHabits => ({
+    spoil: (log) => (log.transactionHash === hashOf(900) ? spoil(log) : undefined),
+  })
+  const change = (more: object) => habits((log) => ({ ...toRpcLog(log, toChain([])), ...more }))
+
+  it.each<[string, NodeHabits]>([
+    ['null', habits(() => null)],
+    ['without data', change({ data: null })],
+    ['cut', habits((log) => ({ ...toRpcLog(log, toChain([])), data: log.data.slice(0, -64) }))],
+    ['cut within a word', habits((log) => ({ ...toRpcLog(log, toChain([])), data: log.data.slice(0, -7) }))],
+    ['without a place', change({ logIndex: null })],
+    ['with half a hash', change({ transactionHash: '0xabc' })],
+  ])('costs itself where it is %s', async (_, spoiled) => {
+    const run = await startWith(spoiled)
+    await expect(run.runSlot()).rejects.toMatchObject({ entities: [UNISWAP] })
+    expect(await run.hashes()).toEqual([hashOf(10), hashOf(910)])
+  })
+})

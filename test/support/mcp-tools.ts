@@ -1,0 +1,37 @@
+import type { Tool } from '../../api/mcp/define-tool.ts'
+import { Refused, type Reply, type Source } from '../../api/mcp/source.ts'
+import { toOpenApi } from '../../api/openapi/document.ts'
+import { routes } from '../../api/routes.ts'
+
+const document = toOpenApi(routes)
+
+/** The records with which a source answers a request, the error that it throws, or a reply of its own. */
+type Answered = readonly object[] | Refused | Reply
+
+export const toReply = (records: readonly object[], headers: Record<string, string> = {}): Reply => ({
+  text: records.map((record) => `${JSON.stringify(record)}\n`).join(''),
+  headers: new Headers({ 'content-type': 'application/x-ndjson', ...headers }),
+})
+
+/** A source that answers as a test wants it, and the requests that it got. */
+export function createSource(answer: (url: URL) => Answered, now = 0): { source: Source; asked: URL[] } {
+  const asked: URL[] = []
+  const ask = async (path: string) => {
+    const url = new URL(path, 'http://here')
+    asked.push(url)
+    const answered = answer(url)
+    if (answered instanceof Refused) throw answered
+    return 'text' in answered ? answered : toReply(answered)
+  }
+  return { source: { base: 'http://here', now: () => now, document: async () => document, ask }, asked }
+}
+
+/** The checked arguments of a call. */
+export function toInput({ input }: Tool, given: unknown) {
+  const { value, issues } = input['~standard'].validate(given)
+  if (value === undefined) throw new Error(issues?.map(({ path, message }) => `${path.join('.')}: ${message}`).join())
+  return value
+}
+
+export const callTool = (tool: Tool, source: Source, given: unknown) =>
+  tool.call({ source, input: toInput(tool, given), signal: new AbortController().signal })

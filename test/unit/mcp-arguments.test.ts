@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { describeTool } from '../../api/mcp/tools/describe.ts'
+import { profileTool } from '../../api/mcp/tools/profile.ts'
+import { queryTool } from '../../api/mcp/tools/query.ts'
+import { searchTool } from '../../api/mcp/tools/search.ts'
+import { seriesTool } from '../../api/mcp/tools/series.ts'
+import { tools } from '../../api/mcp/tools.ts'
+import { routes } from '../../api/routes.ts'
+import { toInput } from '../support/mcp-tools.ts'
+
+describe('arguments of a tool', () => {
+  it.each([
+    ['a list as JSON text', { of: '["Uniswap","Aave"]' }, { of: ['Uniswap', 'Aave'] }],
+    ['a list as one text', { of: 'Uniswap' }, { of: ['Uniswap'] }],
+    ['a list as a text of digits', { of: '0123' }, { of: ['0123'] }],
+    ['a list as the JSON of one text', { of: '"Uniswap"' }, { of: ['Uniswap'] }],
+    ['blanks in a list', { of: ['Uniswap', '', null] }, { of: ['Uniswap'] }],
+    ['an object as JSON text', { where: '{"category":"lending","chain":null}' }, { where: { category: 'lending' } }],
+    ['a list for one text', { where: { category: ['lending', 'dex'] } }, { where: { category: 'lending,dex' } }],
+    ['a number for a text', { where: { days: 7 } }, { where: { days: '7' } }],
+    ['a number as text', { limit: '3' }, { limit: 3 }],
+    ['a number as text with spaces', { limit: ' 3 ' }, { limit: 3 }],
+    [
+      'nulls, empty texts and empty lists of optional members',
+      { of: null, fields: [], sort: null, filter: '', where: '', limit: null, cursor: ' ' },
+      {},
+    ],
+    ['JSON texts of nothing', { of: '[]', fields: 'null', where: '{}' }, { where: {} }],
+  ])('accepts %s', (_what, given, meant) => {
+    expect(toInput(queryTool, { topic: 'tokens', ...given })).toEqual({ topic: 'tokens', limit: 20, ...meant })
+  })
+
+  it('drops an empty word of a list of words', () => {
+    const input = { topic: 'index/historic', interval: '', points: '50', start: 1_700_000_000, end: null }
+    expect(toInput(seriesTool, input)).toEqual({ topic: 'index/historic', points: 50, start: '1700000000' })
+  })
+
+  it.each([
+    ['a required text', searchTool, { q: '' }, /q: /],
+    ['a required text that is null', profileTool, { kind: 'dao', of: null }, /of: /],
+    ['JSON that ends too early', queryTool, { topic: 'tokens', of: '["Uniswap"' }, /of: /],
+    ['JSON of another type', queryTool, { topic: 'tokens', of: '{"a":1}' }, /of: /],
+    ['a text for a number', queryTool, { topic: 'tokens', limit: 'many' }, /limit: /],
+    ['lists inside lists', queryTool, { topic: 'tokens', of: [[['Uniswap']]] }, /of/],
+    ['a list of objects for a text', queryTool, { topic: 'tokens', sort: [{ a: 1 }] }, /sort: /],
+    [
+      'an argument that there is not',
+      queryTool,
+      { topic: 'tokens', field: 'x' },
+      /no argument "field"\. Did you mean "fields"\?/,
+    ],
+    ['no object', describeTool, 'tokens', /expected object/],
+  ])('rejects %s', (_what, tool, given, message) => {
+    expect(() => toInput(tool, given)).toThrow(message)
+  })
+})
+
+/**
+ * The subset of JSON Schema that OpenAI's strict mode takes, without what others refuse (`$ref`, `anyOf`, bounds): closed objects
+ * whose members are all described by a type.
+ */
+const strictSchema: z.ZodType = z.lazy(() =>
+  z.discriminatedUnion('type', [
+    z.strictObject({
+      type: z.literal('object'),
+      description: z.string().optional(),
+      properties: z.record(z.string().regex(/^[\w-]{1,64}$/), strictSchema),
+      required: z.array(z.string()).optional(),
+      additionalProperties: z.literal(false),
+    }),
+    z.strictObject({ type: z.literal('array'), description: z.string().optional(), items: strictSchema }),
+    z.strictObject({
+      type: z.enum(['string', 'number', 'integer', 'boolean']),
+      description: z.string().optional(),
+      enum: z.array(z.string()).min(1).max(250).optional(),
+    }),
+  ]),
+)
+
+const FORBIDDEN =
+  /"(\$ref|\$defs|\$schema|propertyNames|patternProperties|anyOf|oneOf|allOf|not|if|default|minLength|maxLength)"/
+
+/** The members that a schema requires and does not have. */
+function findUndeclared({ properties = {}, required = [], items }: Listed): string[] {
+  const inside = [...Object.values(properties), ...(items ? [items] : [])].flatMap(findUndeclared)
+  return [...required.filter((name) => !(name in properties)), ...inside]
+}
+
+interface Listed {
+  readonly type?: string
+  readonly properties?: Readonly<Record<string, Listed>>
+  readonly required?: readonly string[]
+  readonly items?: Listed
+}
+
+describe.each(tools.map((tool) => [tool.name, tool] as const))('%s', (_name, { name, title, input, output }) => {
+  const asked = input['~standard'].jsonSchema.input() as Listed
+  const told = output['~standard'].jsonSchema.output() as Listed
+
+  it('has a schema of arguments that clients in strict mode accept', () => {
+    expect(strictSchema.safeParse(asked).error).toBeUndefined()
+    expect(asked.type).toBe('object')
+    expect(findUndeclared(asked)).toEqual([])
+    expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
+  })
+
+  it('has a title, and a schema of its result without keywords that clients refuse', () => {
+    expect(title).toMatch(/\w/)
+    expect(told.type).toBe('object')
+    expect(Object.keys(told.properties ?? {})).not.toEqual([])
+    expect(findUndeclared(told)).toEqual([])
+    expect(JSON.stringify([asked, told])).not.toMatch(FORBIDDEN)
+  })
+})
+
+it('lists only parameters of routes in where', () => {
+  const { properties = {} } = queryTool.input['~standard'].jsonSchema.input() as Listed
+  const known = new Set(routes.flatMap(({ query }) => Object.keys(query)))
+  const listed = Object.keys(properties.where?.properties ?? {})
+  expect(listed.length).toBeGreaterThan(5)
+  expect(listed.filter((one) => !known.has(one))).toEqual([])
+})

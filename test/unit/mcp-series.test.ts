@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest'
+import { seriesTool } from '../../api/mcp/tools/series.ts'
+import { HOUR_MS } from '../../shared/intervals.ts'
+import { callTool, createSource, toReply } from '../support/mcp-tools.ts'
+
+const NOW = Date.parse('2026-05-06T12:00:00Z')
+const STEP = 5 * 60_000
+const ID = 'a'.repeat(24)
+const PRICES = { topic: 'tokens/historic-financial', of: ID, members: ['quote.USD.price'] }
+
+/** The route of prices: a point for each 5 minutes, in pages. */
+function answerPrices({ searchParams }: URL) {
+  const [start, end] = ['start', 'end'].map((name) => Date.parse(searchParams.get(name) ?? ''))
+  const limit = Number(searchParams.get('limit'))
+  const from = Number(searchParams.get('cursor') ?? start)
+  const all: object[] = []
+  for (let at = from; at < (end ?? 0); at += STEP)
+    all.push({ timestamp: new Date(at).toISOString(), quote: { USD: { price: (at - (start ?? 0)) / STEP } } })
+  const next = from + limit * STEP
+  const rest = all.length > limit ? { link: `<${'/data/x'}?cursor=${next}>; rel="next"` } : {}
+  return toReply(all.slice(0, limit), { 'x-data-as-of': '2026-05-06T11:55:00.000Z', ...rest })
+}
+
+const sourceOf = () => createSource(answerPrices, NOW)
+
+describe('series', () => {
+  it('gives statistics and source of the whole range, and thins the rows', async () => {
+    const { source } = sourceOf()
+    const { data, files = [] } = await callTool(seriesTool, source, { ...PRICES, last: '24h', interval: '5m' })
+    expect(data.statistics).toMatchObject({
+      'quote.USD.price': {
+        first: { at: '2026-05-05T12:00Z', value: 0 },
+        last: { at: '2026-05-06T11:55Z', value: 287 },
+        min: { value: 0 },
+        max: { value: 287 },
+        change: 287,
+      },
+    })
+    const { searchParams } = new URL(String(data.source))
+    expect(searchParams.get('start')).toBe('2026-05-05T12:00:00.000Z')
+    expect(searchParams.get('end')).toBe('2026-05-06T12:00:00.000Z')
+    expect(searchParams.get('limit')).toBe('288')
+    const rows = data.rows as [string, number][]
+    expect(rows.length).toBeLessThan(200)
+    expect(rows.length).toBeGreaterThan(50)
+    const steps = new Set(rows.slice(1).map(([, value], index) => value - (rows[index]?.[1] ?? 0)))
+    expect(steps.size).toBe(1)
+    expect(rows.at(-1)).toEqual(['2026-05-06T11:55Z', 287])
+    expect(rows[0]?.[1]).toBeLessThan([...steps][0] ?? 0)
+    expect(data.showing).toMatch(new RegExp(`thinned to one of ${[...steps][0]} points, ${rows.length} of 288`))
+    expect(files.map(({ mimeType }) => mimeType)).toEqual(['text/csv', 'application/vnd.apache.parquet'])
+    expect(Object.values(data.whole as object)).toEqual(files.map(({ uri }) => uri))
+  })
+
+  it('reads all pages of a long range', async () => {
+    const { source, asked } = sourceOf()
+    const { data } = await callTool(seriesTool, source, { ...PRICES, last: '30d', interval: '5m' })
+    expect(data.statistics).toMatchObject({ 'quote.USD.price': { first: { value: 0 }, last: { value: 8_639 } } })
+    expect(asked.length).toBeGreaterThan(2)
+    expect(data.showing).toContain('of 8640')
+  })
+
+  it('gives every point, without files, when all fit', async () => {
+    const { source } = sourceOf()
+    const { data, files } = await callTool(seriesTool, source, { ...PRICES, last: '1h', interval: '5m' })
+    expect(data.rows).toHaveLength(12)
+    expect(data).not.toHaveProperty('showing')
+    expect(files).toEqual([])
+  })
+
+  it('keeps the range when even the coarsest interval has more points than rows', async () => {
+    const { source } = createSource(({ searchParams }) => {
+      const start = Date.parse(searchParams.get('start') ?? '')
+      return Array.from({ length: 100 }, (_, week) => ({
+        recordedAt: new Date(start + week * 7 * 24 * HOUR_MS).toISOString(),
+        totalHolders: week,
+      }))
+    }, NOW)
+    const holders = { topic: 'tokens/holders/historic', of: ID, members: ['totalHolders'] }
+    const { data } = await callTool(seriesTool, source, { ...holders, start: '2022-02-01', points: 10 })
+    expect(data.interval).toBe('1d')
+    expect(new URL(String(data.source)).searchParams.get('start')).toBe('2022-02-01T00:00:00.000Z')
+    expect((data.rows as unknown[]).length).toBeLessThanOrEqual(10)
+    expect(data.statistics).toMatchObject({ totalHolders: { first: { value: 0 }, last: { value: 99 } } })
+  })
+
+  it('reports a bucket as missing once it is due, and not while it is running', async () => {
+    const hour = (at: string, price: number | null) => ({
+      timestamp: `2026-05-06T${at}:00.000Z`,
+      quote: { USD: { price } },
+    })
+    const points = [hour('08:00', 1), hour('09:00', null), hour('10:00', 2), hour('11:00', 3), hour('12:00', null)]
+    const { source } = createSource(() => points, NOW + 10 * 60_000)
+    const range = { start: '2026-05-06T08:00Z', interval: '1h' }
+    const { data } = await callTool(seriesTool, source, { ...PRICES, ...range })
+    expect(data).toMatchObject({ missing: 1, gaps: [{ from: '2026-05-06T09:00Z', buckets: 1 }] })
+  })
+
+  it('names the interval to ask for when the range has more points than are read', async () => {
+    const { source, asked } = sourceOf()
+    const called = callTool(seriesTool, source, { ...PRICES, last: '1y', interval: '5m' })
+    await expect(called).rejects.toThrow(/105120 points at 5m.*at most 10000: ask with interval 1h/)
+    expect(asked).toEqual([])
+  })
+})
