@@ -53,5 +53,8 @@ export function countBuckets(startMs: number, endMs: number, interval: Interval)
 /** The first day of history: of what lies before nothing is collected, and nothing can be asked for. */
 export const HISTORY_START = '2022-02-01'
 
+/** Nothing that is collected was observed before the first block of the first chain, in January 2009; Unix milliseconds. */
+export const EARLIEST_MS = Date.parse('2009-01-03T00:00:00Z')
+
 /** Later than anything that is stored, in Unix milliseconds, and within what every version of ClickHouse has times for. */
 export const END_OF_TIME = Date.parse('2200-01-01')

@@ -12,7 +12,7 @@ export const providerSettings = {
   COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
   COINMARKETCAP_API_KEY: optionalText,
   COINMARKETCAP_REQUESTS_PER_MINUTE: count.default(30),
-  COINMARKETCAP_CREDITS_PER_MONTH: count.default(10_000),
+  COINMARKETCAP_CREDITS_PER_MONTH: count.default(15_000),
   COINGECKO_BASE_URL: url.default('https://api.coingecko.com/api/v3'),
   COINGECKO_API_KEY: optionalText,
   COINGECKO_REQUESTS_PER_MINUTE: count.optional(),

@@ -11,7 +11,7 @@ export const daoLinkRow = z.strictObject({
   dao: z.number().int().nonnegative(),
   field: z.enum(LINK_FIELDS),
   source: z.enum(LINK_SOURCES),
-  value: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
+  value: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2_000),
   observed_at: z.iso.datetime(),
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MOST_MARKET_USD, MOST_PRICE_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
 const address = z.string().regex(/^0x[0-9a-f]{40}$/, 'must be a lower-case address')
@@ -19,9 +20,9 @@ export const dexTradeRow = z.strictObject({
   exchange: z.string().min(1),
   taker: address,
   side: z.enum(['BUY', 'SELL']),
-  amount: z.number().positive(),
-  amount_usd: z.number().nonnegative().max(1e15).nullable(),
-  price: z.number().positive().nullable(),
+  amount: z.number().positive().max(MOST_TOKENS),
+  amount_usd: z.number().nonnegative().max(MOST_MARKET_USD).nullable(),
+  price: z.number().positive().max(MOST_PRICE_USD).nullable(),
 })
 
 export type DexTradeRow = z.infer<typeof dexTradeRow>

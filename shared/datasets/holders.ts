@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MOST_HELD_USD, MOST_PEOPLE, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
 /** The most holders that a snapshot keeps. */
@@ -7,17 +8,17 @@ export const TOP_HOLDERS = 100
 /** What the sum of a hundred shares, each rounded to two decimals, may be over the truth. */
 const ROUNDING = 0.5
 
-const holder = z.strictObject({
-  address: z.string().regex(/^0x[0-9a-f]{40}$/),
-  amount: z.number().nonnegative(),
-  amount_usd: z.number().nonnegative().nullable(),
+export const tokenHolder = z.strictObject({
+  address: z.string().regex(/^0x[0-9a-f]{40}$/, 'must be an address in lower case'),
+  amount: z.number().nonnegative().max(MOST_TOKENS),
+  amount_usd: z.number().nonnegative().max(MOST_HELD_USD).nullable(),
   share: z
     .number()
     .min(0)
     .max(100 + ROUNDING),
 })
 
-type Holder = z.infer<typeof holder>
+type Holder = z.infer<typeof tokenHolder>
 
 /**
  * The largest holders of a token as of a slot: `amount` in whole tokens, largest first, `amount_usd` as the source
@@ -28,13 +29,13 @@ export const tokenHoldersRow = z
   .strictObject({
     token: z.number().int().nonnegative(),
     observed_at: z.iso.datetime(),
-    total_holders: z.number().int().nonnegative(),
+    total_holders: z.number().int().nonnegative().max(MOST_PEOPLE),
     top100_share: z
       .number()
       .min(0)
       .max(100 + ROUNDING),
     holders: z
-      .array(holder)
+      .array(tokenHolder)
       .min(1)
       .max(TOP_HOLDERS)
       .refine(isDescending, 'not in descending order of amount')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MOST_PRICE_USD } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
 const decimal = z.string().regex(/^\d+(\.\d*[1-9])?$/, 'must be a decimal number')
@@ -13,8 +14,8 @@ export const indexTokenRow = z.strictObject({
   block_number: z.number().int().nonnegative(),
   value: decimal,
   total_supply: decimal,
-  value_usd: z.number().nonnegative(),
-  eth_usd: z.number().positive(),
+  value_usd: z.number().nonnegative().max(MOST_PRICE_USD),
+  eth_usd: z.number().positive().max(MOST_PRICE_USD),
   eth_source: z.string().min(1),
 })
 

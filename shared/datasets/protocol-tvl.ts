@@ -1,11 +1,15 @@
 import { z } from 'zod'
+import { MOST_HELD_USD } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
+
+/** The value locked in one protocol, or in all of a DAO, in USD. */
+export const lockedValue = z.number().nonnegative().max(MOST_HELD_USD)
 
 /** The total value locked of a DAO's protocols at one time, in USD. */
 export const protocolTvlRow = z.strictObject({
   dao: z.number().int().nonnegative(),
   observed_at: z.iso.datetime(),
-  tvl_usd: z.number().nonnegative(),
+  tvl_usd: lockedValue,
 })
 
 export type ProtocolTvlRow = z.infer<typeof protocolTvlRow>

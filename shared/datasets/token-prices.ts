@@ -1,16 +1,22 @@
 import { z } from 'zod'
+import { MOST_HELD_USD, MOST_MARKET_USD, MOST_PRICE_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
+/** The price of one token in USD, whoever says it. */
+export const tokenPrice = z.number().positive().max(MOST_PRICE_USD)
+
 /** Nothing loses more than all of its value. */
-const change = z.number().finite().min(-100).nullable()
-const amount = z.number().finite().nonnegative().nullable()
+const change = z.number().min(-100).max(1e9).nullable()
+const amount = z.number().nonnegative().max(MOST_MARKET_USD).nullable()
 
 /**
  * A supply. Sources say 0 where they do not know it, but a token with a price has one: 0 becomes null (contract section
  * 4). It is done without zod's `transform`, with which checking a row took half as long again; back-fills check
  * millions.
  */
-const amountAbove0 = amount.overwrite((value) => (value === 0 ? null : value))
+const toKnown = (value: number | null) => (value === 0 ? null : value)
+const amountAbove0 = amount.overwrite(toKnown)
+const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(toKnown)
 
 /**
  * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the
@@ -22,12 +28,12 @@ export const tokenPriceRow = z.strictObject({
   token: z.number().int().nonnegative(),
   observed_at: z.iso.datetime(),
   is_latest: z.boolean(),
-  price: z.number().positive(),
+  price: tokenPrice,
   volume_24h: amount,
   market_cap: amountAbove0,
-  total_supply: amountAbove0,
-  circulating_supply: amountAbove0,
-  max_supply: amountAbove0,
+  total_supply: supply,
+  circulating_supply: supply,
+  max_supply: supply,
   fully_diluted_market_cap: amountAbove0,
   volume_change_24h: change,
   percent_change_1h: change,
@@ -36,7 +42,7 @@ export const tokenPriceRow = z.strictObject({
   percent_change_30d: change,
   percent_change_60d: change,
   percent_change_90d: change,
-  tvl: amount,
+  tvl: z.number().nonnegative().max(MOST_HELD_USD).nullable(),
 })
 
 export type TokenPriceRow = z.infer<typeof tokenPriceRow>
@@ -55,7 +61,6 @@ export const tokenPrices = defineDataset({
   entity: 'token',
   isCollected: true,
   hasOwnTimes: true,
-  dispensable: tokenPriceRow.keyof().options.filter((name) => tokenPriceRow.shape[name].safeParse(null).success),
   hasHistory: true,
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import type { Treasury } from '../registry/entities.ts'
+import { MOST_HELD_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
+
+/** How many whole tokens are held. */
+export const heldQuantity = z.number().nonnegative().max(MOST_TOKENS)
+/** What they are worth in USD, and what the whole treasury is. */
+export const heldValue = z.number().nonnegative().max(MOST_HELD_USD)
 
 const token = z.strictObject({
   symbol: z.string().min(1),
-  quantity: z.number().nonnegative(),
-  value_usd: z.number().nonnegative().nullable(),
+  quantity: heldQuantity,
+  value_usd: heldValue.nullable(),
 })
 
 type Token = z.infer<typeof token>
@@ -28,6 +34,9 @@ const holding = token.extend({
 
 export type HoldingRow = z.infer<typeof holding>
 
+/** Tokens that anybody sends to an address unasked. */
+const MOST_SPAM = 1e7
+
 /** The same values added up in another order differ by so much of them at most. */
 const ROUNDING = 1e-9
 
@@ -42,10 +51,10 @@ export const daoTreasuryRow = z
   .strictObject({
     dao: z.number().int().nonnegative(),
     observed_at: z.iso.datetime(),
-    value_usd: z.number().nonnegative(),
+    value_usd: heldValue,
     tokens: z.array(token).min(1).refine(isDescending, 'not in descending order of value'),
     holdings: z.array(holding),
-    spam_count: z.int().nonnegative().nullable(),
+    spam_count: z.int().nonnegative().max(MOST_SPAM).nullable(),
     source: z.string().min(1),
   })
   .refine(({ value_usd, tokens }) => value_usd === sumValues(tokens), {

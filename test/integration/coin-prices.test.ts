@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { openDefiLlamaCoins } from '../../workers/providers/defillama/client.ts'
@@ -23,6 +23,7 @@ beforeAll(async () => {
   listed = await createUpstream({ registry, now: () => NOW })
   pooled = await createUpstream({ registry: { tokens, daos: registry.daos }, now: () => NOW })
 })
+beforeEach(() => listed.faults.clear())
 afterAll(async () => {
   await Promise.all([listed.close(), pooled.close()])
 })
@@ -30,6 +31,7 @@ afterAll(async () => {
 const open = ({ url }: Upstream) => ({
   config: parseConfig(toStandInSettings(url)),
   http: createObservedClients().http,
+  now: () => NOW,
 })
 
 describe('a chart of prices', () => {
@@ -62,5 +64,35 @@ describe('prices of coins', () => {
     const prices = openPrices(open(pooled))
     expect(await prices.now([coin], signal)).toEqual(new Map())
     expect(await prices.past([coin], times, signal)).toEqual(new Map())
+  })
+})
+
+describe('a host that refuses searchWidth', () => {
+  const refuse = () => listed.faults.set('defillama-coins', { kind: 'parameter', name: 'searchWidth' })
+  const times = [NOW - 48 * HOUR, NOW - 24 * HOUR]
+
+  it('is asked again without it, once, and then always without', async () => {
+    refuse()
+    const { http, ...context } = open(listed)
+    const observed = createObservedClients()
+    const prices = openPrices({ ...context, http: observed.http })
+    expect([...((await prices.past([coin], times, signal)).get(coin)?.keys() ?? [])]).toEqual(times)
+    await prices.past([coin], times, signal)
+    const asked = observed.calls.filter(({ path }) => path === '/batchHistorical').map(({ status }) => status)
+    expect(asked).toEqual([400, 200, 200])
+  })
+
+  it('has the prices of a chart that lie near enough to their own steps', async () => {
+    refuse()
+    const [from, to] = [(NOW - 6 * HOUR) / 1000, (NOW - HOUR) / 1000]
+    const priceAt = await fetchPrices(openDefiLlamaCoins(open(listed)), coin, from, to, signal)
+    const found = Array.from({ length: 300 }, (_, minute) => priceAt(from + minute * 60))
+    expect(found.filter((price) => price !== undefined).length).toBeGreaterThan(0)
+  })
+
+  it('fails with its own reason when it refuses anything else', async () => {
+    listed.faults.set('defillama-coins', { kind: 'status', status: 400, html: false })
+    const prices = openPrices(open(listed))
+    await expect(prices.past([coin], times, signal)).rejects.toMatchObject({ code: 'provider_rejected' })
   })
 })

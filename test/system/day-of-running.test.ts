@@ -103,7 +103,7 @@ describe('a day of running', () => {
   it('stays within the free plans, of which those by the month are spread over its days', () => {
     const toCount = (way: string, provider: string) => days.get(way)?.requests.get(provider)
     for (const way of ['free keys', 'all keys']) expect(toCount(way, 'moralis')).toBeLessThanOrEqual(800)
-    expect(toCount('free keys', 'coinmarketcap')).toBeLessThanOrEqual(10_000 / 31)
+    expect(toCount('free keys', 'coinmarketcap')).toBeLessThanOrEqual(15_000 / 31)
     expect(toCount('free keys', 'coingecko')).toBeLessThanOrEqual(10_000 / 31)
     expect(toCount('free keys', 'x') ?? 0).toBe(0)
     expect(toCount('no keys', 'ethplorer')).toBeLessThanOrEqual(3_000 / 7)

@@ -199,6 +199,47 @@ describe('collect', () => {
     expect(rowsOf(fallenBack)).toEqual([1, 2, 3, 4])
   })
 
+  it('asks the next one where the first has only values from before the slot, and keeps those too', async () => {
+    const at = (time: string) => ({
+      covers: () => true,
+      collect: async () => [
+        { token: 1, at: time },
+        { token: 2, at: NEW },
+      ],
+    })
+    const second = provider('second', { answers: [1] })
+    const first: Collector = { provider: 'first', ...at('2024-05-03T00:00:00.000Z') }
+    const slot = { ...wanted, entities: [entity(1), entity(2)], timeColumn: 'at', answersFrom: Date.parse(NEW) }
+    const collected = await collect([first, withTime(second.collector)], slot, silent)
+    expect(second.asked).toEqual([[1]])
+    expect(rowsOf(collected)).toEqual([1, 2, 1])
+    expect(statesOf(collected)).toEqual(['rows', 'rows'])
+    const alone = await collect([first], slot, silent)
+    expect(alone.answers.all()).toMatchObject([
+      { state: 'unserved', reason: 'first: its newest value is of 2024-05-03T00:00:00.000Z' },
+      { state: 'rows' },
+    ])
+  })
+
+  it('says of whom an answer has nothing that a part of it cannot be read', async () => {
+    const unreadable: typeof check = (_, rows) => ({ rows, rejected: 1, refused: new Map(), unreadable: 'no id' })
+    const collected = await collect(
+      [provider('first', { answers: [1] }).collector],
+      { ...wanted, check: unreadable },
+      silent,
+    )
+    expect(statesOf(collected)).toEqual(['rows', 'unserved', 'unserved', 'unserved'])
+    expect(collected.answers.all()[1]?.reason).toMatch(/^first: nothing of it, and .+: no id$/)
+  })
+
+  it('asks for a value of history that cannot be used again after a day', async () => {
+    const { collector } = provider('first', {})
+    const refused = new Map([[1, rejection]])
+    const some = { ...wanted, entities: [entity(1)], range, check: () => ({ rows: [], rejected: 1, refused }) }
+    const { failure } = (await collect([collector], some, silent)).answers.all()[0] ?? {}
+    expect(failure).toMatchObject({ code: 'provider_malformed', retryAfterMs: 86_400_000 })
+  })
+
   it('leaves failed, with the reason, of whom nobody has a row that can be stored', async () => {
     const collected = await collect([provider('first', {}).collector], { ...wanted, check: picky }, silent)
     expect(statesOf(collected)).toEqual(['rows', 'failed', 'rows', 'rows'])
@@ -313,6 +354,12 @@ describe('collect', () => {
     const after = await collect([failing.collector, ignorant.collector, limited], wanted, silent)
     expect(statesOf(after)).toEqual(['rows', 'failed', 'put-off', 'put-off'])
   })
+})
+
+const NEW = '2024-05-06T00:00:00.000Z'
+const withTime = (collector: Collector): Collector => ({
+  ...collector,
+  collect: async (run) => (await collector.collect(run)).map((row) => ({ ...row, at: NEW })),
 })
 
 /** Rejects the second entity's row of the first provider. */

@@ -51,10 +51,6 @@ describe('sumShares', () => {
     expect(sumShares(Array.from({ length: 100 }, () => ({ share: 0.07 })))).toBe(7)
     expect(sumShares([{ share: 17.34 }, { share: 12.61 }, { share: 8.6 }])).toBe(38.55)
   })
-
-  it('is unknown when a share is', () => {
-    expect(sumShares([{ share: 1 }, { share: null }])).toBeNull()
-  })
 })
 
 describe('a snapshot row', () => {

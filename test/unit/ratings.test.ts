@@ -37,8 +37,15 @@ describe('a CSV file', () => {
     ['a,b\r\n"1\r\n",2\r\n3,4"5\r\n', 'r.csv:4: a quote out of place'],
     ['a,b\n1,2"3"\n', 'r.csv:2: a quote out of place'],
     ['a,b\n1,"2"3\n', 'r.csv:2: a quote out of place'],
+  ])('has a record with a fault for a line that cannot be read: %j', (text, message) => {
+    const faults = readCsv(text, 'r.csv').flatMap(({ line, fault }) => (fault ? [`r.csv:${line}: ${fault}`] : []))
+    expect(faults).toEqual([expect.stringContaining(message)])
+  })
+
+  it.each([
     ['a,b,a\n1,2,3\n', 'r.csv:1: the column a is there twice'],
-  ])('is refused with its line: %j', (text, message) => {
+    ['a,"b\n1,2\n', 'r.csv:1: a quote out of place'],
+  ])('is refused when its header cannot be read: %j', (text, message) => {
     expect(() => readCsv(text, 'r.csv')).toThrow(
       expect.objectContaining({ code: 'provider_malformed', message: expect.stringContaining(message) }),
     )
@@ -60,7 +67,7 @@ describe('a JSON file', () => {
     ])
   })
 
-  it.each(['[{', '{"ratings": []}', '[1]', '"text"'])('is refused when it is no array of objects: %s', (text) => {
+  it.each(['[{', '{"ratings": []}', '"text"'])('is refused when it is no array of objects: %s', (text) => {
     expect(() => readJson(text, 'r.json')).toThrow(expect.objectContaining({ code: 'provider_malformed' }))
   })
 })
@@ -151,12 +158,32 @@ describe('ratings', () => {
     )
   })
 
-  it('are not trusted when most of them are bad', () => {
+  it('are kept beside bad ones, however many, and are none where all are bad', () => {
     const bad = GOOD.replace('70.5', 'many')
-    expect(() => check(GOOD, bad, bad)).toThrow(
+    expect(check(GOOD, bad, bad)).toMatchObject({ rows: [{ dao: 1 }], faults: { length: 2 } })
+    expect(() => check(bad, bad)).toThrow(
       expect.objectContaining({ code: 'rows_rejected', message: expect.stringContaining('r.csv:3: overallRating') }),
     )
-    expect(check(GOOD, bad).rows).toHaveLength(1)
+  })
+
+  it('lose only the line with a quote out of place, or with another number of cells', () => {
+    const others = ['dao-2', charlie.id].map((id) => GOOD.replace('dao-1', id))
+    const { rows, faults } = check('a,b', GOOD, 'dao-9,"never closed,1', others[0] ?? '', 'x"y",1', others[1] ?? '')
+    expect(rows.map(({ dao }) => dao)).toEqual([1, 2, 3])
+    expect(faults.map((fault) => fault.slice(0, 8))).toEqual(['r.csv:2:', 'r.csv:4:', 'r.csv:6:'])
+  })
+
+  it('lose only the element that is no object', () => {
+    const facts = { overallRating: 70.5, fundamentalRating: 64, lastUpdated: '2024-03-01', source: 'Somebody' }
+    const more = { governance: 60, team: 61, competitiveMoat: 62, valueProposition: 63, tokenEconomics: 64 }
+    const text = `[\n${JSON.stringify({ dao: 'dao-1', ...facts, ...more })},\nnull,\n"x"]`
+    const { rows, faults } = toRatings(readJson(text, 'r.json'), daos, TODAY, 'r.json')
+    expect([rows.length, faults]).toEqual([1, ['r.json:3: must be an object', 'r.json:4: must be an object']])
+  })
+
+  it('have no link where that is no URL', () => {
+    const text = `${HEADER},reportUrl\n${GOOD},nowhere`
+    expect(toRatings(readCsv(text, 'r.csv'), daos, TODAY, 'r.csv').rows).toMatchObject([{ report_url: null }])
   })
 
   it('of the demo are whole, and say that they are samples', () => {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { toLastTry, toPauseMs } from '../../workers/run/retries.ts'
+import { DataError } from '../../shared/errors.ts'
+import type { Queued } from '../../shared/queue/job-notes.ts'
+import { PendingError } from '../../workers/run/pending.ts'
+import { isPostponed, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -60,5 +63,25 @@ describe('a job is tried again', () => {
   it('as a range for half an hour from its first failure on, however long it has waited', () => {
     const range = { kind: 'range', from: 0, to: SLOT, interval: '5m' } as const
     expect(toLastTry(range, '5m', SLOT)).toBe(SLOT + 30 * MINUTE)
+  })
+})
+
+describe('isPostponed', () => {
+  const range = { kind: 'range', from: SLOT, to: SLOT + HOUR, interval: '5m' }
+  const pending = (code: 'provider_malformed' | 'provider_unavailable', retryAfterMs?: number) => {
+    const report = { rows: 0, rejected: 1, uncovered: 1, providers: [] }
+    const cause = new DataError(code, 'a reason', { retryAfterMs })
+    return new PendingError(cause, { entities: ['one'], report, cameFurther: false })
+  }
+  const judge = (data: object, error: unknown) => isPostponed({ data } as unknown as Queued, error)
+
+  it('holds for a range with a value that cannot be used, so that it is not bought again at once', () => {
+    expect(judge(range, pending('provider_malformed', 24 * HOUR))).toBe(true)
+  })
+
+  it('does not hold for an answer that may have been cut off, for an outage, or for a slot', () => {
+    expect(judge(range, pending('provider_malformed'))).toBe(false)
+    expect(judge(range, pending('provider_unavailable', HOUR))).toBe(false)
+    expect(judge({ kind: 'slot', slot: SLOT }, pending('provider_malformed', HOUR))).toBe(false)
   })
 })

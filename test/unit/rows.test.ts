@@ -3,7 +3,8 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow, tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DataError } from '../../shared/errors.ts'
+import { LEFT_OUT } from '../../workers/job/define-job.ts'
+import { toUnreadable } from '../../workers/providers/answer.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { silent } from '../support/silent.ts'
 
@@ -27,10 +28,31 @@ describe('checkRows', () => {
     ])
   })
 
-  it('trusts nothing of an answer that is mostly wrong, and says who sent what', () => {
-    const distrusted = () => check(good, { ...good, dao: 2, tvl_usd: 'much' }, { ...good, dao: 3, tvl_usd: -1 })
-    expect(distrusted).toThrow(DataError)
-    expect(distrusted).toThrow(/tvl: 2 of 3 rows of somewhere rejected: .*tvl_usd: /)
+  it('keeps the good rows of an answer that is mostly wrong', () => {
+    const wrong = Array.from({ length: 6 }, (_, at) => ({ ...good, dao: at + 10, tvl_usd: 'much' }))
+    const goods = [1, 2, 3].map((dao) => ({ ...good, dao }))
+    const { rows, rejected, refused } = check(...wrong, ...goods)
+    expect([rows, rejected]).toEqual([goods, 6])
+    expect([...refused.keys()]).toEqual(wrong.map(({ dao }) => dao))
+  })
+
+  it('counts what a row says was left out of it, and stores none of that', () => {
+    const told: [string, number][] = []
+    const onRejected = (reason: string, count: number) => void told.push([reason, count])
+    const candidate = { ...good, [LEFT_OUT]: ['holders: no address', 'holders: no address'] }
+    const { rows, rejected } = checkRows(dataset, 'somewhere', [candidate], { now, log: silent, onRejected })
+    expect([JSON.stringify(rows), rejected]).toEqual([JSON.stringify([good]), 0])
+    expect(told).toEqual([['somewhere: left out: holders: no address', 2]])
+  })
+
+  it('names the reason of a part of an answer that cannot be read, whether its entity is known or not', () => {
+    const { rows, refused, unreadable } = check(
+      toUnreadable('coin 3: no id'),
+      toUnreadable('no time', { dao: 4 }),
+      good,
+    )
+    expect([rows, unreadable]).toEqual([[good], 'coin 3: no id'])
+    expect(refused.get(4)).toMatchObject({ code: 'provider_malformed', message: 'somewhere: no time' })
   })
 
   it('keeps the rows of others when one sends most of an answer, and that wrong', () => {
@@ -41,19 +63,11 @@ describe('checkRows', () => {
     expect([...refused.keys()]).toEqual([2])
   })
 
-  it('keeps no row of an entity whose rows are mostly malformed, and tells of those that look good', () => {
+  it('keeps the good rows of an entity whose other rows are malformed, and refuses it', () => {
     const bad = Array.from({ length: 95 }, () => ({ ...good, dao: 2, tvl_usd: -1 }))
-    const lookGood = Array.from({ length: 5 }, () => ({ ...good, dao: 2 }))
-    const told: [string, number][] = []
-    const onRejected = (reason: string, count: number) => void told.push([reason, count])
-    const { rows, rejected, refused } = checkRows(dataset, 'somewhere', [good, ...bad, ...lookGood], {
-      now,
-      log: silent,
-      onRejected,
-    })
-    expect([rows, rejected]).toEqual([[good], 100])
+    const { rows, rejected, refused } = check(good, ...bad, { ...good, dao: 2 })
+    expect([rows.length, rejected]).toEqual([2, 95])
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
-    expect(told).toContainEqual(['somewhere: most other rows of its entity are malformed', 5])
   })
 
   it('keeps what a provider has of an entity where it merely sent no value for most of it', () => {
@@ -113,7 +127,11 @@ describe('checkRows', () => {
     ['tvl', -1],
     ['percent_change_24h', -100.01],
     ['volume_change_24h', -250],
-  ])('leaves out a %s of %d, keeps the rest of the quote and tells of it', (member, value) => {
+    ['volume_24h', '12'],
+    ['market_cap', 1e40],
+    ['total_supply', {}],
+    ['tvl', Number.NaN],
+  ])('leaves out a %s of %s, keeps the rest of the quote and tells of it', (member, value) => {
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7])),
       token: 1,
@@ -129,10 +147,10 @@ describe('checkRows', () => {
     )
     expect(rows).toEqual([{ ...quote, [member]: null }])
     expect([rejected, refused.size]).toEqual([0, 0])
-    expect(told).toEqual([[expect.stringMatching(`^somewhere: left out: ${member}: Too small`), 1]])
+    expect(told).toEqual([[expect.stringMatching(`^somewhere: left out: ${member}: `), 1]])
   })
 
-  it('rejects a quote whose price is negative, and one with a text for a number', () => {
+  it('rejects a quote whose price is negative, and one of more than there is money', () => {
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7])),
       token: 1,
@@ -141,7 +159,7 @@ describe('checkRows', () => {
     }
     const wrong = [
       { ...quote, price: -1, volume_24h: -1 },
-      { ...quote, market_cap: '1' },
+      { ...quote, price: 1e12 },
     ]
     const { rows, rejected } = checkRows(tokenPrices as unknown as Dataset, 'somewhere', [quote, quote, ...wrong], {
       now,

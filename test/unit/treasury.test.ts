@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { LEFT_OUT } from '../../workers/job/define-job.ts'
 import { checkAnswer } from '../../workers/providers/answer.ts'
 import { createKinds } from '../../workers/providers/asset-kinds.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
 import { toCoin } from '../../workers/providers/defillama/prices.ts'
-import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from '../../workers/providers/defillama/treasury-days.ts'
+import {
+  listUnknown,
+  toDailyHoldings,
+  toLatestHoldings,
+  treasuryAnswer,
+} from '../../workers/providers/defillama/treasury-days.ts'
 import { balancesData, countSpam, toPositions } from '../../workers/providers/goldrush/balances.ts'
 import { portfolioData, toDailyPositions } from '../../workers/providers/goldrush/portfolio.ts'
 import { type Holding, mergeHoldings, toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
@@ -189,7 +195,7 @@ describe('what a holding is', () => {
 })
 
 describe('GoldRush balances', () => {
-  it('become positions: exact quantities, quotes as sent but 0 without a price; spam, dust and collectibles are out', () => {
+  it('become positions: exact quantities, quotes as sent but 0 without a price; spam and collectibles are out', () => {
     expect(toPositions(balances(), wallet)).toEqual([
       {
         chain: 'ethereum',
@@ -214,6 +220,16 @@ describe('GoldRush balances', () => {
       {
         chain: 'ethereum',
         address: wallet.address,
+        contract: '0xbbbb000000000000000000000000000000000002',
+        symbol: 'DUST',
+        decimals: 18,
+        quantity: 1e-18,
+        valueUsd: 0.01,
+        priceSource: 'goldrush',
+      },
+      {
+        chain: 'ethereum',
+        address: wallet.address,
         contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48',
         symbol: 'USDC',
         decimals: 6,
@@ -224,8 +240,26 @@ describe('GoldRush balances', () => {
     ])
   })
 
-  it('count what is left out as spam or dust', () => {
-    expect(countSpam(balances())).toBe(2)
+  it('have no value where that cannot be, and are counted', () => {
+    const [item] = balances().items
+    const absurd = { ...item, is_spam: false, balance: '5000000000000000000000000', quote: 4.2e27, quote_rate: 8.4e20 }
+    const [position] = toPositions({ items: [absurd] }, wallet)
+    expect(position).toMatchObject({ quantity: 5_000_000, valueUsd: null, fault: 'quote: no value that can be' })
+    expect(toPositions({ items: [{ ...absurd, quote: 1e10 }] }, wallet)).toMatchObject([{ valueUsd: null }])
+  })
+
+  it('are left out of a row where their amount cannot be, alone', () => {
+    const good = held('ethereum', '0x1', 'A', 2, 20)
+    const row = toRow([good, held('ethereum', '0x2', 'B', 1e40, 1), held('ethereum', '0x3', 'C', 1, 1e13)])
+    expect(row).toMatchObject({ value_usd: 20, tokens: [{ symbol: 'A' }, { symbol: 'C', value_usd: null }] })
+    expect(row?.[LEFT_OUT]).toEqual([
+      'holdings.*.quantity: no amount that can be',
+      'holdings.*.value_usd: no value that can be',
+    ])
+  })
+
+  it('count what is left out as spam', () => {
+    expect(countSpam(balances())).toBe(1)
     expect(countSpam({ items: [] })).toBe(0)
   })
 
@@ -285,6 +319,15 @@ describe('DefiLlama treasuries', () => {
       value_usd: 6110,
       tokens: [{ symbol: 'ALFA' }, { symbol: 'USDC', quantity: 700 }, {}, {}],
     })
+  })
+
+  it('are those of chains alone: what is staked, pooled or owed is not added', () => {
+    const answer = treasury()
+    const { Ethereum: series } = answer.chainTvls
+    const beside = ['staking', 'pool2', 'borrowed', 'vesting', 'Ethereum-staking', 'Nowhere']
+    const chainTvls = { ...answer.chainTvls, ...Object.fromEntries(beside.map((key) => [key, series ?? {}])) }
+    expect(toLatestHoldings({ chainTvls }, TODAY)).toEqual(toLatestHoldings(answer, TODAY))
+    expect(listUnknown({ chainTvls })).toEqual(['chainTvls.Nowhere: no chain'])
   })
 
   it('count own tokens by chain where they are not added up', () => {

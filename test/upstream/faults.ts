@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Provider, Reply, UpstreamRequest } from './exchange.ts'
-import { htmlReply, jsonReply } from './exchange.ts'
+import { htmlReply, jsonReply, textReply } from './exchange.ts'
 
 /**
  * What goes wrong. `truncate` announces the whole body and breaks off midway, `cut` sends half of it as if that were all,
- * `shape` answers JSON that has nothing of what is documented. `html` on a status picks a gateway's HTML page; the default is HTML for 5xx, else the
+ * `shape` answers JSON that has nothing of what is documented, `parameter` refuses requests that have a query parameter. `html` on a status picks a gateway's HTML page; the default is HTML for 5xx, else the
  * provider's own body.
  */
 export const Fault = z.discriminatedUnion('kind', [
@@ -20,6 +20,7 @@ export const Fault = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('truncate') }),
   z.strictObject({ kind: z.literal('cut') }),
   z.strictObject({ kind: z.literal('shape') }),
+  z.strictObject({ kind: z.literal('parameter'), name: z.string().min(1) }),
   z.strictObject({ kind: z.literal('content-type') }),
   z.strictObject({ kind: z.literal('empty') }),
 ])
@@ -87,6 +88,10 @@ export async function actOut(
     }
     case 'shape':
       return sendReply(response, jsonReply({ unexpected: [true] }))
+    case 'parameter': {
+      const refusal = textReply(`unknown query parameter ${fault.name}`, 400)
+      return sendReply(response, request.query.has(fault.name) ? refusal : await answer())
+    }
     case 'content-type':
       return sendReply(response, htmlReply(LOGIN_PAGE))
     case 'empty':

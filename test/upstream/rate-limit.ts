@@ -8,10 +8,10 @@ export const FREE_PLANS: Limits = { moralis: { perDay: 800 } }
 
 /**
  * What the providers' documents say of those who pay nothing: CoinGecko without a key, CoinMarketCap's Basic plan, whose
- * month is 10,000 credits, Ethplorer's free key, Moralis' 40,000 units of which a call is 50. Source: providers document.
+ * month is 15,000 credits, Ethplorer's free key, Moralis' 40,000 units of which a call is 50. Source: providers document.
  */
 export const REAL_LIMITS: Limits = {
-  coinmarketcap: { perMinute: 30, perDay: Math.floor(10_000 / 31) },
+  coinmarketcap: { perMinute: 30, perDay: Math.floor(15_000 / 31) },
   coingecko: { perMinute: 5 },
   ethplorer: { perMinute: 20, perDay: 1_000 },
   ...FREE_PLANS,

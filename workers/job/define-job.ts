@@ -110,6 +110,8 @@ export interface CheckedRows {
   readonly rows: readonly object[]
   readonly rejected: number
   readonly refused: ReadonlyMap<number, DataError>
+  /** Why a part of the answer cannot be used whose entity is not known: it may be any that has no row. */
+  readonly unreadable?: string | undefined
   /** How many rows of an entity did not fit, and why the last one did not. */
   readonly leftOut?: ReadonlyMap<number, LeftOut>
 }
@@ -129,8 +131,11 @@ export interface CheckLog {
 /** Judges the checked rows of one provider after the other. */
 export type Doubt = (provider: string, checked: CheckedRows, told: CheckLog) => CheckedRows
 
+/** The member of a candidate row that lists what was left out of it, and why. It is counted, and is not stored. */
+export const LEFT_OUT = Symbol('left out')
+
 /** A row as a provider gave it: every member is there, and none is checked yet. The row check does that. */
-export type Candidate<Row> = { readonly [K in keyof Row]: unknown }
+export type Candidate<Row> = { readonly [K in keyof Row]: unknown } & { readonly [LEFT_OUT]?: readonly string[] }
 
 export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly name: string

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
+import { EARLIEST_MS, END_OF_TIME } from '../../shared/intervals.ts'
 import { remembering } from '../../shared/memo.ts'
+import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
 
 /** A member that is passed on as sent: the dataset's row check judges it, so that one bad value costs one row. */
 export const asSent = z.unknown().optional()
@@ -16,6 +18,58 @@ export function checkAnswer<T>(schema: z.ZodType<T>, answer: unknown, source: { 
     .slice(0, 3)
     .map(({ path, message }) => `${path.join('.') || 'answer'}: ${message}`)
   throw new DataError('provider_malformed', `${source.provider} ${source.path}: ${places.join('; ')}`)
+}
+
+/** What an unreadable element becomes: the members of such objects may all be absent. */
+const UNREADABLE = Object.freeze({})
+
+export const isUnreadable = (element: object): boolean => element === UNREADABLE
+
+/**
+ * A list of objects whose members may all be absent. An element that cannot be read costs only itself: it has no members,
+ * and the reader of the list reports it. A list of which nothing can be read is not what the provider documents.
+ */
+export function listOf<T extends z.ZodObject>(element: T) {
+  return z.array(z.unknown()).transform((values, context): z.output<T>[] => {
+    const read = values.map((value) => element.safeParse(value))
+    addIssueOfAll(read, context)
+    return read.map(({ data }) => data ?? (UNREADABLE as z.output<T>))
+  })
+}
+
+/** The same for a map of such objects. */
+export function mapOf<T extends z.ZodObject>(element: T) {
+  return z.record(z.string(), z.unknown()).transform((values, context): Record<string, z.output<T>> => {
+    const read = Object.entries(values).map(([key, value]) => [key, element.safeParse(value)] as const)
+    addIssueOfAll(
+      read.map(([, one]) => one),
+      context,
+    )
+    return Object.fromEntries(read.map(([key, { data }]) => [key, data ?? (UNREADABLE as z.output<T>)]))
+  })
+}
+
+function addIssueOfAll(read: readonly z.ZodSafeParseResult<unknown>[], context: z.RefinementCtx): void {
+  const [first] = read
+  if (first?.success !== false || read.some(({ success }) => success)) return
+  for (const { path, message } of first.error.issues) context.addIssue({ code: 'custom', path: [0, ...path], message })
+}
+
+/** The value where the schema takes it, else null: an optional value that cannot be is an absent one. */
+export function orNull<T>(schema: z.ZodType<T>, value: unknown): T | null {
+  const read = schema.safeParse(value)
+  return read.success ? read.data : null
+}
+
+/** Whether a value is a time at which something may have been observed, in Unix milliseconds. */
+export const isTime = (ms: unknown): ms is number => typeof ms === 'number' && ms >= EARLIEST_MS && ms < END_OF_TIME
+
+/**
+ * A part of an answer that cannot be read, for the row check to count by its reason. `known` are the members that are known,
+ * such as the entity's key.
+ */
+export function toUnreadable<Row>(reason: string, known: { readonly [K in keyof Row]?: unknown } = {}): Candidate<Row> {
+  return { ...known, [LEFT_OUT]: [reason] } as Candidate<Row>
 }
 
 /** What it means that a provider has nothing under an id; `path` names the id. */

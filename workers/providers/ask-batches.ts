@@ -1,5 +1,6 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Entity, Run } from '../job/define-job.ts'
+import { toNotAsked } from './ask-each.ts'
 
 /** A call about several entities at once. */
 export interface Batch<E extends Entity> {
@@ -21,15 +22,16 @@ export async function askBatches<E extends Entity, B extends Batch<E>, Row>(
 ): Promise<Row[]> {
   const rows: (readonly Row[])[] = []
   const failed: { batch: B; error: DataError }[] = []
+  let end: DataError | undefined
   for (const batch of batches) {
-    const last = failed.at(-1)?.error
-    if (last !== undefined && !ABOUT_ANSWER.has(last.code)) failed.push({ batch, error: last })
+    if (end !== undefined) failed.push({ batch, error: toNotAsked(end) })
     else {
       try {
         rows.push(await ask(batch))
       } catch (error) {
         if (!(error instanceof DataError)) throw error
         failed.push({ batch, error })
+        if (!ABOUT_ANSWER.has(error.code)) end = error
       }
     }
   }

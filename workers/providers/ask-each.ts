@@ -72,7 +72,7 @@ export async function askEach<E extends Entity, Answer>(
     for (let entity = turns[next]; entity !== undefined; entity = turns[next]) {
       next += 1
       if (end === undefined) await askOne(entity)
-      else refuse(entity, end)
+      else refuse(entity, toNotAsked(end))
     }
   }
   await Promise.all(Array.from({ length: concurrency }, askOn))
@@ -90,6 +90,16 @@ export async function askEach<E extends Entity, Answer>(
   }
   if (reasons.length > 0) log.warn({ failed: reasons.length, reasons: reasons.slice(0, 20) }, 'some gave no answer')
   return answers
+}
+
+/** Why an entity was not asked about: a failure of other requests, which the message says, because it names them. */
+export function toNotAsked(error: DataError): DataError {
+  const { code, message, retryAfterMs, status } = error
+  return new DataError(code, `not asked after another request failed: ${message}`, {
+    cause: error,
+    retryAfterMs,
+    status,
+  })
 }
 
 /** What is remembered of each entity: its place among the failures of a provider, empty after an answer. */

@@ -1,17 +1,54 @@
+import type { z } from 'zod'
+import { TOP_HOLDERS, type TokenHoldersRow, tokenHolder } from '../../shared/datasets/holders.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
+import { orNull, toIso, toNumber } from './answer.ts'
+
 /**
  * Shares come with two decimals or as floats. Their sum is rounded to this many decimals, so that no rounding error is
  * stored.
  */
 const SUM_DECIMALS = 1e10
 
-/** The sum of the shares in percent; null when one of them is not a number. */
-export function sumShares(holders: readonly { readonly share: unknown }[]): number | null {
-  let sum = 0
-  for (const { share } of holders) {
-    if (typeof share !== 'number') return null
-    sum += share
+/** A holder as a provider gives it; every value is checked here. */
+type HolderCandidate = { readonly [K in keyof z.infer<typeof tokenHolder>]: unknown }
+
+/**
+ * The snapshot of the largest holders. One that cannot be used is left out and reported, and so is an address that is listed
+ * twice. A value in USD that cannot be is unknown. The share that is served is the sum of the shares that are listed.
+ */
+export function toHoldersRow(
+  candidates: readonly HolderCandidate[],
+  totalHolders: unknown,
+  token: Token,
+  slot: number,
+): Candidate<TokenHoldersRow> {
+  const faults: string[] = []
+  const byAddress = new Map<string, z.infer<typeof tokenHolder>>()
+  for (const candidate of candidates) {
+    const amount_usd = orNull(tokenHolder.shape.amount_usd, candidate.amount_usd)
+    if (amount_usd === null && (candidate.amount_usd ?? null) !== null)
+      faults.push('holders.*.amount_usd: no value that can be')
+    const { data: holder, error } = tokenHolder.safeParse({ ...candidate, amount_usd })
+    if (holder === undefined)
+      faults.push(...error.issues.slice(0, 1).map(({ path, message }) => `holders.*.${path.join('.')}: ${message}`))
+    else if (byAddress.has(holder.address)) faults.push('holders.*.address: is listed twice')
+    else byAddress.set(holder.address, holder)
   }
-  return Math.round(sum * SUM_DECIMALS) / SUM_DECIMALS
+  const holders = [...byAddress.values()].sort((one, other) => other.amount - one.amount).slice(0, TOP_HOLDERS)
+  return {
+    token: token.key,
+    observed_at: toIso(slot),
+    total_holders: toNumber(totalHolders),
+    top100_share: sumShares(holders),
+    holders,
+    ...(faults.length === 0 ? {} : { [LEFT_OUT]: faults }),
+  }
+}
+
+/** The sum of the shares in percent. */
+export function sumShares(holders: readonly { readonly share: number }[]): number {
+  return Math.round(holders.reduce((sum, { share }) => sum + share, 0) * SUM_DECIMALS) / SUM_DECIMALS
 }
 
 /** Providers write addresses in mixed case. */

@@ -1,6 +1,12 @@
-import { type DaoTreasuryRow, type HoldingRow, sumValues } from '../../shared/datasets/treasury.ts'
-import type { Candidate } from '../job/define-job.ts'
-import { toIso } from './answer.ts'
+import {
+  type DaoTreasuryRow,
+  type HoldingRow,
+  heldQuantity,
+  heldValue,
+  sumValues,
+} from '../../shared/datasets/treasury.ts'
+import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
+import { orNull, toIso } from './answer.ts'
 import type { TreasuryDao } from './contracts/treasury-daos.ts'
 
 /** How much of one contract an address holds, in whole tokens and in USD; null is unknown. */
@@ -18,6 +24,8 @@ export interface Holding {
   readonly priceSource: string | null
   /** Set where the source says that it is the DAO's own token. */
   readonly isOwn?: true
+  /** What the source says of it and cannot be, such as its value, which is unknown then. */
+  readonly fault?: string
 }
 
 /** What a source says of a treasury. */
@@ -25,6 +33,8 @@ export interface Held {
   readonly holdings: readonly Holding[]
   /** How many tokens were left out as spam; null where the source does not say. */
   readonly spamCount: number | null
+  /** What else of the answer cannot be used. */
+  readonly faults?: readonly string[]
 }
 
 /** Holdings of one token, and what they come to. */
@@ -59,21 +69,35 @@ export function mergeHoldings(holdings: readonly Holding[]): Sum[] {
 
 /**
  * A row of everything that is held; undefined where nothing has a price, because then the treasury's value is unknown.
- * Holdings with a quantity of 0 are left out.
+ * Holdings with a quantity of 0 are left out, and so are those whose quantity is unknown or cannot be.
  */
 export function toTreasuryRow(
   { key, kindOf }: Pick<TreasuryDao, 'key' | 'kindOf'>,
   at: number,
   source: string,
-  { holdings, spamCount }: Held,
+  { holdings, spamCount, faults: others = [] }: Held,
 ): Candidate<DaoTreasuryRow> | undefined {
-  const sums = mergeHoldings(holdings.filter(({ quantity }) => quantity !== 0))
+  const counted = holdings.filter(({ quantity }) => orNull(heldQuantity, quantity) !== null).map(toPlausible)
+  const lost = holdings.filter(({ quantity }) => orNull(heldQuantity, quantity) === null)
+  const faults = [
+    ...others,
+    ...lost.map(({ fault }) => fault ?? 'holdings.*.quantity: no amount that can be'),
+    ...counted.flatMap(({ fault }) => fault ?? []),
+  ]
+  const sums = mergeHoldings(counted.filter(({ quantity }) => quantity !== 0))
   const tokens = sums.map(({ total: { symbol, quantity, valueUsd } }) => ({ symbol, quantity, value_usd: valueUsd }))
   if (tokens.every(({ value_usd }) => value_usd === null)) return undefined
   return {
     ...{ dao: key, observed_at: toIso(at), value_usd: sumValues(tokens), tokens },
     ...{ holdings: toHoldingRows(sums, kindOf), spam_count: spamCount, source },
+    ...(faults.length === 0 ? {} : { [LEFT_OUT]: faults }),
   }
+}
+
+/** A value that cannot be is unknown. */
+function toPlausible(holding: Holding): Holding {
+  if (holding.valueUsd === null || orNull(heldValue, holding.valueUsd) !== null) return holding
+  return { ...holding, valueUsd: null, priceSource: null, fault: 'holdings.*.value_usd: no value that can be' }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import type { TimeRange } from '../../shared/intervals.ts'
+import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
+import { toMs } from '../../shared/memo.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Entity, LeftOut, Peers, Range } from '../job/define-job.ts'
@@ -47,6 +48,10 @@ interface Assignment {
   slot: number
   piece?: SlotPiece | undefined
   range: Range | undefined
+  /** A row of an earlier time, in Unix milliseconds, does not answer the slot; undefined where any row does. */
+  answersFrom?: number | undefined
+  /** The row member with its time. */
+  timeColumn?: string
   /** Whether rows are events, of which a bucket may have none. */
   resumes: boolean
   state: JobState
@@ -155,19 +160,67 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
   const checked = assignment.check(collector.provider, candidates)
   for (const [key, { count, reason }] of checked.leftOut ?? [])
     leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason })
-  const { entityColumn, range, resumes } = assignment
-  const withRows =
-    entityColumn === undefined
-      ? new Set(asked.map(({ key }) => key))
-      : new Set(checked.rows.map((row) => Number(Reflect.get(row, entityColumn))))
+  const answered = { read, refused, putOff }
+  const withRows = judge(collector.provider, asked, checked, answered, assignment)
+  const rejected = checked.rejected + unreadable
+  return { ...checked, ...answered, rejected, withRows, state, leftOut, steps, more }
+}
+
+/**
+ * What a provider repeats in history when it is asked again at once: a value there that cannot be used. Another provider is
+ * asked, and this one after a day.
+ */
+const UNUSABLE_RETRY_MS = DAY_MS
+
+interface Answered {
+  readonly read: ReadonlySet<number>
+  readonly refused: Map<number, DataError>
+  readonly putOff: ReadonlySet<number>
+}
+
+/**
+ * Adds to `refused` of whom the rows are no answer. What the provider itself says of an entity comes before what its rows
+ * look like.
+ * @returns the entities whose rows are an answer.
+ * @throws DataError `rows_rejected` where rows are about all entities together and cannot be used.
+ */
+function judge(
+  provider: string,
+  asked: readonly Entity[],
+  checked: CheckedRows,
+  { read, refused, putOff }: Answered,
+  { entityColumn, timeColumn = '', answersFrom = Number.NEGATIVE_INFINITY, range, resumes }: Assignment,
+): ReadonlySet<number> {
+  const { unreadable } = checked
+  if (entityColumn === undefined) {
+    if (unreadable !== undefined) throw new DataError('rows_rejected', `${provider}: ${unreadable}`)
+    return new Set(asked.map(({ key }) => key))
+  }
+  const withRows = new Set<number>()
+  const outdated = new Map<number, string>()
+  for (const row of checked.rows) {
+    const key = Number(Reflect.get(row, entityColumn))
+    const time = answersFrom === Number.NEGATIVE_INFINITY ? '' : String(Reflect.get(row, timeColumn))
+    if (time !== '' && toMs(time) < answersFrom) outdated.set(key, time)
+    else withRows.add(key)
+  }
+  const refuse = (key: number, reason: DataError) => {
+    if (!refused.has(key)) refused.set(key, reason)
+  }
   for (const [key, reason] of checked.refused) {
     // In a range every row has a bucket of its own. What is no number of a bucket, such as a trade, is merely left out.
     const isBucketLost = range !== undefined && !resumes && reason.code !== 'provider_unknown'
-    // What the provider itself says of an entity comes before what its rows look like.
-    if ((isBucketLost || !withRows.has(key)) && !refused.has(key)) refused.set(key, reason)
+    if (isBucketLost) refuse(key, new DataError(reason.code, reason.message, { retryAfterMs: UNUSABLE_RETRY_MS }))
+    else if (!withRows.has(key)) refuse(key, reason)
   }
-  const rejected = checked.rejected + unreadable
-  return { ...checked, rejected, withRows, state, read, refused, leftOut, putOff, steps, more }
+  for (const [key, time] of outdated)
+    if (!withRows.has(key))
+      refuse(key, new DataError('provider_unknown', `${provider}: its newest value is of ${time}`))
+  if (unreadable === undefined || resumes) return withRows
+  const text = `${provider}: nothing of it, and a part of the answer cannot be read: ${unreadable}`
+  for (const { key } of asked)
+    if (!withRows.has(key) && !read.has(key) && !putOff.has(key)) refuse(key, new DataError('provider_unknown', text))
+  return withRows
 }
 
 /** A provider that refused everybody for a reason that may pass has failed, and is told of as such. */

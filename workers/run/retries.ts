@@ -51,15 +51,17 @@ export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: n
   return Math.min(toSlotEnd({ cadence }, payload.slot), failingSince + SLOT_MS)
 }
 
+/** Failures that pass by themselves at a known time: a used-up plan or budget, and a value that cannot be used. */
+const PASSES_BY_ITSELF: ReadonlySet<string> = new Set(['provider_exhausted', 'provider_malformed'])
+
 /**
- * Whether a range that is not tried again comes back by itself: its providers' plans, or our budgets of them, are used up, which
- * is no failure that anybody could mend. Its notes say when they have room again, and then what is missing is planned anew. Of
- * what is known and was to be collected again nothing is missing: nobody would plan that.
+ * Whether a range that is not tried again comes back by itself: nobody has to mend anything. Its notes say from when on the
+ * missing buckets are planned anew. A range that is collected again has no missing buckets, so nothing would plan it.
  */
 export function isPostponed(queued: Queued, error: unknown): error is PendingError {
   const payload = jobPayload.parse(queued.data)
   if (payload.kind !== 'range' || payload.again) return false
-  return error instanceof PendingError && error.code === 'provider_exhausted' && error.retryAfterMs !== undefined
+  return error instanceof PendingError && PASSES_BY_ITSELF.has(error.code) && error.retryAfterMs !== undefined
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/computations.ts'
 import { DataError, toSoonest } from '../../shared/errors.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
 import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -211,6 +212,12 @@ async function collectChecked(
     slot,
     piece: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
+    // Rows of one slot may tell of the time since the one before; what is computed may correct earlier ones.
+    answersFrom:
+      payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
+        ? slot - INTERVAL_SECONDS[job.cadence] * 1000
+        : undefined,
+    timeColumn: job.dataset.series.time,
     resumes: job.resumes,
     state,
     signal,

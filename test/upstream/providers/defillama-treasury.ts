@@ -10,6 +10,9 @@ interface Series {
   tokens: { date: number; tokens: Record<string, number> }[]
 }
 
+/** Series that the provider has beside those of the chains: what is staked again, in pools of its own, and owed. */
+const NOT_CHAINS: readonly string[] = ['staking', 'pool2', 'borrowed']
+
 /** `/treasury/{slug}`: what the chains hold, and the DAO's own tokens apart. Source: providers document, section 3.1. */
 export function toTreasury(slug: string, world: World, now: number): Reply {
   const wallets = world.treasuries(slug)
@@ -27,6 +30,10 @@ export function toTreasury(slug: string, world: World, now: number): Reply {
         for (const key of isOwn ? ['OwnTokens', `${name}-OwnTokens`] : [name]) {
           chainTvls[key] ??= { tvl: [], tokensInUsd: [], tokens: [] }
           addTo(chainTvls[key], date, symbol, quantity, quantity * price)
+        }
+        for (const key of isOwn ? [] : NOT_CHAINS) {
+          chainTvls[key] ??= { tvl: [], tokensInUsd: [], tokens: [] }
+          addTo(chainTvls[key], date, symbol, quantity / 3, (quantity * price) / 3)
         }
       }
     }

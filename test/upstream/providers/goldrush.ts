@@ -61,7 +61,6 @@ function toBalances({ chain, chainId, address }: About, noSpam: boolean, now: nu
   return toData({
     address,
     updated_at: new Date(now).toISOString(),
-    next_update_at: new Date(now + 300_000).toISOString(),
     quote_currency: 'USD',
     chain_id: Number(chainId),
     chain_name: `${chain}-mainnet`,
@@ -74,10 +73,9 @@ function toItem(holding: TreasuryHolding, before: TreasuryHolding | undefined) {
     ...toNames(holding),
     contract_display_name: holding.name,
     supports_erc: ['erc20'],
-    logo_url: null,
     last_transferred_at: null,
-    native_token: holding.isNative,
-    type: holding.type,
+    is_native_token: holding.isNative,
+    type: toType(holding),
     is_spam: holding.isSpam,
     balance: String(holding.balance),
     balance_24h: String(before?.balance ?? 0n),
@@ -89,6 +87,9 @@ function toItem(holding: TreasuryHolding, before: TreasuryHolding | undefined) {
     pretty_quote_24h: before ? toPretty(toQuote(before)) : null,
   }
 }
+
+/** The provider calls a token dust for which it has no quote, whoever trades it. */
+const toType = (holding: TreasuryHolding): string => (toQuote(holding) === 0 ? 'dust' : holding.type)
 
 /** A day's own movement is not simulated: the treasury changes at midnight, so open and close are one. */
 function toPortfolio({ chain, address, chainId }: About, days: number, now: number, world: World): Reply {

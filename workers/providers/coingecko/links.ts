@@ -16,15 +16,16 @@ import {
 import { COST, openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */
+const list = z.array(z.unknown()).nullish().catch(null)
 const coinAnswer = z.object({
   links: z.object({
-    homepage: z.array(z.unknown()).nullish(),
+    homepage: list,
     whitepaper: asSent,
-    chat_url: z.array(z.unknown()).nullish(),
+    chat_url: list,
     twitter_screen_name: asSent,
     telegram_channel_identifier: asSent,
   }),
-  image: z.object({ large: asSent }).nullish(),
+  image: z.object({ large: asSent }).nullish().catch(null),
 })
 
 /**

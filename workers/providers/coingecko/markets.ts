@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define-job.ts'
-import { asSent, toIso } from '../answer.ts'
+import { type Candidate, LEFT_OUT, type Range } from '../../job/define-job.ts'
+import { asSent, isTime, listOf, toIso, toUnreadable } from '../answer.ts'
 import { thin } from '../paging.ts'
 
 /** Coins/markets (providers document, section 2). */
-export const marketsAnswer = z.array(
+export const marketsAnswer = listOf(
   z.object({
-    id: z.string(),
+    id: asSent,
     current_price: asSent,
     total_volume: asSent,
     market_cap: asSent,
@@ -25,10 +25,14 @@ export const marketsAnswer = z.array(
   }),
 )
 
-const points = z.array(z.tuple([z.number(), z.number().nullable()]))
+const points = z.array(z.unknown())
 
 /** Market_chart/range: three series of [Unix milliseconds, value] (providers document, section 2). */
-export const chartAnswer = z.object({ prices: points, market_caps: points, total_volumes: points })
+export const chartAnswer = z.object({ prices: points, market_caps: points.catch([]), total_volumes: points.catch([]) })
+
+type Point = readonly [ms: number, value: unknown]
+
+const isPoint = (value: unknown): value is Point => Array.isArray(value) && value.length === 2 && isTime(value[0])
 
 /** What the provider never has: changes over 60 and 90 days, change of volume, total value locked. */
 const NEVER_KNOWN = { volume_change_24h: null, percent_change_60d: null, percent_change_90d: null, tvl: null }
@@ -38,8 +42,9 @@ export function toLatestRows(
   coins: z.infer<typeof marketsAnswer>,
   tokens: readonly Token[],
 ): Candidate<TokenPriceRow>[] {
-  const tokenByCoin = new Map(tokens.map((token) => [token.coingeckoId, token]))
+  const tokenByCoin = new Map<unknown, Token>(tokens.map((token) => [token.coingeckoId, token]))
   return coins.flatMap((coin) => {
+    if (typeof coin.id !== 'string') return [toUnreadable<TokenPriceRow>('id: expected the id of a coin')]
     const token = tokenByCoin.get(coin.id)
     if (!token) return []
     const change24h = coin.price_change_percentage_24h_in_currency ?? coin.price_change_percentage_24h
@@ -73,10 +78,16 @@ export function toHistoryRows(
   token: Token,
   range: Range,
 ): Candidate<TokenPriceRow>[] {
-  const marketCaps = new Map(charts.flatMap((chart) => chart.market_caps))
-  const volumes = new Map(charts.flatMap((chart) => chart.total_volumes))
+  const marketCaps = new Map(charts.flatMap((chart) => chart.market_caps.filter(isPoint)))
+  const volumes = new Map(charts.flatMap((chart) => chart.total_volumes.filter(isPoint)))
   const prices = charts.flatMap((chart) => chart.prices)
-  return thin(prices, ([ms]) => ms, range).map(([ms, price]) => ({
+  const unreadable = prices.filter((point) => !isPoint(point))
+  const others = charts.flatMap((chart) => [...chart.market_caps, ...chart.total_volumes])
+  const lost = others
+    .filter((point) => !isPoint(point))
+    .map(() => 'market_caps, total_volumes: expected a time and a value')
+  const faults = unreadable.map(() => toUnreadable<TokenPriceRow>(UNREADABLE_POINT, { token: token.key }))
+  const rows = thin(prices.filter(isPoint), ([ms]) => ms, range).map(([ms, price]) => ({
     ...NEVER_KNOWN,
     token: token.key,
     observed_at: toIso(ms),
@@ -93,4 +104,10 @@ export function toHistoryRows(
     percent_change_7d: null,
     percent_change_30d: null,
   }))
+  const [first, ...later] = rows
+  return first === undefined || lost.length === 0
+    ? [...rows, ...faults]
+    : [{ ...first, [LEFT_OUT]: lost }, ...later, ...faults]
 }
+
+const UNREADABLE_POINT = 'prices.*: expected a time and a price'

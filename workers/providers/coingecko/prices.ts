@@ -113,7 +113,7 @@ async function fetchHistory(
     const isWithin = page.from >= plan.from
     if (isWithin || plan.beyond === undefined) await ask(page)
     if (isWithin || plan.beyond === undefined) continue
-    beyond = plan.beyond
+    beyond = toBeyondPlan(plan)
     if (page.to > plan.from) await ask({ ...page, from: plan.from })
   }
   // Nothing at all: others need not be asked for the same time.
@@ -121,6 +121,13 @@ async function fetchHistory(
   if (beyond !== undefined) refuse(token, beyond)
   return toHistoryRows(charts, token, range)
 }
+
+/** The same for a token that was not asked for beyond the plan, because another one was refused there. */
+const toBeyondPlan = ({ from }: Plan) =>
+  new DataError(
+    'provider_unconfigured',
+    `coingecko: its plan has no history before ${new Date(from).toISOString()} (COINGECKO_API_KEY of a larger plan has more)`,
+  )
 
 /** A page, and the step at which the provider answers it. */
 interface ChartPage extends Range {

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { toBatches } from '../../../shared/batches.ts'
-import type { Provider } from '../../job/define-job.ts'
-import { asSent } from '../answer.ts'
+import type { DaoLinkRow } from '../../../shared/datasets/daos.ts'
+import type { Candidate, Provider } from '../../job/define-job.ts'
+import { asSent, isUnreadable, mapOf, toUnreadable } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
 import { COST, openCoinMarketCap } from './client.ts'
 
@@ -9,13 +10,11 @@ const INFO = '/v2/cryptocurrency/info'
 /** Every hundred ids cost a credit. */
 const IDS_PER_CALL = 100
 
-const list = z.array(z.unknown()).nullish()
-const coin = z.object({
-  logo: asSent,
-  urls: z.object({ website: list, twitter: list, chat: list, technical_doc: list }).nullish(),
-})
+const list = z.array(z.unknown()).optional().catch(undefined)
+const urls = z.object({ website: list, twitter: list, chat: list, technical_doc: list })
+const coin = z.object({ logo: asSent, urls: urls.optional().catch(undefined) })
 /** Coins by their ids (providers document, section 1.3). */
-const infoAnswer = z.object({ data: z.record(z.string(), coin) })
+const infoAnswer = z.object({ data: mapOf(coin) })
 
 /** CoinMarketCap's metadata of coins, with a key or from the keyless mirror (providers document, section 1.3). */
 export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
@@ -26,11 +25,16 @@ export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
     const client = openCoinMarketCap(context)
     return {
       async fetchLinks(daos, { slot, signal }) {
-        const rows = []
+        const rows: Candidate<DaoLinkRow>[] = []
         for (const batch of toBatches(daos, IDS_PER_CALL)) {
           const query = { id: batch.map(({ cmcId }) => cmcId).join(','), skip_invalid: 'true' }
           const { data } = await client.fetch(client.toKeylessPath(INFO), query, infoAnswer, signal)
-          rows.push(...batch.flatMap((dao) => toLinkRows(dao, toLinks(data[dao.cmcId ?? '']), 'coinmarketcap', slot)))
+          for (const dao of batch) {
+            const found = data[dao.cmcId ?? '']
+            if (found !== undefined && isUnreadable(found))
+              rows.push(toUnreadable<DaoLinkRow>('data.*: expected a coin', { dao: dao.key }))
+            else rows.push(...toLinkRows(dao, toLinks(found), 'coinmarketcap', slot))
+          }
         }
         return rows
       },

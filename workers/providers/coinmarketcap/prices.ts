@@ -91,7 +91,7 @@ async function fetchHistory(
     }
     const credits = Math.ceil((entities.length * countSteps(page)) / POINTS_PER_CREDIT)
     const coins = await client.fetch(HISTORICAL, query, historicalAnswer, signal, credits)
-    const listed = new Set<string | null>(coins.map(({ id }) => id))
+    const listed = new Set<string | null | undefined>(coins.map(({ id }) => id))
     for (const token of entities) if (listed.has(token.cmcId)) unlisted.delete(token)
     refuseFaulty(coins, entities, refuse)
     return toHistoryRows(coins, entities, page)

@@ -4,7 +4,7 @@ import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import { toMs } from '../../../shared/memo.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
-import { asSent, toIso } from '../answer.ts'
+import { asSent, isTime, toIso, toUnreadable } from '../answer.ts'
 
 const id = z.union([z.number(), z.string()]).transform(String)
 
@@ -45,21 +45,8 @@ const latestCoin = z.object({
   quote: usdQuote,
 })
 
-const historicalQuote = z.object({ timestamp: asSent, quote: usdQuote })
-
-/**
- * A coin's history as it was sent. A back-fill reads millions of quotes: only one that is not plainly what it should be is
- * given to the schema, which says what is wrong with it.
- */
-const historicalQuotes = z.array(z.unknown()).superRefine((quotes, context) => {
-  for (const [at, quote] of quotes.entries()) {
-    if (isHistoricalQuote(quote)) continue
-    for (const { path, message } of historicalQuote.safeParse(quote).error?.issues ?? [])
-      context.addIssue({ code: 'custom', path: [at, ...path], message })
-  }
-})
-
-const historicalCoin = z.object({ id, quotes: historicalQuotes.nullish() })
+/** A back-fill reads millions of quotes: they stay as they were sent until each becomes a row. */
+const historicalCoin = z.object({ id, quotes: z.array(z.unknown()).nullish() })
 
 interface HistoricalQuote {
   readonly timestamp?: unknown
@@ -74,26 +61,24 @@ function isHistoricalQuote(value: unknown): value is HistoricalQuote {
 
 /** A coin whose answer is not what is documented, and in which place; the others of the answer are still good. */
 interface FaultyCoin {
-  readonly id: string
+  /** Undefined where the answer does not say whose it is. */
+  readonly id: string | undefined
   readonly fault: string
 }
 
-/** A coin, or what is wrong with it. One without an id is everybody's fault: nobody can say whose it is. */
+/** A coin, or what is wrong with it. */
 function coinOrFault<T extends z.ZodType>(coin: T) {
-  return z.unknown().transform((value, context): z.output<T> | FaultyCoin => {
+  return z.unknown().transform((value): z.output<T> | FaultyCoin => {
     const read = coin.safeParse(value)
     if (read.success) return read.data
-    const named = z.object({ id }).safeParse(value)
     const [issue] = read.error.issues
-    if (named.success) return { id: named.data.id, fault: `${issue?.path.join('.')}: ${issue?.message}` }
-    for (const { path, message } of read.error.issues) context.addIssue({ code: 'custom', path: [...path], message })
-    return z.NEVER
+    const fault = `${issue?.path.join('.') || 'coin'}: ${issue?.message}`
+    return { id: z.object({ id }).safeParse(value).data?.id, fault }
   })
 }
 
 /** The coins of an answer that can be read, and whose cannot. */
 export function splitFaulty<C extends object>(coins: readonly (C | FaultyCoin)[]) {
-  const isFaulty = (coin: C | FaultyCoin): coin is FaultyCoin => 'fault' in coin
   return { good: coins.filter((coin): coin is C => !isFaulty(coin)), faulty: coins.filter(isFaulty) }
 }
 
@@ -108,9 +93,16 @@ function coinsOf<T extends z.ZodType>(coin: T) {
       if (!isObject(data)) return data
       return 'id' in data && !isObject(data.id) ? [data] : Object.values(data).flat()
     },
-    z.array(coinOrFault(coin)),
+    z
+      .array(coinOrFault(coin))
+      // One unreadable coin costs itself. An answer of nothing else is not what the provider documents.
+      .refine((coins) => coins.length === 0 || coins.some((one) => !isFaulty(one) || one.id !== undefined), {
+        error: ({ input }) => (Array.isArray(input) ? input.find(isFaulty)?.fault : undefined),
+      }),
   )
 }
+
+const isFaulty = (coin: unknown): coin is FaultyCoin => isObject(coin) && 'fault' in coin
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -129,11 +121,17 @@ export function toLatestRows(
   tokens: readonly Token[],
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  return splitFaulty(coins).good.flatMap((coin) => {
+  const { good, faulty } = splitFaulty(coins)
+  const rows = good.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
     return token ? [toRow(token, toIso(coin.quote?.last_updated), true, coin.quote ?? {}, coin)] : []
   })
+  return [...rows, ...toNameless(faulty)]
 }
+
+/** The coins of which the answer does not say whose they are. */
+const toNameless = (faulty: readonly FaultyCoin[]) =>
+  faulty.flatMap(({ id, fault }) => (id === undefined ? [toUnreadable<TokenPriceRow>(fault)] : []))
 
 /**
  * One row for each step of the range that has a quote. The provider gives for a step the quote closest to it, which may be
@@ -148,23 +146,30 @@ export function toHistoryRows(
   range: Range,
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  return splitFaulty(coins).good.flatMap((coin) => {
+  const { good, faulty } = splitFaulty(coins)
+  const rows = good.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
     return token === undefined ? [] : toCoinRows(coin.quotes ?? [], token, range)
   })
+  return [...rows, ...toNameless(faulty)]
 }
+
+const UNREADABLE_QUOTE = 'quotes.*: expected a quote in USD'
 
 function toCoinRows(quotes: readonly unknown[], token: Token, { from, to, interval }: Range) {
   const stepMs = INTERVAL_SECONDS[interval] * 1000
   const rows: Candidate<TokenPriceRow>[] = []
   const closest = new Map<number, { row: Candidate<TokenPriceRow>; distance: number }>()
   for (const sent of quotes) {
-    if (!isHistoricalQuote(sent)) continue
+    if (!isHistoricalQuote(sent)) {
+      rows.push(toUnreadable<TokenPriceRow>(UNREADABLE_QUOTE, { token: token.key }))
+      continue
+    }
     const usd: Quote = toUsd(sent.quote) ?? {}
     const observedAt = toIso(sent.timestamp ?? usd.timestamp ?? usd.last_updated)
     const ms = toMs(String(observedAt))
-    // A row whose time cannot be read stays in: the row check rejects and counts it.
-    if (Number.isNaN(ms)) rows.push(toRow(token, observedAt, false, usd, usd))
+    // A row whose time cannot be read, or cannot be, stays in: the row check rejects and counts it.
+    if (!isTime(ms)) rows.push(toRow(token, observedAt ?? undefined, false, usd, usd))
     const step = toBucketStart(ms + stepMs / 2, interval)
     const distance = Math.abs(ms - step)
     const counts = Math.max(ms, step)

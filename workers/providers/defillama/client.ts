@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
+import type { HttpRequest } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 
@@ -11,10 +12,37 @@ export function openDefiLlama({ config, http }: Opening): HttpClient {
   return http.open({ provider: 'defillama', ...config.providers.defillama })
 }
 
-/** Its host of coin prices (providers document, section 3.2). */
+/**
+ * Its host of coin prices (providers document, section 3.2). The provider has removed `searchWidth` from its documentation.
+ * When the host refuses that parameter, the request is sent again without it, and so are all later ones. Callers accept
+ * results by the times that come with them.
+ */
 export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
-  return http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
+  let isWidthRefused = false
+  const readError = (status: number, body: string): undefined => {
+    isWidthRefused ||= status >= 400 && status < 500 && body.includes(SEARCH_WIDTH)
+  }
+  const client = http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins, readError })
+  const withoutWidth = (request: HttpRequest): HttpRequest => {
+    const { [SEARCH_WIDTH]: _, ...query } = request.query ?? {}
+    return { ...request, query }
+  }
+  return {
+    ...client,
+    async json(request) {
+      const isSent = !isWidthRefused && request.query?.[SEARCH_WIDTH] !== undefined
+      if (!isSent) return client.json(withoutWidth(request))
+      try {
+        return await client.json(request)
+      } catch (error) {
+        if (!isWidthRefused) throw error
+        return client.json(withoutWidth(request))
+      }
+    },
+  }
 }
+
+const SEARCH_WIDTH = 'searchWidth'
 
 /** The slug of a protocol's page, which follows from its name; its children name it by its id (providers document, section 3.1). */
 export const toNameSlug = ({ defillama, defillamaSlug }: Pick<Dao, 'defillama' | 'defillamaSlug'>): string | null =>

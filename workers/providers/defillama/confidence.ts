@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { orNull } from '../answer.ts'
 
 /**
  * DefiLlama's prices of listed coins have a confidence of 0.99. Prices that it takes from pools have less, the shallower
@@ -7,6 +8,6 @@ import { z } from 'zod'
 const LEAST_CONFIDENCE = 0.9
 
 /** How sure DefiLlama is of a price, from 0 to 1. An answer that does not say has nothing against its price. */
-export const confidence = z.number().nullish()
+const confidence = z.number().min(0).max(1)
 
-export const isSure = (told: z.infer<typeof confidence>): boolean => (told ?? 1) >= LEAST_CONFIDENCE
+export const isSure = (told: unknown): boolean => (orNull(confidence, told) ?? 1) >= LEAST_CONFIDENCE

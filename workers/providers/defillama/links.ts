@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Provider } from '../../job/define-job.ts'
-import { asSent } from '../answer.ts'
+import { asSent, listOf } from '../answer.ts'
 import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
 import { fetchProtocols, openDefiLlama, toNameSlug } from './client.ts'
 import { isOf } from './tvl-rows.ts'
@@ -8,7 +8,7 @@ import { isOf } from './tvl-rows.ts'
 const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
 type Protocol = z.infer<typeof protocol>
 /** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
-const protocolsAnswer = z.array(protocol)
+const protocolsAnswer = listOf(protocol)
 
 /** DefiLlama's list of protocols; it needs no key (providers document, section 3.1). */
 export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {

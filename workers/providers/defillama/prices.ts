@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { toBatches } from '../../../shared/batches.ts'
+import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
-import { checkAnswer } from '../answer.ts'
+import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../answer.ts'
 import { openDefiLlamaCoins } from './client.ts'
-import { confidence, isSure } from './confidence.ts'
+import { isSure } from './confidence.ts'
 
 /** Token prices in USD by chain and contract; what the provider does not know, or is not sure of, is absent. */
 export interface TokenPrices {
@@ -31,9 +32,23 @@ const NEAR_MS = NEAR_HOURS * HOUR_MS
 /** Without it the provider looks within half of that only. */
 const SEARCH_WIDTH = `${NEAR_HOURS}h`
 
-const currentAnswer = z.object({ coins: z.record(z.string(), z.object({ price: z.number(), confidence })) })
-const point = z.object({ timestamp: z.number(), price: z.number(), confidence })
-const batchAnswer = z.object({ coins: z.record(z.string(), z.object({ prices: z.array(point) })) })
+const point = z.object({ timestamp: asSent, price: asSent, confidence: asSent })
+const currentAnswer = z.object({ coins: mapOf(point) })
+const batchAnswer = z.object({ coins: mapOf(z.object({ prices: listOf(point).optional() })) })
+
+/** A price that the provider is sure of, with its time in Unix milliseconds. */
+interface SurePrice {
+  readonly at: number
+  readonly price: number
+}
+
+/** Those that can be read, at times and prices that there can be. */
+function toSure(points: readonly z.infer<typeof point>[]): SurePrice[] {
+  return points.flatMap(({ timestamp, price, confidence }) => {
+    const [at, usd] = [Number(timestamp ?? Number.NaN) * 1000, orNull(tokenPrice, price)]
+    return isTime(at) && usd !== null && isSure(confidence) ? [{ at, price: usd }] : []
+  })
+}
 
 /** The address that other providers write for a chain's own coin, and what this one writes. */
 const COIN_PLACEHOLDER = `0x${'e'.repeat(40)}`
@@ -45,7 +60,8 @@ export function toCoin(chain: string, contract: string): string {
 }
 
 /** DefiLlama's coin prices (providers document, section 3.2). */
-export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): TokenPrices {
+export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'now'>): TokenPrices {
+  const { now: clock = Date.now } = context
   const client = openDefiLlamaCoins(context)
 
   async function now(coins: readonly string[], signal: AbortSignal) {
@@ -55,8 +71,8 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): T
       const route = '/prices/current/{coins}'
       const answer = await client.json({ path, route, signal })
       const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
-      for (const [coin, price] of Object.entries(found.coins))
-        if (isSure(price.confidence)) prices.set(coin, price.price)
+      for (const [coin, told] of Object.entries(found.coins))
+        for (const { at, price } of toSure([told])) if (clock() - at <= NEAR_MS) prices.set(coin, price)
     }
     return prices
   }
@@ -68,10 +84,10 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): T
       const query = { coins: JSON.stringify(wanted), searchWidth: SEARCH_WIDTH }
       const answer = await client.json({ path: '/batchHistorical', query, signal })
       const found = checkAnswer(batchAnswer, answer, { provider: 'defillama-coins', path: '/batchHistorical' })
-      const points = (found.coins[coin]?.prices ?? []).filter((point) => isSure(point.confidence))
+      const points = toSure(found.coins[coin]?.prices ?? [])
       for (const time of batch) {
         const near = nearest(points, time)
-        if (near !== undefined && Math.abs(near.timestamp * 1000 - time) <= NEAR_MS) prices.set(time, near.price)
+        if (near !== undefined && Math.abs(near.at - time) <= NEAR_MS) prices.set(time, near.price)
       }
     }
     return prices
@@ -88,9 +104,9 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): T
   }
 }
 
-function nearest<P extends { timestamp: number }>(points: readonly P[], time: number): P | undefined {
-  const distance = ({ timestamp }: P) => Math.abs(timestamp * 1000 - time)
-  return points.reduce<P | undefined>(
+function nearest(points: readonly SurePrice[], time: number): SurePrice | undefined {
+  const distance = ({ at }: SurePrice) => Math.abs(at - time)
+  return points.reduce<SurePrice | undefined>(
     (best, point) => (best === undefined || distance(point) < distance(best) ? point : best),
     undefined,
   )

@@ -1,43 +1,195 @@
 import { z } from 'zod'
+import { heldQuantity, heldValue } from '../../../shared/datasets/treasury.ts'
 import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Range } from '../../job/define-job.ts'
-import { asSent } from '../answer.ts'
+import { asSent, isTime, isUnreadable, listOf, mapOf, orNull } from '../answer.ts'
 import { thin } from '../paging.ts'
 import type { Holding } from '../treasury-holdings.ts'
 
-const amounts = z.array(z.object({ date: z.number(), tokens: z.record(z.string(), asSent) }))
-const chainTvl = z.object({ tokens: amounts.nullish(), tokensInUsd: amounts.nullish() })
+const amounts = listOf(z.object({ date: asSent, tokens: z.record(z.string(), asSent).optional().catch(undefined) }))
+const chainTvl = z.object({ tokens: amounts.nullish(), tokensInUsd: amounts.nullish().catch(null) })
 
 /** Treasury/{slug}: daily amounts by chain, times in Unix seconds (providers document, section 3.1). */
-export const treasuryAnswer = z.object({ chainTvls: z.record(z.string(), chainTvl) })
+export const treasuryAnswer = z.object({ chainTvls: mapOf(chainTvl) })
 
 type Answer = z.infer<typeof treasuryAnswer>
-type Amounts = z.infer<typeof amounts>[number]
+
+/** What a series has of one time, in Unix milliseconds. */
+interface Amounts {
+  readonly at: number
+  readonly tokens: Readonly<Record<string, unknown>>
+}
 
 const OWN_TOKENS = 'OwnTokens'
 /** Older than this is not what is held now. */
 const FRESH_MS = 2 * DAY_MS
 
 /**
- * The series that add up to everything held: those of the chains, and the DAO's own tokens. The series
- * `<Chain>-OwnTokens` are contained in `OwnTokens`, and counted only where that one is missing.
+ * The series that are summed beside the DAO's own tokens, by their names in lower case: those of chains. Any other one counts
+ * something else or the same again, such as `staking`, `pool2`, or `borrowed`, which is owed. A chain that is not here is left
+ * out and reported.
  */
-function toParts({ chainTvls }: Answer): [string, z.infer<typeof chainTvl>][] {
-  const isPart = OWN_TOKENS in chainTvls ? (key: string) => !key.includes('-') : isChainOrOwn
-  return Object.entries(chainTvls).filter(([key]) => isPart(key))
+const SUMMED: ReadonlySet<string> = new Set([
+  ...['ethereum', 'arbitrum', 'arbitrum nova', 'optimism', 'op mainnet', 'base', 'polygon', 'polygon zkevm', 'scroll'],
+  ...[
+    'linea',
+    'unichain',
+    'zksync era',
+    'starknet',
+    'blast',
+    'mode',
+    'mantle',
+    'manta',
+    'taiko',
+    'metis',
+    'boba',
+    'zora',
+  ],
+  ...[
+    'ink',
+    'soneium',
+    'world chain',
+    'wc',
+    'fraxtal',
+    'swellchain',
+    'lisk',
+    'hemi',
+    'plume mainnet',
+    'katana',
+    'abstract',
+  ],
+  ...[
+    'binance',
+    'bsc',
+    'op_bnb',
+    'avalanche',
+    'avax',
+    'fantom',
+    'sonic',
+    'xdai',
+    'gnosis',
+    'celo',
+    'cronos',
+    'kava',
+    'canto',
+  ],
+  ...[
+    'moonbeam',
+    'moonriver',
+    'aurora',
+    'harmony',
+    'heco',
+    'okexchain',
+    'rootstock',
+    'ronin',
+    'klaytn',
+    'kaia',
+    'filecoin',
+  ],
+  ...['berachain', 'hyperliquid l1', 'plasma', 'monad', 'sei', 'flare', 'pulse', 'evmos', 'fuse', 'telos', 'core'],
+  ...[
+    'solana',
+    'bitcoin',
+    'tron',
+    'near',
+    'sui',
+    'aptos',
+    'ton',
+    'cardano',
+    'polkadot',
+    'algorand',
+    'stellar',
+    'hedera',
+  ],
+  ...[
+    'cosmos',
+    'cosmoshub',
+    'osmosis',
+    'terra',
+    'terra2',
+    'injective',
+    'thorchain',
+    'dydx',
+    'litecoin',
+    'doge',
+    'ripple',
+    'eos',
+  ],
+])
+
+/** Series that DefiLlama documents, and that are rightly left out. */
+const NOT_SUMMED: ReadonlySet<string> = new Set([
+  ...[
+    'borrowed',
+    'doublecounted',
+    'dcandlsoverlap',
+    'liquidstaking',
+    'offers',
+    'pool2',
+    'staking',
+    'treasury',
+    'vesting',
+  ],
+])
+
+interface Series {
+  readonly key: string
+  readonly points: readonly Amounts[]
+  readonly values: ReadonlyMap<number, Amounts['tokens']>
+  /** How many of its points cannot be read. */
+  readonly unreadable: number
 }
 
-const isChainOrOwn = (key: string) => !key.includes('-') || key.endsWith(`-${OWN_TOKENS}`)
+/**
+ * The series that add up to everything held: those of the chains, and the DAO's own tokens. The series
+ * `<Chain>-OwnTokens` are contained in `OwnTokens`, and counted only where that one is missing. Any other series of a chain
+ * (`<Chain>-<name>`) is a part of it.
+ */
+function toSeries({ chainTvls }: Answer): Series[] {
+  const isOwn = OWN_TOKENS in chainTvls ? (key: string) => key === OWN_TOKENS : isOwnOfChain
+  const isPart = (key: string) => isOwn(key) || SUMMED.has(key.toLowerCase())
+  return Object.entries(chainTvls).flatMap(([key, chain]) => {
+    if (!isPart(key)) return []
+    const read = (chain.tokens ?? []).map(toAmounts)
+    const points = read.filter((point) => point !== undefined)
+    const values = (chain.tokensInUsd ?? []).flatMap((point) => toAmounts(point) ?? [])
+    const unreadable = isUnreadable(chain) ? 1 : read.length - points.length
+    return [{ key, points, unreadable, values: new Map(values.map(({ at, tokens }) => [at, tokens])) }]
+  })
+}
+
+const isOwnOfChain = (key: string) => key.endsWith(`-${OWN_TOKENS}`)
+
+function toAmounts({ date, tokens }: z.infer<typeof amounts>[number]): Amounts | undefined {
+  const at = Number(date ?? Number.NaN) * 1000
+  return isTime(at) && tokens !== undefined ? { at, tokens } : undefined
+}
+
+/** What cannot be read of the series that are summed. */
+export function listUnreadable(answer: Answer): string[] {
+  const count = toSeries(answer).reduce((sum, { unreadable }) => sum + unreadable, 0)
+  return Array.from({ length: count }, () => 'chainTvls.*.tokens: expected a time and amounts')
+}
+
+/** Series that are left out although they may be of a chain. */
+export function listUnknown({ chainTvls }: Answer): string[] {
+  const isKnown = (key: string) =>
+    key === OWN_TOKENS || [SUMMED, NOT_SUMMED].some((names) => names.has(key.toLowerCase()))
+  return Object.keys(chainTvls).flatMap((key) =>
+    key.includes('-') || isKnown(key) ? [] : [`chainTvls.${key}: no chain`],
+  )
+}
 
 /** What is held now: the newest point of each series, unless it is too old to be of `slot` (Unix milliseconds). */
 export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
-  return toParts(answer).flatMap(([key, { tokens, tokensInUsd }]) => {
-    const amount = (tokens ?? []).reduce<Amounts | undefined>(
-      (newest, point) => (newest === undefined || point.date > newest.date ? point : newest),
+  return toSeries(answer).flatMap(({ key, points, values }) => {
+    const past = points.filter(({ at }) => at <= slot + FRESH_MS)
+    const newest = past.reduce<Amounts | undefined>(
+      (newest, point) => (newest === undefined || point.at > newest.at ? point : newest),
       undefined,
     )
-    if (amount === undefined || amount.date * 1000 < slot - FRESH_MS) return []
-    return toHoldings(key, amount, toValues(tokensInUsd).get(amount.date))
+    if (newest === undefined || newest.at < slot - FRESH_MS) return []
+    return toHoldings(key, newest, values.get(newest.at))
   })
 }
 
@@ -49,43 +201,43 @@ export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
 export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holding[]> {
   const days = new Map<number, Holding[]>()
   const gaps = new Set<number>()
-  for (const [key, { tokens, tokensInUsd }] of toParts(answer)) {
-    const values = toValues(tokensInUsd)
-    const points = new Map(
-      thin(tokens ?? [], toTime, range).map((point) => [toBucketStart(toTime(point), '1d'), point]),
-    )
-    for (const [day, point] of points) {
-      days.set(day, [...(days.get(day) ?? []), ...toHoldings(key, point, values.get(point.date))])
+  for (const { key, points, values } of toSeries(answer)) {
+    const firsts = new Map(thin(points, ({ at }) => at, range).map((point) => [toBucketStart(point.at, '1d'), point]))
+    for (const [day, point] of firsts) {
+      days.set(day, [...(days.get(day) ?? []), ...toHoldings(key, point, values.get(point.at))])
     }
-    for (const day of toInnerDays(tokens ?? [], range)) if (!points.has(day)) gaps.add(day)
+    for (const day of toInnerDays(points, range)) if (!firsts.has(day)) gaps.add(day)
   }
   for (const day of gaps) days.delete(day)
   return days
 }
 
-const toTime = ({ date }: Amounts) => date * 1000
-
 /** The days of the range between the first and the last of a series. */
 function toInnerDays(points: readonly Amounts[], range: Range): number[] {
-  const times = points.map(toTime)
+  const times = points.map(({ at }) => at)
   const first = toBucketStart(Math.max(range.from, Math.min(...times)), '1d')
   const last = Math.min(range.to - 1, Math.max(...times))
   const count = Math.max(0, Math.floor((last - first) / DAY_MS) + 1)
   return Array.from({ length: count }, (_, day) => first + day * DAY_MS)
 }
 
-function toValues(tokensInUsd: readonly Amounts[] | null | undefined): Map<number, Amounts['tokens']> {
-  return new Map((tokensInUsd ?? []).map(({ date, tokens }) => [date, tokens]))
-}
-
 /** The provider names tokens by symbol only, which within one series is a token's name, and tells no addresses. */
 function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] = {}): Holding[] {
   return Object.entries(tokens).map(([symbol, quantity]) => {
-    const valueUsd = toKnown(values[symbol])
+    const value = values[symbol] ?? null
+    const valueUsd = orNull(heldValue, value)
     return {
-      ...{ chain: toChain(key), address: null, contract: null, symbol, quantity: toKnown(quantity), valueUsd },
+      ...{
+        chain: toChain(key),
+        address: null,
+        contract: null,
+        symbol,
+        quantity: orNull(heldQuantity, quantity),
+        valueUsd,
+      },
       priceSource: valueUsd === null ? null : 'defillama',
       ...(key.endsWith(OWN_TOKENS) ? { isOwn: true } : {}),
+      ...(value !== null && valueUsd === null ? { fault: 'tokensInUsd.*: no value that can be' } : {}),
     }
   })
 }
@@ -103,8 +255,4 @@ function toChain(key: string): string {
   if (key === OWN_TOKENS) return OWN_TOKENS
   const name = key.replace(`-${OWN_TOKENS}`, '').toLowerCase()
   return CHAINS[name] ?? name.replaceAll(' ', '-')
-}
-
-function toKnown(value: unknown): number | null {
-  return typeof value === 'number' ? value : null
 }

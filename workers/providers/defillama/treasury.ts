@@ -1,12 +1,13 @@
+import type { DaoTreasuryRow } from '../../../shared/datasets/treasury.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { checkAnswer, toUnknown } from '../answer.ts'
+import { checkAnswer, toUnknown, toUnreadable } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'
 import { type Held, type Holding, toTreasuryRow } from '../treasury-holdings.ts'
 import { openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
-import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
+import { listUnknown, listUnreadable, toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 
 /** Answers are megabytes: one at a time. */
 const CONCURRENCY = 1
@@ -24,13 +25,16 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
       concurrency: CONCURRENCY,
       async fetchTreasury(dao, slot, signal) {
         const answer = await fetchAnswer(client, dao, signal)
-        return toTreasuryRow(dao, slot, 'defillama', toHeld(toLatestHoldings(answer, slot)))
+        const faults = [...listUnreadable(answer), ...listUnknown(answer)]
+        return toTreasuryRow(dao, slot, 'defillama', { ...toHeld(toLatestHoldings(answer, slot)), faults })
       },
       async fetchHistory(dao, range, signal) {
         const answer = await fetchAnswer(client, dao, signal)
-        return [...toDailyHoldings(answer, range)].flatMap(
+        const rows = [...toDailyHoldings(answer, range)].flatMap(
           ([day, holdings]) => toTreasuryRow(dao, day, 'defillama', toHeld(holdings)) ?? [],
         )
+        const unreadable = listUnreadable(answer).map((fault) => toUnreadable<DaoTreasuryRow>(fault, { dao: dao.key }))
+        return [...rows, ...unreadable]
       },
     }
   },

@@ -1,16 +1,16 @@
 import { z } from 'zod'
-import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
+import { lockedValue, type ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define-job.ts'
-import { asSent, toIso } from '../answer.ts'
+import { type Candidate, LEFT_OUT, type Range } from '../../job/define-job.ts'
+import { asSent, isTime, listOf, orNull, toIso, toUnreadable } from '../answer.ts'
 import { thin } from '../paging.ts'
 import { toNameSlug } from './client.ts'
 
 /** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
-export const protocolsAnswer = z.array(z.object({ slug: asSent, parentProtocol: asSent, tvl: asSent }))
+export const protocolsAnswer = listOf(z.object({ slug: asSent, parentProtocol: asSent, tvl: asSent }))
 
 /** Protocol/{slug}: daily points, times in Unix seconds (providers document, section 3.1). */
-export const protocolAnswer = z.object({ tvl: z.array(z.object({ date: z.number(), totalLiquidityUSD: asSent })) })
+export const protocolAnswer = z.object({ tvl: listOf(z.object({ date: asSent, totalLiquidityUSD: asSent })) })
 
 const PARENT = 'parent#'
 
@@ -22,19 +22,28 @@ export const isOf =
 
 /**
  * One row for each DAO with a protocol of a known value: the sum over the children of its parent protocol and over the
- * protocol of its name, each counted once. Protocols without a value are left out of the sum.
+ * protocol of its name, each counted once. Protocols without a value are left out of the sum, and so are those with a value
+ * that cannot be.
  */
 export function toTvlRows(
   protocols: z.infer<typeof protocolsAnswer>,
   daos: readonly Dao[],
   slot: number,
 ): Candidate<ProtocolTvlRow>[] {
-  return daos.flatMap((dao) => {
-    const values = protocols.filter(isOf(dao)).flatMap(({ tvl }) => (typeof tvl === 'number' ? [tvl] : []))
-    if (values.length === 0) return []
-    return [{ dao: dao.key, observed_at: toIso(slot), tvl_usd: values.reduce((sum, value) => sum + value, 0) }]
+  const rows = daos.flatMap((dao): Candidate<ProtocolTvlRow>[] => {
+    const own = new Map(protocols.filter(isOf(dao)).map((protocol) => [protocol.slug, protocol]))
+    const told = [...own.values()].flatMap(({ tvl }) => tvl ?? [])
+    const values = told.flatMap((tvl) => orNull(lockedValue, tvl) ?? [])
+    const faults = told.filter((tvl) => orNull(lockedValue, tvl) === null).map(() => FAULTY_TVL)
+    if (values.length === 0) return faults.map((fault) => toUnreadable<ProtocolTvlRow>(fault, { dao: dao.key }))
+    const tvl_usd = values.reduce((sum, value) => sum + value, 0)
+    return [{ dao: dao.key, observed_at: toIso(slot), tvl_usd, ...(faults.length > 0 ? { [LEFT_OUT]: faults } : {}) }]
   })
+  const nameless = protocols.filter(({ slug }) => typeof slug !== 'string')
+  return [...rows, ...nameless.map(() => toUnreadable<ProtocolTvlRow>('slug: expected the slug of a protocol'))]
 }
+
+const FAULTY_TVL = 'tvl: no value that can be'
 
 /** The first point of each bucket of the range: the newest day also has an intraday point. */
 export function toTvlHistoryRows(
@@ -42,11 +51,17 @@ export function toTvlHistoryRows(
   dao: Dao,
   range: Range,
 ): Candidate<ProtocolTvlRow>[] {
-  return thin(tvl, ({ date }) => date * 1000, range).map(({ date, totalLiquidityUSD }) => ({
-    dao: dao.key,
-    observed_at: toIso(date * 1000),
-    tvl_usd: totalLiquidityUSD ?? null,
-  }))
+  const toTime = ({ date }: (typeof tvl)[number]) => Number(date ?? Number.NaN) * 1000
+  const timeless = tvl.filter((point) => !isTime(toTime(point)))
+  const dated = tvl.filter((point) => isTime(toTime(point)))
+  return [
+    ...thin(dated, toTime, range).map((point) => ({
+      dao: dao.key,
+      observed_at: toIso(toTime(point)),
+      tvl_usd: point.totalLiquidityUSD ?? null,
+    })),
+    ...timeless.map(() => toUnreadable<ProtocolTvlRow>('tvl.*.date: no time that can be', { dao: dao.key })),
+  ]
 }
 
 /** The slug of a parent protocol; undefined where there is none. */

@@ -1,20 +1,21 @@
 import { z } from 'zod'
-import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import type { TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
-import { asSent, toIso, toNumber } from '../answer.ts'
-import { sumShares, toLowerCase } from '../holder-values.ts'
+import { asSent, listOf, orNull, toNumber } from '../answer.ts'
+import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
 /** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (providers document, section 5). */
 export const topHoldersAnswer = z.object({
-  holders: z.array(z.object({ address: asSent, balance: asSent, rawBalance: asSent, share: asSent })),
+  holders: listOf(z.object({ address: asSent, balance: asSent, rawBalance: asSent, share: asSent })),
 })
 
 /** GetTokenInfo: `price` is false where the provider has none (providers document, section 5). */
 export const tokenInfoAnswer = z.object({
   holdersCount: asSent,
-  price: z.union([z.literal(false), z.object({ rate: asSent, currency: z.string().optional() })]).nullish(),
+  price: asSent,
 })
 
 /**
@@ -28,7 +29,7 @@ export function toHoldersRow(
   slot: number,
 ): Candidate<TokenHoldersRow> {
   const price = toUsdPrice(info.price)
-  const holders = list.holders.slice(0, TOP_HOLDERS).map((holder) => {
+  const holders = list.holders.map((holder) => {
     const amount = toWholeTokens(holder.rawBalance ?? holder.balance, token.decimals)
     return {
       address: toLowerCase(holder.address),
@@ -37,17 +38,11 @@ export function toHoldersRow(
       share: toNumber(holder.share),
     }
   })
-  return {
-    token: token.key,
-    observed_at: toIso(slot),
-    total_holders: toNumber(info.holdersCount),
-    top100_share: sumShares(holders),
-    holders,
-  }
+  return toRow(holders, info.holdersCount, token, slot)
 }
 
-function toUsdPrice(price: z.infer<typeof tokenInfoAnswer>['price']): number | null {
-  if (!price || (price.currency ?? 'USD') !== 'USD') return null
-  const rate = toNumber(price.rate)
-  return typeof rate === 'number' && rate > 0 ? rate : null
+const usdPrice = z.object({ rate: asSent, currency: z.literal('USD').optional() })
+
+function toUsdPrice(price: unknown): number | null {
+  return orNull(tokenPrice, toNumber(orNull(usdPrice, price)?.rate))
 }

@@ -1,24 +1,17 @@
 import { z } from 'zod'
 import { toBucketStart } from '../../../shared/intervals.ts'
 import type { Range } from '../../job/define-job.ts'
-import { asSent, toNumber } from '../answer.ts'
+import { asSent, isTime, listOf, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
-import { toLowerCase } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
-import { heldToken, type Position, toQuoted } from './balances.ts'
+import { heldToken, type Position, toQuoted, toSymbol } from './balances.ts'
 
 /** Portfolio_v2: what an address held, token by token and day by day (providers document, section 11). */
+const edge = z.object({ balance: asSent, quote: asSent }).nullish().catch(null)
 export const portfolioData = z.object({
-  items: z.array(
+  items: listOf(
     heldToken.extend({
-      holdings: z.array(
-        z.object({
-          timestamp: z.string(),
-          quote_rate: asSent,
-          open: z.object({ balance: asSent, quote: asSent }).nullish(),
-          close: z.object({ balance: asSent }).nullish(),
-        }),
-      ),
+      holdings: listOf(z.object({ timestamp: asSent, quote_rate: asSent, open: edge, close: edge })).optional(),
     }),
   ),
 })
@@ -40,17 +33,18 @@ export function toDailyPositions(
   const known = new Map(current.map((position) => [position.contract, position]))
   const days = new Map<number, Position[]>()
   for (const item of items) {
-    const contract = String(toLowerCase(item.contract_address))
+    const contract = String(item.contract_address).toLowerCase()
     const now = known.get(contract)
     const decimals = toNumber(item.contract_decimals) ?? now?.decimals
-    for (const { timestamp, quote_rate, open } of item.holdings) {
-      const day = toBucketStart(Date.parse(timestamp), range.interval)
+    for (const { timestamp, quote_rate, open } of item.holdings ?? []) {
+      const day = toBucketStart(toTime(timestamp), range.interval)
       if (!(day >= range.from && day < range.to)) continue
       const positions = days.get(day) ?? []
+      if (positions.some((other) => other.contract === contract)) continue
       days.set(day, positions)
       const quoted = toQuoted(open?.quote, quote_rate)
       if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, quoted.valueUsd))) continue
-      const symbol = item.contract_ticker_symbol || item.contract_name || item.contract_address
+      const symbol = toSymbol(item)
       const quantity = toWholeTokens(open.balance, decimals)
       positions.push({ chain, address, contract, symbol, decimals, quantity, ...quoted })
     }
@@ -59,7 +53,23 @@ export function toDailyPositions(
 }
 
 /** Whether a token that `current` lacks was given away since. Otherwise it is still there, and is spam. */
-function wasLeft({ holdings }: Item, valueUsd: number | null): boolean {
-  const newest = holdings.reduce((best, each) => (each.timestamp > best.timestamp ? each : best))
-  return valueUsd !== null && toNumber((newest.close ?? newest.open)?.balance) === 0
+function wasLeft({ holdings = [] }: Item, valueUsd: number | null): boolean {
+  const dated = holdings.filter(({ timestamp }) => isTime(toTime(timestamp)))
+  const newest = dated.reduce<(typeof dated)[number] | undefined>(
+    (best, each) => (best === undefined || toTime(each.timestamp) > toTime(best.timestamp) ? each : best),
+    undefined,
+  )
+  return valueUsd !== null && toNumber((newest?.close ?? newest?.open)?.balance) === 0
 }
+
+/** What has no contract or no time: nobody can say of which day it is. */
+export function listUndated({ items }: z.infer<typeof portfolioData>): string[] {
+  const nameless = items.filter(({ contract_address }) => typeof contract_address !== 'string')
+  const timeless = items.flatMap(({ holdings = [] }) => holdings).filter(({ timestamp }) => !isTime(toTime(timestamp)))
+  return [
+    ...nameless.map(() => 'items.*: expected a contract'),
+    ...timeless.map(() => 'items.*.holdings.*.timestamp: no time that can be'),
+  ]
+}
+
+const toTime = (timestamp: unknown): number => (typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN)

@@ -1,14 +1,16 @@
+import type { DaoTreasuryRow } from '../../../shared/datasets/treasury.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider, Range } from '../../job/define-job.ts'
+import { toUnreadable } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao, Wallet } from '../contracts/treasury-daos.ts'
 import { openPrices, type TokenPrices, toCoin } from '../defillama/prices.ts'
 import { type Holding, toTreasuryRow } from '../treasury-holdings.ts'
 import { balancesData, countSpam, type Position, toPositions } from './balances.ts'
 import { fetchData, openGoldRush } from './client.ts'
-import { portfolioData, toDailyPositions } from './portfolio.ts'
+import { listUndated, portfolioData, toDailyPositions } from './portfolio.ts'
 
 /** DAOs that are asked for at once; the addresses of one come one after the other. */
 const CONCURRENCY = 4
@@ -46,7 +48,7 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
         refuseWithoutKey()
         // The provider counts whole days back from its own today.
         const days = Math.ceil((now() - range.from) / DAY_MS) + 1
-        const daily = await fetchDailyPositions(client, dao, range, days, signal)
+        const { daily, faults } = await fetchDailyPositions(client, dao, range, days, signal)
         const times = [...daily.keys()]
         const holdings = await toHoldings(daily, signal, (coins) => prices.past(coins, times, signal))
         // The past is told without a mark of what is spam.
@@ -56,7 +58,7 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
         // A day that is not told here may be told by the next provider: it is not one without a treasury.
         if (rows.length === 0)
           throw new DataError('provider_unknown', `goldrush: no day of the range for all addresses of ${dao.name}`)
-        return rows
+        return [...rows, ...faults.map((fault) => toUnreadable<DaoTreasuryRow>(fault, { dao: dao.key }))]
       },
     }
   },
@@ -78,7 +80,7 @@ async function toHoldings(
   signal.throwIfAborted()
   const unpriced = [...positions.values()]
     .flat()
-    .filter(({ valueUsd, quantity }) => valueUsd === null && quantity !== 0)
+    .filter(({ valueUsd, quantity }) => valueUsd === null && quantity !== null && quantity !== 0)
   const coins = [...new Set(unpriced.map(({ chain, contract }) => toCoin(chain, contract)))]
   const prices: PriceTable = coins.length === 0 ? new Map() : await findPrices(coins)
   const toHolding = (position: Position, at: number): Holding => {
@@ -122,7 +124,7 @@ async function fetchBalances(client: HttpClient, wallet: Wallet, days: number, s
 }
 
 /**
- * What all addresses held, by day; only days of which every address tells.
+ * What all addresses held, by day; only days of which every address tells. `faults` are what cannot be read of the answers.
  * @throws DataError `provider_malformed` for an empty answer that another one contradicts, and where all are empty.
  */
 async function fetchDailyPositions(
@@ -131,8 +133,9 @@ async function fetchDailyPositions(
   range: Range,
   days: number,
   signal: AbortSignal,
-): Promise<Map<number, Position[]>> {
+): Promise<{ daily: Map<number, Position[]>; faults: readonly string[] }> {
   const byWallet: Map<number, Position[]>[] = []
+  const faults: string[] = []
   let isUsed = false
   for (const wallet of dao.wallets) {
     // What was emptied before the last days, but in the range, is no unused address of the range.
@@ -141,13 +144,14 @@ async function fetchDailyPositions(
     if (current === UNUSED) continue
     isUsed = true
     const data = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
+    faults.push(...listUndated(data))
     if (data.items.length > 0) byWallet.push(toDailyPositions(data, current.positions, wallet, range))
     else if (current.positions.length > 0) throw toContradicted(wallet)
   }
   if (!isUsed) throw new DataError('provider_malformed', `goldrush: empty answers for all addresses of ${dao.name}`)
   const [first = new Map<number, Position[]>(), ...others] = byWallet
   const shared = [...first.keys()].filter((day) => others.every((other) => other.has(day)))
-  return new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])]))
+  return { daily: new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])])), faults }
 }
 
 const toContradicted = ({ address }: Wallet) =>

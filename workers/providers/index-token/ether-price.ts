@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { HttpClient } from '../../http/client.ts'
+import { orNull } from '../answer.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
 import type { BlockState, StateQuestion } from './contract-views.ts'
 import { orNone } from './contract-views.ts'
@@ -45,10 +47,16 @@ export async function toEtherPrice(
   prices: HttpClient,
   signal: AbortSignal,
 ): Promise<EtherPrice> {
-  if (feed !== undefined && feed.answer > 0n && seconds - feed.updatedAt <= OLDEST_SECONDS)
+  if (feed !== undefined && isUsable(feed, seconds))
     return { usd: { units: feed.answer, places: FEED_PLACES }, source: 'chainlink' }
   const usd = (await fetchPrices(prices, ETHER, seconds, seconds, signal))(seconds)
   if (usd !== undefined) return { usd: toDecimal(String(usd)), source: 'defillama' }
   const message = 'the price of ether is not known: Chainlink has no fresh one, and DefiLlama none'
   throw new DataError('provider_unavailable', message)
 }
+
+/** No block knows of a later update than itself. */
+const isUsable = ({ answer, updatedAt }: Round, seconds: number): boolean =>
+  orNull(tokenPrice, Number(answer) / 10 ** FEED_PLACES) !== null &&
+  updatedAt <= seconds &&
+  seconds - updatedAt <= OLDEST_SECONDS

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import type { TokenHoldersRow } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
-import { asSent, toIso, toNumber } from '../answer.ts'
-import { sumShares, toLowerCase } from '../holder-values.ts'
+import { asSent, listOf, toNumber } from '../answer.ts'
+import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
 /** Erc20/{address}/holders (providers document, section 4.1). */
@@ -12,7 +12,7 @@ export const holdersAnswer = z.object({ totalHolders: asSent })
 /** Erc20/{address}/owners: a page, with a cursor where another follows (providers document, section 4.2). */
 export const ownersAnswer = z.object({
   cursor: z.string().nullish(),
-  result: z.array(
+  result: listOf(
     z.object({
       owner_address: asSent,
       balance: asSent,
@@ -35,17 +35,11 @@ export function toHoldersRow(
   token: Token,
   slot: number,
 ): Candidate<TokenHoldersRow> {
-  const holders = owners.slice(0, TOP_HOLDERS).map((owner) => ({
+  const holders = owners.map((owner) => ({
     address: toLowerCase(owner.owner_address),
     amount: toNumber(owner.balance_formatted) ?? toWholeTokens(owner.balance, token.decimals),
     amount_usd: toNumber(owner.usd_value),
     share: toNumber(owner.percentage_relative_to_total_supply),
   }))
-  return {
-    token: token.key,
-    observed_at: toIso(slot),
-    total_holders: toNumber(totalHolders),
-    top100_share: sumShares(holders),
-    holders,
-  }
+  return toRow(holders, totalHolders, token, slot)
 }

@@ -4,15 +4,15 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 
-const side = z.object({ amount: asSent, usdAmount: asSent }).nullish()
+const side = z.object({ amount: asSent, usdAmount: asSent }).nullish().catch(null)
 
 const swap = z.object({
-  transactionHash: z.string(),
-  transactionType: z.string(),
+  transactionHash: asSent,
+  transactionType: asSent,
   blockTimestamp: asSent,
   blockNumber: asSent,
   walletAddress: asSent,
-  pairAddress: z.string(),
+  pairAddress: asSent,
   exchangeName: asSent,
   bought: side,
   sold: side,
@@ -45,7 +45,7 @@ export const toUnreadTrades = (count: number, { key, chain }: Token): Candidate<
 export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Candidate<DexTradeRow>[] {
   const byTransaction = new Map<string, Map<string, MoralisSwap>>()
   for (const swap of swaps) {
-    const hash = swap.transactionHash.toLowerCase()
+    const hash = toText(swap.transactionHash)
     const own = byTransaction.get(hash) ?? new Map<string, MoralisSwap>()
     own.set(toSortKey(swap), swap)
     byTransaction.set(hash, own)
@@ -58,8 +58,11 @@ export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Ca
 }
 
 function toSortKey({ pairAddress, transactionType, bought, sold }: MoralisSwap): string {
-  return [pairAddress.toLowerCase(), transactionType, bought?.amount, sold?.amount].join(' ')
+  return [toText(pairAddress), transactionType, bought?.amount, sold?.amount].join(' ')
 }
+
+/** In lower case; what is no text is empty, and the row check's to reject. */
+const toText = (value: unknown): string => (typeof value === 'string' ? value.toLowerCase() : '')
 
 function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token): Candidate<DexTradeRow> {
   const isBuy = swap.transactionType === 'buy'
@@ -73,11 +76,11 @@ function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token):
     block_number: Number(swap.blockNumber ?? Number.NaN),
     transaction_hash: hash,
     log_index: logIndex,
-    pool: swap.pairAddress.toLowerCase(),
+    pool: toText(swap.pairAddress),
     exchange: toLabel(swap.exchangeName),
-    taker: typeof swap.walletAddress === 'string' ? swap.walletAddress.toLowerCase() : null,
+    taker: toText(swap.walletAddress),
     // Anything else than a buy or a sale is the row check's to reject.
-    side: swap.transactionType.toUpperCase(),
+    side: toText(swap.transactionType).toUpperCase(),
     amount,
     amount_usd: usd,
     price: usd === null ? null : usd / amount,

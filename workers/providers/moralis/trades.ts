@@ -8,7 +8,7 @@ import type { HttpClient } from '../../http/client.ts'
 import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
 import { recall } from '../../job/state.ts'
-import { checkAnswer, toUnknown } from '../answer.ts'
+import { checkAnswer, isTime, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
@@ -167,12 +167,13 @@ async function fetchSwaps(
   allowance?: Allowance,
 ): Promise<Swaps> {
   const swaps: MoralisSwap[] = []
-  // A time that cannot be read is the row check's to reject, and to count.
-  const isInside = (swap: MoralisSwap) => !(toTime(swap) < from) && !(to !== undefined && toTime(swap) >= to)
+  // A time that cannot be is the row check's to reject, and to count.
+  const isInside = (swap: MoralisSwap) =>
+    !isTime(toTime(swap)) || (toTime(swap) >= from && (to === undefined || toTime(swap) < to))
   let unread = 0
   let cursor: string | null | undefined
   do {
-    const last = toTime(swaps.findLast((swap) => !Number.isNaN(toTime(swap))))
+    const last = toTime(swaps.findLast((swap) => isTime(toTime(swap))))
     if (cursor && allowance?.take() === false && !(last <= from))
       return { swaps: swaps.filter(isInside), unread, next: Number.isNaN(last) ? from : last, failure: undefined }
     try {

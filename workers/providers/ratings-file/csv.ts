@@ -5,6 +5,8 @@ import { DataError } from '../../../shared/errors.ts'
 export interface FileRecord {
   readonly line: number
   readonly fields: Readonly<Record<string, unknown>>
+  /** Why it cannot be read; then it has no fields. */
+  readonly fault?: string
 }
 
 interface Row {
@@ -14,42 +16,64 @@ interface Row {
 
 /**
  * The records of a CSV text with a header line (RFC 4180: quotes, doubled quotes, line breaks inside quotes, LF or CRLF).
- * An empty cell is left out; empty lines are skipped; a line break inside a cell is a LF.
- * @throws DataError `provider_malformed` naming the line: a quote out of place, or a row of another length.
+ * An empty cell is left out; empty lines are skipped; a line break inside a cell is a LF. A line with a quote out of place, and
+ * a row of another length, is a record with a fault.
+ * @throws DataError `provider_malformed` for a header that cannot be read, and for a hundred bad quotes.
  */
 export function readCsv(text: string, file: string): FileRecord[] {
-  const [header, ...rows] = toRows(text, file)
+  const {
+    rows: [header, ...rows],
+    faults,
+  } = toRows(text)
+  const [fault] = faults
+  if (faults.length >= MOST_BAD_QUOTES)
+    throw toFault(file, faults.at(-1)?.line ?? 0, `${QUOTE}, and so are ${faults.length - 1} before`)
+  if (fault !== undefined && (header === undefined || fault.line < header.line)) throw toFault(file, fault.line, QUOTE)
   if (header === undefined) return []
   const names = header.cells.map((name) => name.trim())
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   if (repeated !== undefined) throw toFault(file, header.line, `the column ${repeated} is there twice`)
-  return rows.map(({ line, cells }) => {
-    if (cells.length !== names.length) {
-      throw toFault(file, line, `${cells.length} cells, the header has ${names.length}`)
-    }
+  const records = rows.map(({ line, cells }): FileRecord => {
+    if (cells.length !== names.length)
+      return { line, fields: {}, fault: `${cells.length} cells, the header has ${names.length}` }
     const fields = names.flatMap((name, index) => (cells[index]?.trim() ? [[name, cells[index].trim()] as const] : []))
     return { line, fields: Object.fromEntries(fields) }
   })
+  return [...records, ...faults].sort((one, other) => one.line - other.line)
 }
 
-/** The parser tells the line that a row ends on, and would count a CRLF inside quotes twice. */
-function toRows(text: string, file: string): Row[] {
+const QUOTE = 'a quote out of place, or one that is never closed'
+/** Each costs reading the rest of the file anew. */
+const MOST_BAD_QUOTES = 100
+
+/**
+ * The rows, and the lines that cannot be read. Behind such a line the text is read anew. The parser tells the line that a row
+ * ends on, and would count a CRLF inside quotes twice.
+ */
+function toRows(text: string): { rows: Row[]; faults: FileRecord[] } {
+  const lines = text.replaceAll('\r\n', '\n').split('\n')
   const rows: Row[] = []
-  let end = 0
-  const addRow = (cells: readonly string[], { lines }: { readonly lines: number }): null => {
-    end = lines
-    rows.push({ line: lines - cells.reduce((breaks, cell) => breaks + cell.split('\n').length - 1, 0), cells })
-    return null
+  const faults: FileRecord[] = []
+  let first = 0
+  while (first < lines.length && faults.length < MOST_BAD_QUOTES) {
+    let end = first
+    const addRow = (cells: readonly string[], context: { readonly lines: number }): null => {
+      end = first + context.lines
+      rows.push({ line: end - cells.reduce((breaks, cell) => breaks + cell.split('\n').length - 1, 0), cells })
+      return null
+    }
+    try {
+      parse(lines.slice(first).join('\n'), { ...FORMAT, on_record: addRow })
+      return { rows, faults }
+    } catch (error) {
+      if (!(error instanceof CsvError)) throw error
+      // The row that was begun cannot be read; empty lines before it are none.
+      const bad = lines.findIndex((line, at) => at >= end && line !== '')
+      faults.push({ line: bad + 1, fields: {}, fault: QUOTE })
+      first = bad + 1
+    }
   }
-  try {
-    parse(text.replaceAll('\r\n', '\n'), { ...FORMAT, on_record: addRow })
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error
-    // A quote that is never closed is noticed at the end of the file: it is somewhere in the row that was begun.
-    const line = error.code === 'CSV_QUOTE_NOT_CLOSED' ? end + 1 : Number(error.lines)
-    throw toFault(file, line, 'a quote out of place, or one that is never closed')
-  }
-  return rows
+  return { rows, faults }
 }
 
 const FORMAT = { bom: true, record_delimiter: '\n', relax_column_count: true, skip_empty_lines: true }

@@ -2,21 +2,23 @@ import { z } from 'zod'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import type { FileRecord } from './csv.ts'
 
-const list = z.array(z.record(z.string(), z.unknown()))
+const list = z.array(z.unknown())
 
 /**
  * The records of a JSON array of objects; the members of `fundamentals` count as the record's own, as the columns of a
- * table do.
+ * table do. An element that is no object is a record with a fault.
  * @throws DataError `provider_malformed` where the text is no JSON or no such array.
  */
 export function readJson(text: string, file: string): FileRecord[] {
   const records = list.safeParse(parse(text, file))
   if (!records.success) throw new DataError('provider_malformed', `${file}: must be an array of objects`)
   const lines = toElementLines(text)
-  return records.data.map(({ fundamentals, ...fields }, index) => ({
-    line: lines[index] ?? 0,
-    fields: { ...fields, ...(isObject(fundamentals) ? fundamentals : {}) },
-  }))
+  return records.data.map((record, index) => {
+    const line = lines[index] ?? 0
+    if (!isObject(record)) return { line, fields: {}, fault: 'must be an object' }
+    const { fundamentals, ...fields } = record
+    return { line, fields: { ...fields, ...(isObject(fundamentals) ? fundamentals : {}) } }
+  })
 }
 
 function parse(text: string, file: string): unknown {
@@ -27,18 +29,23 @@ function parse(text: string, file: string): unknown {
   }
 }
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{}\n]/g
+const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},\n]|[^\s"[\]{},]+/g
 
-/** The line on which each element of the outermost array begins; the elements are objects. */
+/** The line on which each element of the outermost array begins. */
 function toElementLines(text: string): number[] {
   const lines: number[] = []
-  let [line, depth] = [1, 0]
+  let [line, depth, isBegun] = [1, 0, false]
   for (const [token] of text.matchAll(TOKEN)) {
     if (token === '\n') line += 1
-    else if (token === '{' || token === '[') {
-      if (depth === 1) lines.push(line)
-      depth += 1
-    } else if (token === '}' || token === ']') depth -= 1
+    else if (token === ',' && depth === 1) isBegun = false
+    else if (token === ']' || token === '}') depth -= 1
+    else {
+      if (depth === 1 && !isBegun) {
+        lines.push(line)
+        isBegun = true
+      }
+      if (token === '[' || token === '{') depth += 1
+    }
   }
   return lines
 }

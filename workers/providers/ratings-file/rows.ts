@@ -2,7 +2,7 @@ import { type DaoRatingRow, daoRatingRow } from '../../../shared/datasets/rating
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import { toNumber } from '../answer.ts'
+import { isTime, orNull, toNumber } from '../answer.ts'
 import type { FileRecord } from './csv.ts'
 
 /** The columns of the file by the row's members; the order is that of the documentation. */
@@ -22,8 +22,6 @@ const COLUMNS = {
 
 const KNOWN: ReadonlySet<string> = new Set(Object.values(COLUMNS))
 
-/** Above this share of bad rows the file as a whole is not trusted. */
-const MOST_BAD_SHARE = 0.5
 const SHOWN = 20
 
 interface Checked {
@@ -35,7 +33,7 @@ interface Checked {
 /**
  * The ratings of a file, checked row by row: a bad row is told with line and column and left out, the others count.
  * `slot` is the time of the import in Unix milliseconds.
- * @throws DataError `rows_rejected` with the faults when more than half of the rows are bad.
+ * @throws DataError `rows_rejected` with the faults when all rows are bad.
  */
 export function toRatings(records: readonly FileRecord[], daos: readonly Rated[], slot: number, file: string): Checked {
   const find = createDaoFinder(daos)
@@ -52,7 +50,7 @@ export function toRatings(records: readonly FileRecord[], daos: readonly Rated[]
       rows.push(checked.row)
     }
   }
-  if (faults.length > records.length * MOST_BAD_SHARE) {
+  if (rows.length === 0) {
     const shown = faults.slice(0, SHOWN).join('; ')
     throw new DataError('rows_rejected', `${faults.length} of ${records.length} ratings are bad: ${shown}`)
   }
@@ -68,7 +66,12 @@ function createDaoFinder(daos: readonly Rated[]): FindDao {
   return (name) => byName.get(name.toLowerCase())
 }
 
-function toRating({ fields }: FileRecord, find: FindDao, slot: number): { row: DaoRatingRow } | { fault: string } {
+function toRating(
+  { fields, fault }: FileRecord,
+  find: FindDao,
+  slot: number,
+): { row: DaoRatingRow } | { fault: string } {
+  if (fault !== undefined) return { fault }
   const stranger = Object.keys(fields).find((name) => !KNOWN.has(name))
   if (stranger !== undefined) return { fault: `${stranger}: no such column; there are ${[...KNOWN].join(', ')}` }
   const name = fields.dao
@@ -88,11 +91,13 @@ function toRating({ fields }: FileRecord, find: FindDao, slot: number): { row: D
     value_proposition: toNumber(read('value_proposition')),
     token_economics: toNumber(read('token_economics')),
     source: read('source') ?? '',
-    report_url: read('report_url') ?? null,
+    report_url: orNull(daoRatingRow.shape.report_url, read('report_url') ?? null),
   }
   const parsed = daoRatingRow.safeParse(candidate)
   if (!parsed.success) return { fault: toFault(parsed.error.issues[0]) }
-  if (Date.parse(parsed.data.rated_at) > slot + DAY_MS) return { fault: 'lastUpdated: is in the future' }
+  const madeAt = Date.parse(parsed.data.rated_at)
+  if (madeAt > slot + DAY_MS) return { fault: 'lastUpdated: is in the future' }
+  if (!isTime(madeAt)) return { fault: 'lastUpdated: is before there were DAOs' }
   return { row: parsed.data }
 }
 

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { tokenPrice } from '../../../../shared/datasets/token-prices.ts'
 import type { HttpClient } from '../../../http/client.ts'
-import { checkAnswer } from '../../answer.ts'
-import { confidence, isSure } from '../../defillama/confidence.ts'
+import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../../answer.ts'
+import { isSure } from '../../defillama/confidence.ts'
 import { findLast } from './find-last.ts'
 
 const STEP_SECONDS = 300
@@ -15,15 +16,22 @@ const OLDEST_SECONDS = 30 * 60
 /** Points per call that the provider answers for one coin. */
 const POINTS_PER_CALL = 500
 
-const point = z.object({ timestamp: z.number(), price: z.number() })
-/** One point that makes no sense is one that is missing. */
-const pointOrNone = point.nullable().catch(null)
-
+const point = z.object({ timestamp: asSent, price: asSent })
 const chartAnswer = z.object({
-  coins: z.record(z.string(), z.object({ confidence, prices: z.array(pointOrNone) })),
+  coins: mapOf(z.object({ confidence: asSent, prices: listOf(point).optional() })),
 })
 
-type Point = z.infer<typeof point>
+interface Point {
+  /** Unix seconds. */
+  readonly timestamp: number
+  readonly price: number
+}
+
+/** A point that can be read, at a time and of a price that there can be. */
+function toPoint({ timestamp, price }: z.infer<typeof point>): Point[] {
+  const usd = orNull(tokenPrice, price)
+  return typeof timestamp === 'number' && isTime(timestamp * 1000) && usd !== null ? [{ timestamp, price: usd }] : []
+}
 
 /** The price of a coin at a Unix second: the newest one at or before it, undefined when that is too old. */
 export type PriceAt = (seconds: number) => number | undefined
@@ -56,7 +64,7 @@ export async function fetchPrices(
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
     const told = coins[coin]
     if (told === undefined || !isSure(told.confidence)) continue
-    for (const one of told.prices) if (one !== null && one.price > 0) points.push(one)
+    points.push(...(told.prices ?? []).flatMap(toPoint))
   }
   return toPriceAt(points)
 }

@@ -1,0 +1,484 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { HttpClients } from '../../workers/http/client.ts'
+import type { Entity, Job } from '../../workers/job/define-job.ts'
+import daos from '../../workers/jobs/daos.ts'
+import dexTrades from '../../workers/jobs/dex-trades.ts'
+import holders from '../../workers/jobs/holders.ts'
+import prices from '../../workers/jobs/prices.ts'
+import ratings from '../../workers/jobs/ratings.ts'
+import treasury from '../../workers/jobs/treasury.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import twitter from '../../workers/jobs/twitter.ts'
+import { collect } from '../../workers/run/collect.ts'
+import { checkRows } from '../../workers/run/rows.ts'
+import { toTestDao, toTestToken } from '../samples.ts'
+import { createState } from '../support/run.ts'
+import { silent } from '../support/silent.ts'
+import type { Provider } from '../upstream/exchange.ts'
+import { coingecko } from '../upstream/providers/coingecko.ts'
+import { coinmarketcap } from '../upstream/providers/coinmarketcap.ts'
+import { defillama } from '../upstream/providers/defillama.ts'
+import { defillamaCoins } from '../upstream/providers/defillama-coins.ts'
+import { discord as discordStandIn } from '../upstream/providers/discord.ts'
+import { ethplorer } from '../upstream/providers/ethplorer.ts'
+import { goldrush } from '../upstream/providers/goldrush.ts'
+import { moralis } from '../upstream/providers/moralis.ts'
+import { snapshot } from '../upstream/providers/snapshot.ts'
+import { telegram as telegramStandIn } from '../upstream/providers/telegram.ts'
+import { x } from '../upstream/providers/x.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
+import { createSimulatedWorld } from '../upstream/simulated.ts'
+
+const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
+const isAbsent = !existsSync(join(dir, 'INDEX.md'))
+if (isAbsent) console.log(`damaged recordings are not tested: there are none in ${dir}`)
+
+const NOW = Date.parse('2024-05-06T07:05:09Z')
+const DAY = 86_400_000
+const registry = loadRegistry()
+const world = createSimulatedWorld(registry, 1)
+const STAND_INS: readonly Provider[] = [
+  ...[coinmarketcap, coingecko, defillama, defillamaCoins, goldrush, moralis, ethplorer],
+  ...[snapshot, x, discordStandIn, telegramStandIn],
+]
+
+/** A seeded random number from 0 up to 1. */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+/** A list or a map of elements, each of which may be damaged. */
+type Elements = Json[] | { [name: string]: Json }
+
+const isMap = (value: unknown): value is { [name: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Every number becomes one that nothing can be. */
+function toAbsurd(value: Json): Json {
+  if (typeof value === 'number') return 1e40
+  if (typeof value === 'string' && value !== '' && Number.isFinite(Number(value))) return '1e40'
+  if (Array.isArray(value)) return value.map(toAbsurd)
+  return isMap(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toAbsurd(one)])) : value
+}
+
+/** A member less, so that the element lacks what it should have. */
+function withoutMember(value: Json, random: () => number): Json {
+  if (Array.isArray(value)) return value.slice(1)
+  if (!isMap(value)) return null
+  const names = Object.keys(value)
+  const gone = names[Math.floor(random() * names.length)]
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== gone))
+}
+
+const DAMAGES = ['null', 'text', 'number', 'empty', 'absurd', 'member', 'duplicate', 'truncated'] as const
+type Damage = (typeof DAMAGES)[number]
+/** After these the element is no element any more, and that has to be reported. */
+const REPORTED: ReadonlySet<Damage> = new Set(['null', 'text', 'number', 'empty', 'absurd'])
+
+function damageOne(elements: Elements, at: number, damage: Damage, random: () => number): void {
+  const names = Object.keys(elements)
+  const name = names[at] ?? ''
+  const own = Array.isArray(elements) ? (elements[at] ?? null) : (elements[name] ?? null)
+  const put = (value: Json) => void Reflect.set(elements, name, value)
+  if (damage === 'null') put(null)
+  if (damage === 'text') put('nonsense')
+  if (damage === 'number') put(7)
+  if (damage === 'empty') put(Array.isArray(own) ? [] : {})
+  if (damage === 'absurd') put(toAbsurd(own))
+  if (damage === 'member') put(withoutMember(own, random))
+  if (damage === 'duplicate' && Array.isArray(elements)) elements.splice(at, 0, structuredClone(own))
+  if (damage !== 'truncated') return
+  if (Array.isArray(elements)) elements.splice(at)
+  else for (const gone of names.slice(at)) delete elements[gone]
+}
+
+/** What is asked for, of whom, and which lists of an answer have elements to damage. */
+interface Case {
+  readonly name: string
+  readonly job: Job
+  readonly provider: string
+  readonly entities: readonly Entity[]
+  readonly range?: { readonly from: number; readonly to: number; readonly interval: Interval }
+  readonly slot?: number
+  readonly now?: number
+  /** The lists of an answer; none of an answer that is left as it is. */
+  elements(answer: Json, path: string): readonly Elements[]
+  /** In place of the stand-in's answer. */
+  answer?(path: string): Json
+  /** In place of JSON. */
+  readonly text?: readonly string[]
+  readonly settings?: Readonly<Record<string, string>>
+  /** What stored rows a provider reads. */
+  readonly stored?: readonly object[]
+}
+
+interface Hit {
+  readonly list: number
+  readonly at: number
+  readonly damage: Damage
+}
+
+interface Outcome {
+  /** What is in the rows, by its key: a row, or one element of a row's list. */
+  readonly parts: ReadonlyMap<string, string>
+  readonly reports: readonly string[]
+  /** How many elements each list has that may be damaged, over all answers. */
+  readonly sizes: readonly number[]
+}
+
+async function run(given: Case, hit: Hit | undefined, random: () => number): Promise<Outcome> {
+  const { job, now = NOW } = given
+  const { slot = toBucketStart(now, job.cadence), range } = given
+  const sizes: number[] = []
+  const damage = (answer: Json, path: string): Json => {
+    const own = structuredClone(answer)
+    for (const elements of given.elements(own, path)) {
+      if (hit?.list === sizes.length) damageOne(elements, hit.at, hit.damage, random)
+      sizes.push(Object.keys(elements).length)
+    }
+    return own
+  }
+  const config = parseConfig({ ...toStandInSettings('http://stand-in'), ...given.settings })
+  const http = createHttp(given, now, damage)
+  const db = { rows: async () => given.stored ?? [] } as unknown as Database
+  const collector = job
+    .connect({ config, http, db, log: silent, now: () => now })
+    .find(({ provider }) => provider === given.provider)
+  if (collector === undefined) throw new Error(`${job.name} has no provider ${given.provider}`)
+  const reports: string[] = []
+  const onRejected = (reason: string) => void reports.push(reason)
+  const entities = given.entities.filter(collector.covers)
+  const collected = await collect(
+    [collector],
+    {
+      entities,
+      peers: { all: entities, own: entities },
+      entityColumn: job.dataset.entity,
+      slot,
+      range,
+      answersFrom: range === undefined && !job.resumes ? slot - INTERVAL_SECONDS[job.cadence] * 1000 : undefined,
+      timeColumn: job.dataset.series.time,
+      resumes: job.resumes,
+      state: createState(),
+      signal: new AbortController().signal,
+      redact: (text) => text,
+      check: (provider, candidates) => checkRows(job.dataset, provider, candidates, { now, log: silent, onRejected }),
+    },
+    silent,
+  )
+  const rows = collected.given.flatMap((one) => one.rows)
+  const parts = new Map<string, string>()
+  // The same row twice is stored as one.
+  for (const [key, text] of new Map(rows.flatMap(toParts).map((part) => [part.join(), part])).values())
+    parts.set(key, (parts.get(key) ?? '') + text)
+  const unanswered = collected.answers.all().filter(({ reason }) => reason !== '')
+  return { parts, reports: [...reports, ...unanswered.map(({ reason }) => reason)], sizes }
+}
+
+/**
+ * The rows as independent parts: a snapshot of holders or of a treasury is a list of them, and the links of a DAO are one.
+ */
+function toParts(row: object): [string, string][] {
+  const told = row as Readonly<Record<string, unknown>>
+  const time = told.observed_at ?? told.traded_at
+  const event = [told.transaction_hash, told.log_index, told.kind, told.space, told.proposal, told.address]
+  const key = [told.token, told.dao, time, ...event].filter((part) => part !== undefined)
+  const list = told.holders ?? told.holdings
+  if (!Array.isArray(list)) return [[key.join(' '), JSON.stringify(row)]]
+  return list.map((one: Readonly<Record<string, unknown>>) => {
+    const { address, chain, contract, symbol } = one
+    return [[...key, address, chain, contract, symbol].join(' '), JSON.stringify(one)]
+  })
+}
+
+function createHttp(given: Case, now: number, damage: (answer: Json, path: string) => Json): HttpClients {
+  const settings = (baseUrl: string) => new URL(baseUrl).pathname
+  return {
+    open: ({ baseUrl, headers = {} }) => {
+      const send = async (request: { path: string; query?: object; body?: unknown; method?: string }) => {
+        const url = new URL(`http://stand-in${settings(baseUrl)}${request.path}`)
+        for (const [name, value] of Object.entries(request.query ?? {}))
+          if (value !== undefined) url.searchParams.set(name, String(value))
+        const provider = STAND_INS.find(({ name }) => url.pathname.startsWith(`/${name}/`))
+        if (provider === undefined) throw new Error(`no stand-in for ${url.pathname}`)
+        const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+        return provider.handle(
+          {
+            method: request.method ?? 'GET',
+            path: url.pathname.slice(provider.name.length + 1),
+            query: url.searchParams,
+            headers: Object.fromEntries(lower),
+            body: request.body === undefined ? '' : JSON.stringify(request.body),
+            now,
+            plan: 'open',
+          },
+          world,
+        )
+      }
+      return {
+        async json(request) {
+          const recorded = given.answer?.(request.path)
+          if (recorded !== undefined) return damage(recorded, request.path)
+          const { status, body } = await send(request)
+          if (request.absent?.includes(status)) return undefined
+          if (status >= 400) throw new DataError('provider_rejected', `${request.path}: ${status} ${body}`, { status })
+          return damage(JSON.parse(body) as Json, request.path)
+        },
+        async text(request) {
+          if (given.text === undefined) return (await send(request)).body
+          const [header = '', ...lines] = given.text
+          return [header, ...(damage(lines, request.path) as Json[])].join('\n')
+        },
+      }
+    },
+  }
+}
+
+const TRIES = 24
+
+/** Damages one element after the other, at places that a seed chooses. */
+async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
+  const random = createRandom([...given.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
+  const whole = await run(given, undefined, random)
+  expect(whole.parts.size, 'rows of the undamaged answer').toBeGreaterThan(1)
+  const lists = whole.sizes.flatMap((size, list) => (size > 1 ? [{ size, list }] : []))
+  expect(lists.length, 'lists to damage').toBeGreaterThan(0)
+  for (let tries = 0; tries < count; tries += 1) {
+    const { size, list } = lists[Math.floor(random() * lists.length)] ?? { size: 1, list: 0 }
+    // Of a list nothing is cut off but its last element.
+    const damage = DAMAGES[tries % DAMAGES.length] ?? 'null'
+    const at = damage === 'truncated' ? size - 1 : Math.floor(random() * size)
+    const hit: Hit = { list, at, damage }
+    const told = `${damage} at ${at} of list ${list}`
+    const { parts, reports } = await run(given, hit, random)
+    const lost = [...whole.parts].filter(([key, text]) => parts.get(key) !== text).map(([key]) => key)
+    expect(lost.length, `${told}: lost or changed ${lost.slice(0, 3).join(', ')}`).toBeLessThanOrEqual(
+      damage === 'duplicate' ? 0 : 1,
+    )
+    if (lost.length > 0 && REPORTED.has(damage)) expect(reports, `${told}: ${lost.join(', ')}`).not.toEqual([])
+  }
+}
+
+const dataOf = (answer: Json): Json => (isMap(answer) ? (answer.data ?? null) : null)
+const at = (value: Json | undefined, ...path: string[]): Json | undefined =>
+  path.reduce<Json | undefined>(
+    (found, name) => (isMap(found ?? null) ? (found as { [n: string]: Json })[name] : undefined),
+    value,
+  )
+const lists = (...found: (Json | undefined)[]): Elements[] =>
+  found.filter((one): one is Elements => typeof one === 'object' && one !== null)
+
+const entitiesOf = (job: Job, count = 12) => job.entities(registry).slice(0, count)
+const treasuries = treasury.entities(registry)
+const withWallets = treasuries.filter((dao) => (dao as unknown as { wallets: unknown[] }).wallets.length > 0)
+const lastDays = (days: number, interval: Interval = '1d') => {
+  const to = toBucketStart(NOW, '1d')
+  return { from: to - days * DAY, to, interval }
+}
+
+const STAND_IN_CASES: readonly Case[] = [
+  {
+    name: 'CoinMarketCap, latest quotes',
+    ...{ job: prices, provider: 'coinmarketcap', entities: entitiesOf(prices) },
+    elements: (answer) => lists(dataOf(answer)),
+  },
+  {
+    name: 'CoinMarketCap, history',
+    ...{ job: prices, provider: 'coinmarketcap', entities: entitiesOf(prices, 3), range: lastDays(20) },
+    elements: (answer) => lists(...Object.values(dataOf(answer) ?? {}).map((coin: Json) => at(coin, 'quotes'))),
+  },
+  {
+    name: 'CoinMarketCap, links',
+    ...{ job: daos, provider: 'coinmarketcap', entities: entitiesOf(daos) },
+    elements: (answer) => lists(dataOf(answer)),
+  },
+  {
+    name: 'CoinGecko, markets',
+    ...{ job: prices, provider: 'coingecko', entities: entitiesOf(prices) },
+    elements: (answer) => lists(answer),
+  },
+  {
+    name: 'CoinGecko, charts',
+    ...{ job: prices, provider: 'coingecko', entities: entitiesOf(prices, 3), range: lastDays(20) },
+    elements: (answer) => lists(at(answer, 'prices'), at(answer, 'market_caps'), at(answer, 'total_volumes')),
+  },
+  {
+    name: 'DefiLlama, protocols',
+    ...{ job: tvl, provider: 'defillama', entities: entitiesOf(tvl) },
+    elements: (answer) => lists(answer),
+  },
+  {
+    name: 'DefiLlama, histories of protocols',
+    ...{ job: tvl, provider: 'defillama', entities: entitiesOf(tvl, 3), range: lastDays(20) },
+    elements: (answer) => lists(at(answer, 'tvl')),
+  },
+  {
+    name: 'DefiLlama, newest amounts of treasuries',
+    ...{ job: treasury, provider: 'defillama', entities: withWallets.slice(0, 2) },
+    elements: (answer) =>
+      Object.values(at(answer, 'chainTvls') ?? {}).flatMap((chain: Json) => {
+        const newest = (at(chain, 'tokens') as Json[]).at(-1)
+        return lists(at(newest, 'tokens'))
+      }),
+  },
+  {
+    name: 'GoldRush, balances',
+    ...{ job: treasury, provider: 'goldrush', entities: withWallets.slice(0, 3) },
+    elements: (answer, path) => (path.includes('balances') ? lists(at(answer, 'data', 'items')) : []),
+  },
+  {
+    name: 'Moralis, owners',
+    ...{ job: holders, provider: 'moralis', entities: entitiesOf(holders, 3) },
+    elements: (answer) => lists(at(answer, 'result')),
+  },
+  {
+    name: 'Moralis, swaps',
+    ...{ job: dexTrades, provider: 'moralis-swaps', entities: entitiesOf(dexTrades, 3) },
+    ...{ settings: { RPC_URLS: '' } },
+    elements: (answer) => lists(at(answer, 'result')),
+  },
+  {
+    name: 'Ethplorer, holders',
+    ...{ job: holders, provider: 'ethplorer', entities: entitiesOf(holders, 3) },
+    elements: (answer) => lists(at(answer, 'holders')),
+  },
+  {
+    name: 'GoldRush, day by day',
+    ...{ job: treasury, provider: 'goldrush', entities: withWallets.slice(0, 1), range: lastDays(5) },
+    elements: (answer, path) =>
+      path.includes('portfolio')
+        ? lists(...Object.values(at(answer, 'data', 'items') ?? {}).map((item: Json) => at(item, 'holdings')))
+        : [],
+  },
+  {
+    name: 'X, counts of accounts',
+    ...{ job: twitter, provider: 'x', entities: entitiesOf(twitter) },
+    elements: (answer) => lists(dataOf(answer)),
+  },
+  {
+    name: 'the ratings file',
+    ...{ job: ratings, provider: 'ratings-file', entities: entitiesOf(ratings, 8) },
+    ...{ settings: { RATINGS_SOURCE: 'http://stand-in/ratings.csv' } },
+    stored: ratings.entities(registry).map((dao) => ({ ...dao })),
+    text: [
+      'dao,overallRating,fundamentalRating,governance,team,competitiveMoat,valueProposition,tokenEconomics,lastUpdated,source',
+      ...ratings
+        .entities(registry)
+        .slice(0, 8)
+        .map(({ id }) => `${id},70,64,60,61,62,63,64,2024-03-01,somebody`),
+    ],
+    elements: (answer) => lists(answer),
+  },
+]
+
+const chartsOf = (folder: string) =>
+  readdirSync(join(dir, folder)).filter((file) => file.endsWith('.json') && file !== 'assets.json')
+const readJson = (path: string): Json => JSON.parse(readFileSync(join(dir, path), 'utf8')) as Json
+const readGzip = (path: string): Json => JSON.parse(gunzipSync(readFileSync(join(dir, path))).toString()) as Json
+const bodyOf = (file: string): Json => {
+  const [recording] = readJson(`fixtures-coingecko/coingecko_ruby/${file}.json`) as { response: { body: Json } }[]
+  return recording?.response.body ?? null
+}
+
+function toChartCase(name: string, chart: Json): Case {
+  const times = (at(chart, 'prices') as [number, number][]).map(([ms]) => ms)
+  const range = { from: Math.min(...times), to: Math.max(...times) + 1, interval: '1d' as const }
+  return {
+    ...{ name: `CoinGecko, ${name}`, job: prices, provider: 'coingecko', range, now: range.to + DAY },
+    entities: [toTestToken(1, { coingeckoId: 'bitcoin' })],
+    answer: () => chart,
+    elements: (answer) => lists(at(answer, 'prices'), at(answer, 'market_caps'), at(answer, 'total_volumes')),
+  }
+}
+
+function toListingCase(file: string, now: number): Case {
+  const answer = readJson(`fixtures-coinmarketcap/${file}`)
+  const ids = Object.values(dataOf(answer) ?? {}).map((coin: Json) => Number(at(coin, 'id')))
+  return {
+    ...{ name: `CoinMarketCap, ${file}`, job: prices, provider: 'coinmarketcap', now },
+    entities: ids.map((id) => toTestToken(id, { cmcId: String(id) })),
+    answer: () => answer,
+    elements: (found) => lists(dataOf(found)),
+  }
+}
+
+function toTvlCase(file: string): Case {
+  const history = readGzip(`defillama-protocols-tvl-bma-d/protocol_tvl/${file}`)
+  return {
+    ...{ name: `DefiLlama, ${file}`, job: tvl, provider: 'defillama', entities: [toTestDao(1, 'drift')] },
+    ...{ range: { from: 0, to: Date.UTC(2026, 0, 1), interval: '1d' }, now: Date.UTC(2026, 0, 1) },
+    answer: () => history,
+    elements: (answer) => lists(at(answer, 'tvl')),
+  }
+}
+
+/** The recording lost its slugs: they are made of the names again. */
+function toProtocolsCase(): Case {
+  const recorded = readGzip('defillama-protocols-tvl-bma-d/lite-protocols2_2025-12-19.json.gz') as {
+    [name: string]: Json
+  }[]
+  const answer = recorded.map((one) => ({ ...one, slug: String(one.name).toLowerCase().replaceAll(' ', '-') }))
+  const slugs = [...new Set(answer.slice(0, 300).map(({ slug }) => slug))]
+  return {
+    ...{ name: 'DefiLlama, protocols', job: tvl, provider: 'defillama' },
+    entities: slugs.map((slug, key) => toTestDao(key + 1, slug)),
+    answer: () => answer.slice(0, 300),
+    elements: (found) => lists(found),
+  }
+}
+
+function toEthplorerCase(): Case {
+  const file = readJson('fixtures-ethplorer-openbb/uni_getTopTokenHolders_getTokenInfo_2022-01-31.json')
+  return {
+    ...{ name: 'Ethplorer, holders of UNI', job: holders, provider: 'ethplorer' },
+    entities: [toTestToken(1, {})],
+    answer: (path) => findWith(file, path.includes('Holders') ? 'holders' : 'holdersCount'),
+    elements: (answer) => lists(at(answer, 'holders')),
+  }
+}
+
+/** The object with a member of that name, however deep. */
+function findWith(value: Json, name: string): Json {
+  if (isMap(value) && name in value) return value
+  const inner = typeof value === 'object' && value !== null ? Object.values(value) : []
+  for (const one of inner) {
+    const found = findWith(one as Json, name)
+    if (found !== null) return found
+  }
+  return null
+}
+
+const recordedCases = (): Case[] => [
+  toListingCase('listings_latest_2022-12-16.json', Date.UTC(2022, 11, 16, 23)),
+  toListingCase('quotes_latest_v1_by_id_2019-02-04.json', Date.UTC(2019, 1, 4, 23)),
+  ...chartsOf('coingecko-market_chart-2022-defi_etf').map((file) =>
+    toChartCase(file, readJson(`coingecko-market_chart-2022-defi_etf/${file}`)),
+  ),
+  ...['minutely', 'hourly', 'daily'].map((step) => toChartCase(step, bodyOf(`${step}_historical_prices_for_one_coin`))),
+  ...readdirSync(join(dir, 'defillama-protocols-tvl-bma-d/protocol_tvl')).slice(0, 6).map(toTvlCase),
+  toProtocolsCase(),
+  toEthplorerCase(),
+]
+
+describe.skipIf(isAbsent)('one damaged element of a recorded answer costs itself and is reported', () => {
+  it.each(isAbsent ? [] : recordedCases())('$name', (given) => expectOthersIntact(given, 8))
+})
+
+describe('one damaged element of a stand-in answer costs itself and is reported', () => {
+  it.each(STAND_IN_CASES)('$name', (given) => expectOthersIntact(given))
+})

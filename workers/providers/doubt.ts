@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Doubt } from '../job/define-job.ts'
+
+/** A value this many times the last one, or less than the last one divided by it, is not taken on one provider's word. */
+const MOST_TIMES = 100
+/** Two providers say the same when their values are this close, as a share of the larger. */
+const SAME_SHARE = 0.2
+
+/** Which values are doubted, and where the last ones are stored. */
+interface Doubted {
+  /** What messages call it. */
+  readonly what: string
+  readonly table: string
+  /** Columns of the table, which are members of the rows too. */
+  readonly entity: string
+  readonly value: string
+  /** A stored value says nothing of what comes later than this, so a value that stays where it is gets in. */
+  readonly believedMs: number
+  /** Whether the provider is asked again in the same slot. */
+  readonly code: 'provider_malformed' | 'provider_unknown'
+}
+
+const last = z.object({ entity: z.number(), value: z.number(), at: z.int() })
+type Last = z.infer<typeof last>
+
+/**
+ * Reads the last stored values of entities once, and holds those of a run's providers against them. A value a hundred times
+ * or a hundredth of the last one is not stored: the entity is refused, so the next provider is asked. The value is believed
+ * when that one says the same within 20 %, or when it is still so after `believedMs` in which no other value came.
+ */
+const openDoubt = (doubted: Doubted) => async (db: Database, entities: readonly number[]) => {
+  const { what, table, entity, value } = doubted
+  const stored = await db.rows({
+    name: `last-${what}`,
+    sql: `SELECT ${entity} AS entity, argMax(${value}, observed_at) AS value, toUnixTimestamp64Milli(max(observed_at)) AS at
+FROM ${table} FINAL WHERE ${entity} IN {entities: Array(UInt64)} AND ${value} > 0 GROUP BY ${entity}`,
+    params: { entities },
+    schema: last,
+  })
+  return createDoubt(doubted, stored)
+}
+
+export const openPriceDoubt = openDoubt({
+  ...{ what: 'price', table: 'token_quotes', entity: 'token', value: 'price' },
+  ...{ believedMs: HOUR_MS, code: 'provider_malformed' },
+})
+
+/** A provider of a day's treasuries bills each call, and says the same when it is asked again. */
+export const openTreasuryDoubt = openDoubt({
+  ...{ what: 'treasury', table: 'dao_treasuries', entity: 'dao', value: 'value_usd' },
+  ...{ believedMs: 3 * DAY_MS, code: 'provider_unknown' },
+})
+
+export const openTvlDoubt = openDoubt({
+  ...{ what: 'value locked', table: 'protocol_tvl', entity: 'dao', value: 'tvl_usd' },
+  ...{ believedMs: 6 * HOUR_MS, code: 'provider_unknown' },
+})
+
+/** The same, against values that were read before; `at` is Unix milliseconds. */
+function createDoubt({ what, entity, value, believedMs, code }: Doubted, stored: readonly Last[]): Doubt {
+  const lastOf = new Map(stored.map((one) => [one.entity, one]))
+  const doubted = new Map<number, number[]>()
+  return (provider, checked, { log, onRejected }) => {
+    const refused = new Map(checked.refused)
+    const rows = checked.rows.filter((row) => {
+      const [key, now] = [Number(Reflect.get(row, entity)), Number(Reflect.get(row, value))]
+      const before = lastOf.get(key)
+      const at = Date.parse(String(Reflect.get(row, 'observed_at')))
+      if (before === undefined || isNear(now, before.value) || Math.abs(at - before.at) > believedMs) return true
+      const others = doubted.get(key) ?? []
+      if (others.some((other) => isSame(other, now))) return true
+      doubted.set(key, [...others, now])
+      const since = new Date(before.at).toISOString()
+      const times = toTimes(now / before.value)
+      const reason = `${provider}: a ${what} of ${now} is ${times} the last ${what}, ${before.value} at ${since}`
+      refused.set(key, new DataError(code, reason))
+      log.warn({ provider, [entity]: key, [value]: now, last: before.value, since }, `${what} not believed`)
+      return false
+    })
+    const count = checked.rows.length - rows.length
+    if (count > 0)
+      onRejected?.(`${provider}: ${value}: over ${MOST_TIMES} times, or under a hundredth of, the last`, count)
+    return { ...checked, rows, rejected: checked.rejected + count, refused }
+  }
+}
+
+const isNear = (value: number, before: number) => value < before * MOST_TIMES && value > before / MOST_TIMES
+
+const isSame = (one: number, other: number) => Math.abs(one - other) <= SAME_SHARE * Math.max(one, other)
+
+/** `100x`, or `1/100x` for a fall. */
+function toTimes(ratio: number): string {
+  if (ratio === 0) return '0x'
+  return ratio >= 1 ? `${Math.round(ratio)}x` : `1/${Math.round(1 / ratio)}x`
+}
