@@ -1225,3 +1225,5 @@ SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_fees ON CLUSTER 'dao' AS dao_fees_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_fees_local', cityHash64(dao));
+
+ALTER TABLE dao_fees_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;

@@ -1185,3 +1185,5 @@ CREATE TABLE IF NOT EXISTS dao_fees
 ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024;
+
+ALTER TABLE dao_fees MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
