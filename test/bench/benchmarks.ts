@@ -1,6 +1,7 @@
 import { backfill } from './backfill.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
+import { durability } from './durability.ts'
 import { overload } from './overload.ts'
 import { page } from './page.ts'
 import { plain } from './plain.ts'
@@ -19,6 +20,7 @@ export const benchmarks = [
   overload,
   plain,
   storage,
+  durability,
   scale,
   backfill,
   slots,

@@ -48,14 +48,14 @@ async function runSlot(
   const collector: Collector = {
     provider: 'discord',
     covers: () => true,
-    collect: ({ entities, signal, slot, log, refuse, state }) =>
+    collect: ({ entities, signal, slot, ...run }) =>
       askEach(
         entities,
         async ({ key }) => {
           const { members } = z.object({ members: z.number() }).parse(await client.json({ path: `/${key}`, signal }))
           return { dao: key, observed_at: new Date(slot).toISOString(), active_members: null, total_members: members }
         },
-        { concurrency: 1, log, refuse, state, providerName: 'discord' },
+        { ...run, concurrency: 1 },
       ),
   }
   const through = <A extends { name?: string; table?: string }, R>(ask: (statement: A) => R) => {

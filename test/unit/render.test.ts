@@ -32,6 +32,20 @@ describe('the schema', () => {
       if (engine !== 'Null') expect([table, SHARDED.get(table)]).toEqual([table, leading])
   })
 
+  it('has the rows of every table on the disk before an insert is answered', () => {
+    const text = statements.join('\n')
+    const tables = statements.flatMap((statement) => {
+      const [, table] = /^CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*^ENGINE = \{engine\}/m.exec(statement) ?? []
+      return table === undefined || table === 'migrations' ? [] : [table]
+    })
+    expect(tables.length).toBeGreaterThan(40)
+    const lacking = tables.filter(
+      (table) =>
+        !new RegExp(`ALTER TABLE ${table} MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1`).test(text),
+    )
+    expect(lacking).toEqual([])
+  })
+
   it('reaches every node with every statement, and no view reads a distributed table', () => {
     for (const statement of render(cluster)) {
       // What reads and writes rows goes through the distributed tables, which know every node.

@@ -1096,6 +1096,103 @@ SETTINGS replicated_deduplication_window = 0;
 CREATE TABLE IF NOT EXISTS registry_versions ON CLUSTER 'dao' AS registry_versions_local
 ENGINE = Distributed('dao', 'dao_data', 'registry_versions_local', cityHash64(version));
 
+INSERT INTO job_state (job, name, value, written_at)
+SELECT job,
+       'failing providers',
+       toJSONString(mapApply((provider, since) -> (provider, map('since', since, 'reason', 'noted by an earlier version, without a reason')),
+                             JSONExtract(value, 'Map(String, String)'))),
+       written_at
+FROM job_state FINAL
+WHERE name = 'failing providers since';
+
+ALTER TABLE tokens_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE token_prices_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE token_quotes_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE token_price_rollups_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE protocol_tvl_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE protocol_tvl_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE job_state_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE token_holders_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE token_holders_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dex_trades_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dex_trade_days_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dex_trade_parties_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dex_data_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE daos_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_links_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_votes_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_cast_votes_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_proposals_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governance_readings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governance_sweeps_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governor_events_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governor_readings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_ratings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_ratings_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE twitter_counts_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE twitter_counts_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE discord_members_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE discord_members_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE telegram_members_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE twitter_sentiment_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE twitter_sentiment_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE market_caps_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE treasury_values_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE index_points_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE index_token_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE coverage_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE coverage_notes_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE history_changes_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE coverage_wanted_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE computations_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE registry_records_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE registry_versions_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
 ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
     ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
 
