@@ -172,6 +172,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     // Not waited for the client's end, which may never come.
     refuse(socket, problem).once('finish', () => socket.destroy())
   })
+  pipelining.watch(server)
   readers.watch(server)
   refused.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
