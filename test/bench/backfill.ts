@@ -25,7 +25,7 @@ const TABLES = ['token_prices', 'token_quotes', 'token_price_rollups']
 export const backfill: Benchmark = {
   name: 'backfill',
   about:
-    'Rows per second of a back-fill through queue, provider, checks and insert, by concurrent jobs of one worker, against inserts of the same rows in the same batches, as JSON by ClickHouse's client and in the worker's way; and the memory of every process.',
+    "Rows per second of a back-fill through queue, provider, checks and insert, by concurrent jobs of one worker, against inserts of the same rows in the same batches, as JSON by ClickHouse's client and in the worker's way; and the memory of every process.",
   run: (context) => withStack('backfill', (stack) => measure(stack, context)),
 }
 
@@ -55,8 +55,7 @@ function openInserts({ db, config }: BenchDatabase) {
   }
 }
 
-const ONE_THREAD =
-  'a worker reads, checks and writes in one thread; more workers are faster'
+const ONE_THREAD = 'a worker reads, checks and writes in one thread; more workers are faster'
 
 async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
   const { db } = stack.database
