@@ -30,7 +30,7 @@ interface LongListSource {
   readonly keyset: Keyset
 }
 
-/** By members of the record, unknown values last, then by name and key (contract section 8). */
+/** By members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
 function toKeyset(sort: readonly SortKey[]): Keyset {
   const parts = sort.flatMap(({ member, isDescending }) => {
     const ordered = member.kind === 'text' ? `substringUTF8(${member.sql}, 1, ${ORDERED_CHARACTERS})` : member.sql
@@ -59,7 +59,7 @@ const counted = z.object({ total: z.int() })
 
 /**
  * A page of the proposals or voters of a DAO. There are too many of them to hold in memory, so ClickHouse filters, sorts and
- * pages (contract section 8). The list engine does this for all other lists.
+ * pages (docs/contract.md, section 8). The list engine does this for all other lists.
  * @throws DataError `storage`
  */
 export async function answerLongList(

@@ -21,7 +21,7 @@ import {
   writeRecords,
 } from './engine.ts'
 
-/** The parameter `asOf` of lists (contract section 8). */
+/** The parameter `asOf` of lists (docs/contract.md, section 8). */
 export const asOfParameter = {
   asOf: time(
     'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',

@@ -142,10 +142,10 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
   }
 }
 
-/** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
+/** Exact name matches first, then by market cap, the largest first, then by name (docs/contract.md, section 2). */
 const BY_MARKET_CAP = defineOrder([['UInt8'], ['UInt8'], ['Float64'], ['String'], ['UInt64']])
 
-/** By members of the record, unknown values last, then by name and key (contract section 8). */
+/** By members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
 function sortOrderOf(sort: readonly SortKey[]): SortOrder {
   if (sort.length === 0) return BY_MARKET_CAP
   const parts = sort.flatMap(({ member, isDescending }) => {
@@ -215,7 +215,7 @@ export interface ListPage {
 }
 
 /**
- * Filters, sorts and pages the records (contract sections 2 and 8). `after` are the sort values in the cursor, an empty
+ * Filters, sorts and pages the records (docs/contract.md, sections 2 and 8). `after` are the sort values in the cursor, an empty
  * text for the first page.
  * @throws Problem `invalid_parameter` if `after` does not belong to this order.
  */

@@ -97,7 +97,7 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
     })
     .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })
 
-/** A route with sums over tokens and DAOs by group, computed from the records of their lists (contract section 9). */
+/** A route with sums over tokens and DAOs by group, computed from the records of their lists (docs/contract.md, section 9). */
 export function defineGroupSums(sums: GroupSums): Route {
   const { name, tokens, treasuries } = sums
   return defineKnownList({

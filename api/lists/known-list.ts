@@ -37,7 +37,7 @@ interface KnownList extends Described {
 
 /**
  * A route that lists a few records that the process computes: without pages, and in the order of `find` unless `sort` is
- * given (contract section 8).
+ * given (docs/contract.md, section 8).
  */
 export function defineKnownList(list: KnownList): Route {
   const questions = toQuestions(list.record)

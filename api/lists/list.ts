@@ -127,7 +127,7 @@ WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) 
 }
 
 /**
- * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (contract sections 2, 3 and
+ * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (docs/contract.md, sections 2, 3 and
  * 8). One statement loads the records after each change; the list engine answers all requests from memory.
  */
 export function defineList(list: List): ListRoute {

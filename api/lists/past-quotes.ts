@@ -5,7 +5,7 @@ import { toStaleAt } from '../../shared/store/freshness.ts'
 /** The moment of `asOf` in statements; the parameter is in Unix milliseconds. */
 const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
 
-/** The condition that a row was stored `agoMs` before the moment `at` and was not stale then (contract section 8). */
+/** The condition that a row was stored `agoMs` before the moment `at` and was not stale then (docs/contract.md, section 8). */
 export const knownAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
   const at = agoMs === 0 ? AT : `(${AT} - INTERVAL ${agoMs} MILLISECOND)`
   return `(${column} <= ${at} AND ${column} > ${at} - INTERVAL ${staleAfterMs} MILLISECOND)`

@@ -89,7 +89,7 @@ const toKnownDao = ({ name, slug }: Dao, symbol: string | null): SearchTexts => 
 ]
 
 /**
- * Live tokens and DAOs that match a text, best first (contract section 8), then by market cap in USD, the largest first, then
+ * Live tokens and DAOs that match a text, best first (docs/contract.md, section 8), then by market cap in USD, the largest first, then
  * by name. A token comes before its DAO. Entities of a matching category come last.
  */
 export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): SearchResult[] {

@@ -15,7 +15,7 @@ import type { Benchmark, Findings } from './define-benchmark.ts'
  */
 export const sentiment: Benchmark = {
   name: 'sentiment',
-  about: 'How often the mood of a labelled comment is judged right; comments for tuning are left out.',
+  about: 'Share of labelled comments with the right sentiment, without the comments for tuning.',
   run: async ({ dataDir }) => {
     const file = join(dataDir, 'sentiment-surge-crypto/sentiment.csv')
     return existsSync(file) ? measureAll(readComments(file)) : { skipped: `there is no ${file}` }

@@ -20,7 +20,7 @@ const AFTER_BUT = 1.5
 const TOKEN = /[a-z](?:[a-z'-]*[a-z])?|\p{Extended_Pictographic}|[.!?;]/gu
 const SENTENCE_END = /^[.!?;]$/
 
-/** Links, @handles and $cashtags say whom a text is about, not what it feels (providers document, section 15). */
+/** Links, @handles and $cashtags say whom a text is about, not what it feels (docs/providers.md, section 15). */
 export function stripNames(text: string): string {
   return text.replace(/https?:\/\/\S+/g, ' ').replace(/(?<!\w)[@$][a-z_]\w*/gi, ' ')
 }

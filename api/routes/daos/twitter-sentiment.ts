@@ -22,7 +22,7 @@ const POSITIVE = `round(positive_posts / ${POSTS}, ${DECIMALS})`
 const NEGATIVE = `if(neutral_posts = 0, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_posts / ${POSTS}, ${DECIMALS}))`
 const NEUTRAL = `if(neutral_posts = 0, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
 
-/** SQL of the shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (contract section 4). */
+/** SQL of the shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
 export const SHARES = `${POSITIVE}, ${NEUTRAL}, ${NEGATIVE}`
 
 const sentimentRecord = z
