@@ -1105,24 +1105,6 @@ SELECT job,
 FROM job_state FINAL
 WHERE name = 'failing providers since';
 
-ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
-    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
-
-ALTER TABLE governance_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
-    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
-
-ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
-    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
-
-ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
-    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
-
-ALTER TABLE dao_proposal_details_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, quorum, starts_at, ends_at, url, collected_at,
-  scores_state, is_flagged
-FROM governance_in_local
-WHERE kind = 'proposal';
-
 ALTER TABLE tokens_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 ALTER TABLE token_prices_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
