@@ -18,7 +18,7 @@ import tvl from './tvl.ts'
 import twitter from './twitter.ts'
 import twitterSentiment from './twitter-sentiment.ts'
 
-/** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
+/** All jobs. A new dataset adds its file in `jobs/` and a line here. */
 export const jobs: readonly Job[] = [
   prices,
   tvl,

@@ -48,10 +48,10 @@ function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
  * BullMQ counts how often a job's worker died or hung while the job ran. The count cannot distinguish a job that
  * crashes its worker from a job that ran next to it, or from a machine failure. Two rules distinguish them:
  * - Suspect jobs run one at a time per process, and are judged when their turn starts. A job that crashes its worker
- * then does so alone, and waiting jobs are not blamed.
+ *   then does so alone, and waiting jobs are not blamed.
  * - An external cause also ends workers that do not run the job. Redis therefore counts, per queue, the workers that
- * started and did not close on purpose. The job is blamed if at most one worker ended since its last judgement.
- * If more ended, the blame count restarts at 1.
+ *   started and did not close on purpose. The job is blamed if at most one worker ended since its last judgement. If
+ *   more ended, the blame count restarts at 1.
  *
  * If Redis was emptied or a worker's end was not recorded, the error is on the safe side: a job to blame may be
  * cleared, and needs some more crashes before it is blamed.

@@ -63,7 +63,7 @@ interface Running {
  * Runs one job: collects, stores rows and coverage, and repeats while its run reports more data. All results are stored
  * before a failure is thrown. Each step is idempotent, so the job may restart from the beginning after any failure.
  * @throws PendingError if entities have no answer yet but may get one, another DataError for an invalid payload or a
- * storage failure.
+ *   storage failure.
  */
 export async function runJob(
   job: Job,
