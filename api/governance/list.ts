@@ -19,17 +19,17 @@ interface AskedList {
 }
 
 interface Source {
-  /** What logs and traces call the statement. */
+  /** Name of the statement in logs and traces. */
   readonly name: string
-  /** Selects `key`, `name`, which orders what is equal, `as_of`, `record`, and what `keyset` needs. */
+  /** Selects `key`, `name` (the tie-breaker of the order), `as_of`, `record`, and the columns of `keyset`. */
   readonly sql: string
   readonly params: Readonly<Record<string, unknown>>
-  /** The order of the list unless another one is asked for. */
+  /** Default order of the list. */
   readonly keyset: Keyset
 }
 
 /**
- * A page of a list that is too long to be held in memory, sorted and filtered by ClickHouse (docs/contract.md, section 8).
+ * A page of a list that is too long for memory, sorted and filtered by ClickHouse (docs/contract.md, section 8).
  * @throws DataError `storage`
  */
 export async function answerLongList(
