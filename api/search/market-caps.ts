@@ -5,7 +5,7 @@ import type { Memory } from '../answers/memory.ts'
 import type { ListSource } from '../lists/in-database.ts'
 import { findRecordSet } from '../lists/record-sets.ts'
 
-/** Each token's latest market cap by the token's key, as a list of records that is read once a commit. */
+/** Each token's latest market cap by token key, as a record set that is read once per change event. */
 const SOURCE: ListSource = {
   name: 'market-caps',
   sql: `SELECT token AS key, '' AS name, market_cap, observed_at AS as_of, tuple(token) AS record
@@ -17,7 +17,7 @@ FROM token_quotes FINAL WHERE {all: Bool} OR has({keys: Array(UInt64)}, token)`,
 const row = z.object({ key: z.number(), marketCap: z.number().nullable() })
 
 /**
- * The latest market caps in USD by the tokens' keys; a token without one is absent.
+ * The latest market caps in USD by token key; a token without one is absent.
  * @throws DataError `storage`
  */
 export async function readMarketCaps(call: {

@@ -2,7 +2,7 @@ import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { compareValues } from '../records/order.ts'
 
-/** A token or DAO that fits, as `/data/search` lists it. */
+/** A matching token or DAO, as `/data/search` lists it. */
 interface Found {
   readonly type: 'token' | 'dao'
   readonly _id: string
@@ -13,12 +13,15 @@ interface Found {
   readonly matched: string
 }
 
-/** What something can be found by, the best way first; a part of it is enough unless it says otherwise. */
+/**
+ * Searchable texts of an entity, the best match first. A substring match is enough unless the third element requires
+ * more.
+ */
 type Known = readonly (readonly [member: string, text: string | null, asked?: 'whole' | 'beginning'])[]
 
 const fold = (text: string) => text.toLowerCase()
 
-/** How well something fits, the lower the better, and by which member; undefined where it doesn't. */
+/** The rank of a match, lower is better, and the matching member; undefined without a match. */
 function rank(known: Known, asked: string): { rank: number; matched: string } | undefined {
   const texts = known.flatMap(([member, text, least = 'part'], place) =>
     text === null ? [] : [{ member, text: fold(text), place, least }],
@@ -31,7 +34,7 @@ function rank(known: Known, asked: string): { rank: number; matched: string } | 
   return inside && { rank: known.length + 1, matched: inside.member }
 }
 
-/** From this length on, the beginning of a word of a category is enough. */
+/** Minimum text length for a match with the beginning of a category's word. */
 const LEAST_BEGINNING = 4
 
 const toWords = (text: string) =>
@@ -39,7 +42,10 @@ const toWords = (text: string) =>
     .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
     .trim()} `
 
-/** The slugs of the categories whose name or slug has the whole words of a text, or a long enough beginning of them. */
+/**
+ * The slugs of the categories whose name or slug contains the whole words of a text, or a long enough beginning of
+ * them.
+ */
 function findCategories({ categories }: Registry, asked: string): ReadonlySet<string> {
   const words = toWords(asked)
   const wanted = words.trim().length >= LEAST_BEGINNING ? words.trimEnd() : words
@@ -64,8 +70,8 @@ const toKnownDao = ({ name, slug }: Dao, symbol: string | null): Known => [
 ]
 
 /**
- * Live tokens and DAOs that fit a text, best first (docs/contract.md, section 8); equally good ones by market cap in USD, the largest
- * first, then by name. A token comes before its DAO. Those that only belong to a category of that name come last.
+ * Live tokens and DAOs that match a text, best first (docs/contract.md, section 8). Equal matches are ordered by market
+ * cap in USD, largest first, then by name. A token comes before its DAO. Matches by category only come last.
  */
 export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): Found[] {
   const asked = fold(text)
