@@ -7,7 +7,7 @@ import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from '../lists/token
 import { toObject } from '../records/columns.ts'
 import { idValue, timeValue, uint32 } from '../records/values.ts'
 
-/** A Token as a DAO's record embeds it: without financial data. */
+/** A token as embedded in a DAO's record: without financial data. */
 const embeddedToken = z
   .strictObject({
     ...tokenFacts,
@@ -48,7 +48,7 @@ const daoRecord = z
 
 const filled = (field: string) => `coalesce(d.${field}, nullIf(d.links['${field}'], ''))`
 
-/** The account's id as X tells it with the counts, where the registry's files have none. */
+/** The account's id from X's counts, if the registry's files have none. */
 const TWITTER_ID = `coalesce(d.twitter_id, nullIf(JSONExtractString(ifNull(
       (SELECT value FROM job_state FINAL WHERE job = '${twitterCounts.name}' AND name = '${ACCOUNT_IDS}'), '{}'), toString(d.key)), ''))`
 

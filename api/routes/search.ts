@@ -42,7 +42,7 @@ export const searchRoute = defineRoute({
       { name: 'search', records, asOf: null },
       { selection: EVERYTHING, sort: [], filters: [], keyset: toKeyset([]), limit: query.limit },
     )
-    // A page of this list has no next one: whoever looks for something more says more.
+    // This list has no next page: a more specific text finds other results.
     const { Link: _, ...headers } = answer.headers ?? {}
     return { ...answer, headers, staleAt: null }
   },

@@ -6,7 +6,7 @@ import { lastKnown } from '../lists/past-quotes.ts'
 import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from '../lists/token-members.ts'
 import { numberOrNull, timeValue } from '../records/values.ts'
 
-/** How much the price changed, in percent. */
+/** Change of the price, in percent. */
 const priceChange = (over: string) =>
   numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null where it is not known.`)
 
@@ -41,7 +41,7 @@ const financialData = z
   })
   .meta({ id: 'FinancialData', description: 'What a token is worth, as it was last observed.' })
 
-/** A Token with its financial data (docs/contract.md, section 4). */
+/** A token with its financial data (docs/contract.md, section 4). */
 const tokenRecord = z
   .strictObject({
     ...tokenFacts,
@@ -60,10 +60,10 @@ export const tokensRoute = defineList({
   record: tokenRecord,
   datasets: [tokenPrices, protocolTvl],
   name: 'tokens',
-  // The answer is as old as its quotes: a fresher value locked must not hide that prices stopped coming.
+  // The answer is as old as its quotes: a newer TVL must not hide that prices stopped.
   asOf: 'q.observed_at',
-  // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days
-  // older than the quote.
+  // The TVL of the DAO's protocols is used if the market-data provider has none, unless it is days older than the
+  // quote.
   values: `${TOKEN_FACTS},
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
@@ -71,7 +71,6 @@ export const tokensRoute = defineList({
     ${TOKEN_LINKS}`,
   joins: 'LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM protocol_tvl_latest FINAL) AS p ON p.dao = t.dao_key',
   pastJoins: `LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM ${lastKnown(protocolTvl)}) AS p ON p.dao = t.dao_key`,
-  // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed
-  // yet.
+  // A token without a quote is not listed yet, because the time of its last update must not be null.
   where: 'q.token = t.key',
 })

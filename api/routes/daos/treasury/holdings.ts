@@ -43,7 +43,7 @@ const holding = z
 
 const questions = toQuestions(holding)
 
-/** The newest row of the DAO, or the one that was known at a moment. */
+/** The newest row of the DAO, or the one that was known at a given time. */
 const toRow = (columns: string, isPast: boolean) => `
 SELECT ${columns}
 FROM dao_treasuries FINAL
@@ -51,10 +51,10 @@ WHERE dao = {dao: UInt64} AND ${isPast ? knownAt('observed_at', toStaleAt(0, dao
 ORDER BY observed_at DESC
 LIMIT 1`
 
-/** What providers write for the contract of a chain's own coin. */
+/** The contract address that providers use for a chain's native coin. */
 const NO_CONTRACT = `0x${'e'.repeat(40)}`
 
-/** The holdings of a row in its order, which is by value; what a list orders by otherwise is called as everywhere. */
+/** The holdings of a row in its order, which is by value; the columns for other orders have the common names. */
 const toRecords = (isPast: boolean) => `
 SELECT h.place AS key, h.one.symbol AS name, h.one.value_usd AS market_cap, h.observed_at AS as_of,
   ${toObject(
@@ -79,7 +79,7 @@ const found = z.object({
   price_sources: z.array(z.string()),
 })
 
-/** What is told of a DAO's row beside its records; undefined where it has none. */
+/** Facts about a DAO's row in addition to its records; undefined if it has none. */
 async function readFacts(db: Database, params: Readonly<Record<string, unknown>>, isPast: boolean) {
   const [row] = await db.rows({
     name: 'holdings-facts',
@@ -98,8 +98,8 @@ async function readFacts(db: Database, params: Readonly<Record<string, unknown>>
 type Facts = z.infer<typeof found>
 
 /**
- * @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. A past moment of which
- *   that was so has an empty list.
+ * @throws Problem `no_data` if a DAO's treasury is unknown, or only its total is known. For a past time the list is
+ * then empty.
  */
 function requireHoldings(facts: Facts | undefined, isPast: boolean): void {
   if (isPast || (facts !== undefined && facts.held > 0)) return
