@@ -5,26 +5,26 @@ import { compareValues } from './order.ts'
 
 type Type = 'UInt8' | 'UInt32' | 'Int64' | 'UInt64' | 'Float64' | 'String'
 
-/** One sort value of a list, its type, and which way it goes: ascending unless it says otherwise. */
+/** One sort value of a list, its type and its direction; ascending by default. */
 export type SortPart = readonly [sql: string, type: Type, direction?: 'descending']
 
 /**
- * The values that order a list, by which a page goes on after the last record of the one before. A statement selects
- * `place` as `page_key` and orders by `order`.
+ * The values that order a list, from which a page continues after the last record of the previous one. A statement
+ * selects `place` as `page_key` and orders by `order`.
  */
 export interface Keyset {
   readonly order: string
   readonly place: string
-  /** ` AND ...` for what comes after the record with these sort values, in parameter `after`; nothing on a first page. */
+  /** ` AND ...` for records after the one with these sort values, in parameter `after`; empty on a first page. */
   isAfter(after: string): string
   /**
-   * The place that a cursor holds.
-   * @throws Problem `invalid_parameter` for a text that no answer of this list has given.
+   * Parses the position in a cursor.
+   * @throws Problem `invalid_parameter` for a text that no answer of this list contained.
    */
   read(after: string): Place
-  /** A place as `page_key` has it. */
+  /** Writes a position in the form of `page_key`. */
   write(place: Place): string
-  /** Which of two places comes first: negative for `a`. */
+  /** Compares two positions: negative if `a` comes first. */
   compare(a: Place, b: Place): number
 }
 
@@ -33,10 +33,10 @@ export type Place = readonly (number | string)[]
 
 const whole = z.int()
 const float = z.string().regex(/^-?[\d.]+(e[+-]?\d+)?$/)
-/** How JSON has a value of a type: a float as text, because JSON writes large ones as integers, which are not read back. */
+/** The JSON form of a type: a float as text, because JSON writes large ones as integers, which are not read back. */
 const WRITTEN = { UInt8: whole, UInt32: whole, Int64: whole, UInt64: whole, Float64: float, String: z.string() }
 
-/** The record is after the place, part by part: the first one that differs decides. */
+/** The condition for a record after the position: the first part that differs decides. */
 function toCondition(parts: readonly SortPart[], place: string): string {
   const values = parts.map((_, index) => `${place}.${index + 1}`)
   const steps = parts.map(([sql, , direction], index) => {
@@ -52,10 +52,10 @@ function toAfter(parts: readonly SortPart[], types: readonly Type[]): string {
   return isAscending ? `tuple(${parts.map(([sql]) => sql).join(', ')}) > ${place}` : toCondition(parts, place)
 }
 
-/** A keyset of values that are unique together and never null. */
+/** A keyset of values that are together unique and never null. */
 export function defineKeyset(...parts: readonly SortPart[]): Keyset {
   const types = parts.map(([, type]) => type)
-  // The SQL is made when it is asked for: lists in memory need none.
+  // The SQL is built on use: in-memory lists need none.
   return {
     get order() {
       return parts.map(([sql, , direction]) => (direction === undefined ? sql : `${sql} DESC`)).join(', ')
@@ -83,5 +83,5 @@ export function defineKeyset(...parts: readonly SortPart[]): Keyset {
   }
 }
 
-/** A float as ClickHouse writes it: a negative nothing is told from nothing. */
+/** A float as ClickHouse writes it: -0 differs from 0. */
 const toFloatText = (value: number | string) => (Object.is(value, -0) ? '-0' : String(value))
