@@ -9,16 +9,16 @@ import { toNext } from '../support/next-page.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
-/** What is asked at random is asked again with the same seed. */
+/** Seed of the random queries. */
 const SEED = 20240310
 const QUESTIONS = 5
 
 const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
-/** One API answers from memory, another has no memory, and a third one too little. */
+/** With a cache, without a cache, and with a cache that is too small. */
 let [memory, engine, small]: TestApi[] = []
 
 type Row = Readonly<Record<string, unknown>>
@@ -38,13 +38,15 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** Of tokens or DAOs: lists of what one of them has need its name. */
+/** Lists of tokens or DAOs. Lists about one entity need its name. */
 const LISTS = routes.filter(({ query }) => 'sort' in query && 'category' in query)
 
 const toUrl = (api: TestApi | undefined, path: string, parameters: readonly [string, string][]) =>
   `${api?.url}${path}?${new URLSearchParams([...parameters])}`
 
-/** An answer of the first API, once the second one has given the same bytes under the same tag. */
+/**
+ * Fetches from the service with a cache and checks that the service without a cache returns the same bytes and headers.
+ */
 async function ask(path: string, parameters: readonly [string, string][]): Promise<{ headers: Headers; body: string }> {
   const responses = await Promise.all([memory, engine].map((api) => fetch(toUrl(api, path, parameters))))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
@@ -69,7 +71,7 @@ function compare(a: Value, b: Value): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The records in the order that a `sort` means, worked out on the whole list. */
+/** Sorts the whole list as `sort` defines, in plain JavaScript. */
 function sortNaively(rows: readonly Row[], sort: string): Row[] {
   return [...rows].sort((a, b) => {
     for (const word of sort.split(',')) {
@@ -93,7 +95,7 @@ function fitsNaively(row: Row, filter: string): boolean {
   ]
 }
 
-/** A sort and some filters that make sense for the records that there are. */
+/** Returns a random valid sort and filters for the records. */
 function toQuestion(
   random: ReturnType<typeof createRandom>,
   members: ReturnType<typeof toMembers>,
@@ -112,7 +114,7 @@ function toQuestion(
   return { sort: random.chance(0.8) ? sort : undefined, filters }
 }
 
-/** All pages of a list, each by the link of the one before. */
+/** Follows the next links and returns all records. */
 async function readPages(path: string, parameters: Record<string, string>): Promise<Row[]> {
   const together: Row[] = []
   let next: URLSearchParams | undefined = new URLSearchParams(parameters)
@@ -125,13 +127,13 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
   return together
 }
 
-describe('lists', () => {
-  it('are all lists of tokens and DAOs', () => {
+describe('lists of tokens and DAOs', () => {
+  it('are all routes with sort and category', () => {
     expect(LISTS.map(({ path }) => path)).toHaveLength(9)
   })
 
   it.each(LISTS.map(({ path }) => path))(
-    '%s: random questions with the same answer from both and worked out by hand',
+    '%s returns the expected records for random queries, with and without a cache',
     async (path) => {
       const record = LISTS.find((route) => route.path === path)?.record
       if (record === undefined) throw new Error(`${path} has no record`)
@@ -164,7 +166,7 @@ describe('lists', () => {
   )
 
   it.each(LISTS.map(({ path }) => path))(
-    '%s: pages of a sorted list are together the whole, from either',
+    '%s returns pages of a sorted list that together equal the whole list',
     async (path) => {
       const record = LISTS.find((route) => route.path === path)?.record
       if (record === undefined) throw new Error(`${path} has no record`)
@@ -179,7 +181,7 @@ describe('lists', () => {
     },
   )
 
-  it('are selected by category and chain, by id or slug', async () => {
+  it('select by category and chain, by id or slug', async () => {
     const whole = JSON.parse((await ask('/data/daos', [['limit', '500']])).body) as Row[]
     for (const [param, member, records] of [
       ['category', 'category', database.registry.categories],
@@ -211,7 +213,7 @@ describe('lists', () => {
     expect(JSON.parse((await ask('/data/tokens', [['category', 'f'.repeat(24)]])).body)).toEqual([])
   })
 
-  it('are the same where there is no room for them', async () => {
+  it('return the same bytes with a cache that is too small', async () => {
     for (const { path } of LISTS) {
       for (const query of ['limit=3&sort=-name', 'limit=500', 'limit=2&filter=name!=null&format=csv']) {
         const [one, other] = await Promise.all([memory, small].map((api) => fetch(`${api?.url}${path}?${query}`)))
@@ -221,8 +223,8 @@ describe('lists', () => {
     }
   })
 
-  it('go on in the order of texts of any length, by what these begin with', async () => {
-    // Of DAOs whose texts begin alike the name decides: what comes later in them would turn the order round.
+  it('page through texts of any length, ordered by their prefix', async () => {
+    // The name decides between DAOs whose texts have the same prefix. The rest of the texts would reverse the order.
     const text = "concat(if(key % 2 = 0, 'even ', 'odd '), repeat('😀\\n', 2000), toString(1000 - position(name, 'a')))"
     await database.writer.command({
       name: 'long-texts',
@@ -237,7 +239,7 @@ describe('lists', () => {
     expect(String(pages[0]?.description).length).toBeGreaterThan(2000)
   })
 
-  it('are read again after a commit of any dataset that they are made of', async () => {
+  it('are read again after a change event of any of their datasets', async () => {
     const url = `${memory?.url}/data/tokens?limit=1&sort=-financialData.price`
     const before = (await (await fetch(url)).json()) as Row[]
     const dearest = { token: getToken(database.registry, 'UNI').key, price: 1e9 }
@@ -262,7 +264,7 @@ describe('lists', () => {
     ['/data/tokens?category=lendng', 'category', 'Did you mean "lending"?'],
     ['/data/tokens?chain=etherium', 'chain', 'Did you mean "ethereum"?'],
     ['/data/tokens?asOf=2024-03-11', 'asOf', 'future'],
-  ])('%s is refused with what would do', async (path, param, words) => {
+  ])('reject %s and suggest a correction', async (path, param, words) => {
     for (const api of [memory, engine]) {
       const response = await fetch(`${api?.url}${path}`)
       expect(response.status).toBe(400)
