@@ -11,7 +11,7 @@ const read = (file: string) => readFileSync(join(root, 'observability', file), '
 
 const SUFFIXES = { counter: [''], gauge: [''], histogram: ['_bucket', '_sum', '_count'] } as const
 
-/** Metrics by name with their labels: the declared ones, those of the runtime, and what Prometheus says of a target. */
+/** Metrics by name with their labels: declared metrics, runtime metrics, and those that Prometheus adds per target. */
 async function readKnown(): Promise<Map<string, readonly string[]>> {
   const known = new Map<string, readonly string[]>([['up', []]])
   for (const { kind, name, labels } of Object.values(METRICS)) {
