@@ -86,7 +86,7 @@ describe('API with two processes', () => {
   })
 })
 
-it('exits if its processes cannot listen', async () => {
+it('API exits if its processes cannot listen', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = taken.address() as AddressInfo

@@ -48,7 +48,7 @@ it('npm run backfill reports on Ctrl-C that the queued chunks continue', async (
   expect(output()).toContain('The queued parts go on')
 })
 
-it.each(['empty', 'as it was'])('npm run backfill survives a Redis restart that comes back %s', async (how) => {
+it.each(['empty', 'as it was'])('npm run backfill survives a restart of Redis whose data is %s', async (how) => {
   const dir = mkdtempSync(join(tmpdir(), 'backfill-redis-'))
   const port = await findFreePort()
   const settings = { appendonly: how === 'empty' ? 'no' : 'yes', appendfsync: 'always' }

@@ -178,7 +178,7 @@ describe('plain HTTP request to the embedded server', () => {
 })
 
 it.each(['Parquet', 'Native', 'ArrowStream', 'JSONCompactEachRow'])(
-  'exports and imports %s byte for byte, plain and compressed',
+  'embedded server exports and imports %s byte for byte, plain and compressed',
   async (format) => {
     const run = (query: string, headers?: Record<string, string>, body?: Buffer) =>
       request(String(new URLSearchParams({ query })), headers, body)
@@ -199,7 +199,7 @@ function residentBytes(): number {
   return Number(line?.[1]) * 1024
 }
 
-it('streams a long response with little memory', async () => {
+it('embedded server streams a long response with little memory', async () => {
   const query = 'SELECT number, repeat(toString(number), 20) AS text FROM numbers(2000000) FORMAT JSONEachRow'
   const reader = connectAs('reader')
   const read = async () => {
@@ -219,7 +219,7 @@ it('streams a long response with little memory', async () => {
   expect(peak - before).toBeLessThan(120_000_000)
 })
 
-it("cancels the reader's statement when its client disconnects, before and during the response", async () => {
+it("embedded server cancels the reader's statement when its client disconnects, before and during the response", async () => {
   const [writer, reader] = [connect(), connectAs('reader')]
   const ofReader = "SELECT query FROM system.processes WHERE user = 'reader' AND startsWith(query, {query:String})"
   const running = async (query: string) => (await rows(writer, ofReader, { query })).length
