@@ -103,7 +103,7 @@ function toDetail(slug: string, members: readonly Protocol[], world: World, now:
 const toDay = (seconds: number) => Math.floor(seconds / 86_400) * 86_400
 
 /** Of each seventh protocol no fees are known, and of each fifth one no revenue. */
-const hasFees = (slug: string) => unit(toNoiseKey(7, `fees ${slug}`), 0) >= 1 / 7
+export const hasFees = (slug: string) => unit(toNoiseKey(7, `fees ${slug}`), 0) >= 1 / 7
 const hasRevenue = (slug: string) => unit(toNoiseKey(7, `revenue ${slug}`), 0) >= 1 / 5
 
 /**

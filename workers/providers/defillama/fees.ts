@@ -29,7 +29,7 @@ const NO_SUCH_PROTOCOL = [400, 404]
  * `/summary/fees/{slug}`: `[Unix seconds of the day's start, US dollars]` for each day. The server answers `{}` for a
  * protocol that it knows and has no summary of. Source: DefiLlama/defillama-server `defi/src/api2/routes/dimensions.ts`.
  */
-const summaryAnswer = z.object({ totalDataChart: z.array(asSent).nullish() }).nullable()
+const summaryAnswer = z.union([z.object({ totalDataChart: z.array(asSent).nullable() }), z.strictObject({}), z.null()])
 
 type Points = readonly unknown[]
 
@@ -64,7 +64,8 @@ async function fetchPoints(client: HttpClient, path: string, dataType: string, s
     timesMaxBytes: TIMES_MAX_BYTES,
   })
   if (answer === undefined) return []
-  return checkAnswer(summaryAnswer, answer, { provider: 'defillama', path })?.totalDataChart ?? []
+  const summary = checkAnswer(summaryAnswer, answer, { provider: 'defillama', path })
+  return summary !== null && 'totalDataChart' in summary ? (summary.totalDataChart ?? []) : []
 }
 
 /** A day's start and its value; null is a value that the provider does not know. */
