@@ -234,7 +234,7 @@ describe('X-Series-Coarse', () => {
     await response.arrayBuffer()
     return Number(response.headers.get('x-series-coarse') ?? Number.NaN)
   }
-  /** Counts the points whose observation is in one of the hours with coarse data only. */
+  /** Counts the points observed in the hours with coarse data only. */
   const recount = async (query: string): Promise<number> => {
     const response = await ask(`${SERIES}?start=${start}&${query}`)
     const { data } = (await response.json()) as { data: { quote: { USD: { timestamp: string } } }[] }

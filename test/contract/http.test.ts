@@ -261,7 +261,7 @@ describe('response cache', () => {
     expect(after.price).not.toBe(before.price)
   })
 
-  it('caches a series whose end is in the future, and counts missing points up to now', async () => {
+  it('caches a series with an end in the future, and counts missing points up to now', async () => {
     const path = '/data/tokens/historic-financial?name=uniswap&interval=5m&start=2024-03-10&end=2030-01-01'
     const first = await ask(path)
     expect(first.headers.get('x-series-missing')).toBe('0')

@@ -55,7 +55,7 @@ async function storeTokens(random: ReturnType<typeof createRandom>): Promise<rea
   return [...firsts.values()]
 }
 
-/** Stores one treasury row a day with missing days and zero values. Some DAOs change their source after day 25. */
+/** Stores one treasury row a day with missing days and zero values. Every second DAO changes its source after day 25. */
 async function storeTreasuries(random: ReturnType<typeof createRandom>): Promise<readonly Part[]> {
   const daos = database.registry.daos.filter(({ live }) => live).slice(0, 6)
   const rows = daos.flatMap(({ key }, rank) =>

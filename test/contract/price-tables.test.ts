@@ -91,7 +91,7 @@ describe('tables of several tokens', () => {
     [7, '04:00'],
     [25, '04:00'],
     [40, '04:00'],
-  ])('return the same rows in pages of %i as at once', async (limit, start) => {
+  ])('return the same rows in pages of %i as in one response', async (limit, start) => {
     const query = `id=${idsOf(tokens)}&interval=5m&start=2024-03-10T${start}:00Z&format=ndjson`
     const whole = await ask(query)
     const expected = await rowsOf(whole)

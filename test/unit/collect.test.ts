@@ -47,7 +47,7 @@ const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => st
 const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
 describe('collect', () => {
-  it('keeps the valid rows of an entity whose other rows were rejected', async () => {
+  it('keeps the valid rows of an entity if other rows of it are rejected', async () => {
     const rows = [{ token: 1 }, { token: 1 }]
     const { collector } = provider('first', {})
     const refused = new Map([[1, rejection]])
@@ -141,7 +141,7 @@ describe('collect', () => {
     ['a plan that is used up', 'provider_exhausted', 'failed'],
     ['a missing key', 'provider_unconfigured', 'nothing'],
     ['an unknown id', 'provider_unknown', 'nothing'],
-  ] as const)('after %s, a range without rows of the next provider is "%s: %s"', async (_, code, state) => {
+  ] as const)('after %s (%s), a range without rows of the next provider is %s', async (_, code, state) => {
     const first = provider('first', { fails: new DataError(code, 'first: no') })
     const second = provider('second', { answers: [] })
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
