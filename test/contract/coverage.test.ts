@@ -254,12 +254,9 @@ describe('X-Series-Coarse', () => {
       expect(await coarseOf(`${query}&format=${format}`)).toBe(counted)
   })
 
-  it.each(['1h', '4h', '1d', '7d'])(
-    'returns 0 if the interval is at least as coarse as the data: %s',
-    async (interval) => {
-      expect(await coarseOf(`id=${mixed.id}&interval=${interval}`)).toBe(0)
-    },
-  )
+  it.each(['1h', '4h', '1d', '7d'])('returns 0 for an interval as coarse as the data: %s', async (interval) => {
+    expect(await coarseOf(`id=${mixed.id}&interval=${interval}`)).toBe(0)
+  })
 
   it('returns 0 for a token without coarser data, and the sum over all tokens of a table', async () => {
     expect(await coarseOf(`id=${fine.id}&interval=5m`)).toBe(0)

@@ -31,8 +31,8 @@ let api: TestApi
 const parts: Record<string, readonly Part[]> = {}
 
 /**
- * Stores several quotes a day with missing days. Some first quotes have no market cap; one token starts on the tenth
- * day.
+ * Stores several quotes a day with missing days. The first quote of a day may lack a market cap; one
+ * token starts on the tenth day.
  */
 async function storeTokens(random: ReturnType<typeof createRandom>): Promise<readonly Part[]> {
   const tokens = database.registry.tokens.filter(({ live, since, until }) => live && !since && !until).slice(0, 6)

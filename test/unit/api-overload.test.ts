@@ -75,7 +75,7 @@ describe('createQueue in overload', () => {
     expect(await Promise.all([...floods, ...more])).toHaveLength(30)
   })
 
-  it('does not count a client that was a flood until now as another client until half of its tasks are done', async () => {
+  it('treats a client as a flood until at most half of `modest` tasks wait', async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 4 })
     const floods = [...names('a', 30), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
     await settled()

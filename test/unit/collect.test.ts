@@ -106,27 +106,24 @@ describe('collect', () => {
   it.each([
     ['has no Retry-After', undefined],
     ['has a shorter Retry-After', 1_000],
-  ])(
-    'fails with the error that ends soonest, if a plan is used up and the next provider %s',
-    async (_, retryAfterMs) => {
-      const failures = [
-        new DataError('provider_exhausted', 'first: used up', { retryAfterMs: 25 * 86_400_000 }),
-        new DataError('provider_unavailable', 'second: 503', { retryAfterMs }),
-        // Does not resolve without a change of the configuration.
-        new DataError('provider_unconfigured', 'third: no key'),
-      ]
-      const collectors = failures.map(
-        (fails, at) => provider(['first', 'second', 'third'][at] ?? '', { fails }).collector,
-      )
-      const collected = await collect(collectors, wanted, silent)
-      expect(collected.answers.all()[0]).toMatchObject({
-        state: 'failed',
-        provider: 'first',
-        reason: 'first: used up; third: no key',
-        failure: failures[1],
-      })
-    },
-  )
+  ])('fails with the error that ends first if the plan is used up and the next one %s', async (_, retryAfterMs) => {
+    const failures = [
+      new DataError('provider_exhausted', 'first: used up', { retryAfterMs: 25 * 86_400_000 }),
+      new DataError('provider_unavailable', 'second: 503', { retryAfterMs }),
+      // Does not resolve without a change of the configuration.
+      new DataError('provider_unconfigured', 'third: no key'),
+    ]
+    const collectors = failures.map(
+      (fails, at) => provider(['first', 'second', 'third'][at] ?? '', { fails }).collector,
+    )
+    const collected = await collect(collectors, wanted, silent)
+    expect(collected.answers.all()[0]).toMatchObject({
+      state: 'failed',
+      provider: 'first',
+      reason: 'first: used up; third: no key',
+      failure: failures[1],
+    })
+  })
 
   it('treats a response without rows as final in a range, where a token may have no history', async () => {
     const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
