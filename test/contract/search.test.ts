@@ -18,7 +18,7 @@ interface Found {
   matched: string
 }
 
-/** Searches and checks that the services with and without a cache return the same bytes. */
+/** What is found, once the API with memory and the one without have given the same bytes. */
 async function search(query: string): Promise<{ found: Found[]; headers: Headers }> {
   const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}/data/search?${query}`)))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
@@ -51,20 +51,20 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe('/data/search', () => {
-  it('finds each live token by symbol, name, address and market-data id', async () => {
+describe('search', () => {
+  it('finds each live token by symbol, name, address and CoinMarketCap id', async () => {
     for (const { id, symbol, name, contractAddress, cmcId } of database.registry.tokens.filter(({ live }) => live)) {
       for (const text of [symbol, name.toUpperCase(), contractAddress, ...(cmcId === null ? [] : [cmcId])]) {
         const { found } = await search(`limit=100&q=${encodeURIComponent(text)}`)
         const place = found.findIndex(({ _id }) => _id === id)
-        // Several entities may share a name or symbol.
+        // Names and symbols may be those of several.
         expect(place, `${text} of ${name}`).toBeGreaterThanOrEqual(0)
         expect(place, `${text} of ${name}`).toBeLessThan(4)
       }
     }
   })
 
-  it('ranks exact matches before prefixes before other matches, then by market cap', async () => {
+  it('ranks exact matches before prefixes before substrings, then by market cap', async () => {
     const { found } = await search('q=uni&limit=100')
     expect(found[0]).toMatchObject({ type: 'token', symbol: 'UNI', matched: 'symbol' })
     const all = (await search('q=a&limit=100')).found
@@ -90,7 +90,7 @@ describe('/data/search', () => {
   })
 
   it.each(['lending', 'Lending', 'lend'])(
-    'lists tokens and DAOs of the category matching %s after all others',
+    'lists the tokens and DAOs of the category %s after all other matches',
     async (q) => {
       const { found } = await search(`limit=100&q=${q}`)
       const daos = database.registry.daos.filter(({ live, categories }) => live && categories.includes('lending'))
@@ -102,7 +102,7 @@ describe('/data/search', () => {
     },
   )
 
-  it('returns an empty list without matches, and the total count', async () => {
+  it('returns an empty list if nothing matches, and counts all matches', async () => {
     const { found, headers } = await search('q=zzqqxxyy')
     expect(found).toEqual([])
     expect(headers.get('x-total-count')).toBe('0')
@@ -114,20 +114,20 @@ describe('/data/search', () => {
     expect((await search('q=a&limit=100')).found).toHaveLength(Math.min(100, total))
   })
 
-  it('does not find ended tokens', async () => {
+  it('does not find tokens that ended', async () => {
     const ended = database.registry.tokens.find(({ live }) => !live)
     const { found } = await search(`q=${ended?.contractAddress}`)
     expect(found).toEqual([])
   })
 
-  it.each(['', '?q=', '?q=%20', `?q=${'x'.repeat(201)}`])('returns 400 for /data/search%s', async (query) => {
+  it.each(['', '?q=', '?q=%20', `?q=${'x'.repeat(201)}`])('/data/search%s returns 400', async (query) => {
     const response = await fetch(`${memory?.url}/data/search${query}`)
     expect(response.status).toBe(400)
     const code = query === '' ? 'missing_parameter' : 'invalid_parameter'
     expect(await response.json()).toMatchObject({ code, param: 'q' })
   })
 
-  it('returns the same bytes in other formats, with and without a cache', async () => {
+  it('returns the other formats', async () => {
     for (const format of ['csv', 'ndjson', 'parquet', 'arrow']) {
       const responses = await Promise.all(
         [memory, engine].map((api) => fetch(`${api?.url}/data/search?q=uni&format=${format}`)),

@@ -4,8 +4,8 @@ import { loadConfig } from '../../shared/config/config.ts'
 import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
 
 /**
- * The API with another pace of its readers than half a minute: `paced-api.ts <bytes> <milliseconds>`. What it logs goes to
- * its parent.
+ * Runs the API with another minimum read rate than its default of half a minute: `paced-api.ts <bytes> <milliseconds>`. Sends
+ * its log to the parent process.
  */
 async function main(): Promise<void> {
   const [bytes, ms] = process.argv.slice(2).map(Number)

@@ -157,7 +157,7 @@ describe('probeProviders with one failing provider', () => {
   })
 })
 
-it('redacts a key that a node repeats in its error message', async () => {
+it('probeProviders redacts a key that a node repeats in its error message', async () => {
   const key = 'path-key-0123456789abcdef'
   const parrot = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })

@@ -33,7 +33,7 @@ const never = new AbortController().signal
 setMaxListeners(0, never)
 const registry = loadRegistry()
 
-/** Of the stand-in's settings only where it is: rates and plans are the shipped ones. */
+/** Only the URLs of the stand-in's settings: rates and plans are the shipped ones. */
 const toHosts = (url: string) =>
   Object.fromEntries(Object.entries(toStandInSettings(url)).filter(([name]) => !/_PER_|UNITS|API_KEY/.test(name)))
 
@@ -50,7 +50,7 @@ afterEach(async () => {
   await upstream.close()
 })
 
-/** A worker with the shipped limits, and the statuses of the answers that it got. */
+/** A worker with the shipped limits, and the statuses of its responses. */
 function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOptions = {}) {
   const config = parseConfig({ ...toHosts(upstream.url), ...settings })
   const statuses: number[] = []
@@ -70,7 +70,7 @@ function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOp
   return { config, http, statuses, live: context(http), history: context(http.history) }
 }
 
-/** Limits as workers keep them together. */
+/** Limits that workers share. */
 const toShared = (redis: Redis, prefix: string): LimitOptions => {
   const sharedBy = { redis, prefix, log: silent }
   return {
@@ -81,21 +81,21 @@ const toShared = (redis: Redis, prefix: string): LimitOptions => {
 
 const countRefused = (statuses: readonly number[]) => statuses.filter((status) => status >= 400).length
 
-describe('limits of a minute', () => {
+describe('limits per minute', () => {
   const ids = registry.tokens.flatMap(({ coingeckoId }) => coingeckoId ?? []).slice(0, 40)
 
-  it('are kept by a worker with the shipped settings, which takes the time that they take', async () => {
+  it('are never exceeded by a worker with the shipped settings', async () => {
     time = createMovedTime(START)
     const worker = startWorker({})
     const client = openCoinGecko(worker.live)
     await time.live(Promise.all(ids.map((id) => client.json({ path: `/coins/${id}`, signal: never }))))
     expect(worker.statuses).toEqual(ids.map(() => 200))
     expect(Date.now() - START).toBeGreaterThan((ids.length / 5 - 1) * MINUTE)
-    // No slower than half of what the provider allows.
+    // At least half as fast as the provider permits.
     expect(Date.now() - START).toBeLessThan((ids.length / 5) * 2 * MINUTE)
   })
 
-  it('are kept by workers that share them, however they take turns', async () => {
+  it('are never exceeded by workers that share them', async () => {
     const config = createTestConfig()
     connections = [createRedis(config.redis.url, silent), createRedis(config.redis.url, silent)]
     await Promise.all(connections.map((redis) => redis.ping()))
@@ -115,7 +115,7 @@ describe('limits of a minute', () => {
     expect(Date.now() - START).toBeGreaterThan(2 * MINUTE)
   })
 
-  it('that are lower than the settings say are no storm: after a few refusals nobody else is asked for', async () => {
+  it("stop requests after a few rejections if the provider's limit is lower than configured", async () => {
     time = createMovedTime(START)
     const worker = startWorker({ COINGECKO_REQUESTS_PER_MINUTE: '600' })
     const source = coingecko.connect(worker.live)
@@ -123,7 +123,7 @@ describe('limits of a minute', () => {
     const tokens = registry.tokens.filter(({ coingeckoId }) => coingeckoId !== null).slice(0, 40)
     const range = { from: START - DAY_MS, to: START, interval: '1h' } as const
     await time.live(source.fetchHistory(tokens, range, told.run))
-    // Five are answered. Then three in a row, of which each is sent four times.
+    // Five succeed. Then three fail in a row, with four attempts each.
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(5)
     expect(countRefused(worker.statuses)).toBe(3 * 4)
     expect(told.refused.size).toBe(35)
@@ -131,8 +131,8 @@ describe('limits of a minute', () => {
   })
 })
 
-describe('limits of a day', () => {
-  it('leave every hour its calls, however much history asks for, and begin anew at midnight', async () => {
+describe('limits per day', () => {
+  it('reserve calls for every hour regardless of history, and reset at midnight', async () => {
     time = createMovedTime(START)
     const worker = startWorker({ MORALIS_API_KEY: 'demo' })
     const [own, past] = [moralis.connect(worker.live), openMoralis(worker.history)]
@@ -144,7 +144,7 @@ describe('limits of a day', () => {
     const perDay: number[] = []
     for (let hour = 0; hour < 48; hour += 1) {
       await time.moveTo(START + hour * HOUR_MS)
-      // History asks first, and for as much as it is given.
+      // History requests first, as many as it is granted.
       const reason = await time.live(repair().catch((error: unknown) => error))
       expect(reason).toMatchObject({ code: 'provider_exhausted' })
       const found = await time.live(Promise.all(tokens.map((token) => own.fetchHolders(token, Date.now(), never))))
@@ -157,7 +157,7 @@ describe('limits of a day', () => {
     expect(perDay[1]).toBe(perDay[0])
   })
 
-  it('that others used up are told until midnight, and nobody else is asked for', async () => {
+  it('stop requests until midnight if another program exhausted them', async () => {
     await upstream.close()
     upstream = await createUpstream({ registry, now: () => Date.now(), limits: { moralis: { perDay: 6 } } })
     time = createMovedTime(START + HOUR_MS)
@@ -167,7 +167,7 @@ describe('limits of a day', () => {
     const told = toRun({ entities, slot: START + HOUR_MS })
     await time.live(collector?.collect(told.run) ?? expect.unreachable())
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(6)
-    // One for each of those that are asked for at once.
+    // One for each concurrent request.
     expect(countRefused(worker.statuses)).toBeLessThanOrEqual(4)
     const reasons = [...told.refused.values()]
     expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['provider_exhausted']))
@@ -177,8 +177,8 @@ describe('limits of a day', () => {
   })
 })
 
-describe('a day of a plan by the month', () => {
-  it('has prices in every slot, however much history asks for', async () => {
+describe('day of a monthly plan', () => {
+  it('has prices in every slot, regardless of history', async () => {
     time = createMovedTime(START)
     const worker = startWorker({ COINMARKETCAP_API_KEY: 'demo' })
     const [own, past] = [coinmarketcap.connect(worker.live), coinmarketcap.connect(worker.history)]

@@ -24,7 +24,7 @@ let folder: string
 let [url, configuration] = ['', '']
 const seen: IncomingHttpHeaders[] = []
 
-/** The documented configuration with other ports, in a folder of its own. */
+/** The documented configuration with other ports, in a temporary folder. */
 function toConfiguration(apiPort: number, port: number): string {
   const docs = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
   const documented = /```nginx\n(.*?)```/s.exec(docs)?.[1] ?? ''
@@ -72,8 +72,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-describe.skipIf(!hasNginx)('the documented configuration of nginx', () => {
-  it('is valid', () => {
+describe.skipIf(!hasNginx)('documented nginx configuration', () => {
+  it('passes nginx -t', () => {
     execFileSync('nginx', ['-t', '-c', configuration, '-p', folder], { stdio: 'pipe' })
   })
 
@@ -86,7 +86,7 @@ describe.skipIf(!hasNginx)('the documented configuration of nginx', () => {
     expect([forwardedFor, forwarded]).toEqual(['127.0.0.1', undefined])
   })
 
-  it('sends the events of a stream as they come', async () => {
+  it('forwards stream events without buffering', async () => {
     const left = new AbortController()
     const response = await fetch(`${url}/data/stream`, { signal: left.signal })
     const { value } = (await response.body?.getReader().read()) ?? {}
@@ -94,7 +94,7 @@ describe.skipIf(!hasNginx)('the documented configuration of nginx', () => {
     left.abort()
   })
 
-  it('refuses larger heads and bodies than the API does', async () => {
+  it('rejects too large URLs, bodies and headers with 414, 413 and 400', async () => {
     expect((await fetch(`${url}/data/tokens?name=${'x'.repeat(33_000)}`)).status).toBe(414)
     expect((await fetch(`${url}/mcp`, { method: 'POST', body: 'x'.repeat(65_537) })).status).toBe(413)
     const client = connect(Number(new URL(url).port), '127.0.0.1')

@@ -27,13 +27,13 @@ describe('npm run providers', () => {
     )
   }
 
-  it('ends with 1 where a provider that is set up does not answer, and says which', async () => {
+  it('exits with 1 and names the configured provider that does not respond', async () => {
     const { code, stdout } = await command({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }, '--short')
     expect(stdout).toMatch(/^snapshot +governance +now +no answer +\d+ +- +Uniswap +snapshot .*the connection failed/m)
     expect(code).toBe(1)
   })
 
-  it('says what is left today of a plan that the workers count', async () => {
+  it("prints today's remaining quota of a plan that workers share", async () => {
     const { redis, config } = pipeline.context
     const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
     const settings = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', QUEUE_PREFIX: config.redis.prefix }
@@ -44,7 +44,7 @@ describe('npm run providers', () => {
     expect(away.stderr).toMatch(/Redis is away/)
   })
 
-  it('names an option that makes no sense', async () => {
+  it('names an invalid option', async () => {
     expect(await command({}, '--timeout', 'soon')).toMatchObject({
       code: 1,
       stderr: '--timeout: soon is no number of seconds\n',
