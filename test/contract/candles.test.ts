@@ -83,39 +83,36 @@ const nextStart = (ms: number, interval: Interval) =>
   toBucketStart(ms - 1, interval) + INTERVAL_SECONDS[interval] * 1000
 
 describe('/data/tokens/historic-ohlc', () => {
-  it.each(['30m', '1h', '4h', '1d', '7d'] as const)(
-    'aggregates the observations of each %s bucket',
-    async (interval) => {
-      const rows = await database.writer.rows({
-        name: 'observations',
-        sql: `SELECT toUnixTimestamp64Milli(observed_at) AS at, price FROM token_prices FINAL
+  it.each(['30m', '1h', '4h', '1d', '7d'] as const)('aggregates the observations per %s', async (interval) => {
+    const rows = await database.writer.rows({
+      name: 'observations',
+      sql: `SELECT toUnixTimestamp64Milli(observed_at) AS at, price FROM token_prices FINAL
 WHERE token = {key: UInt64} ORDER BY observed_at`,
-        params: { key },
-        schema: observation,
+      params: { key },
+      schema: observation,
+    })
+    for (const [start, end] of [
+      ['2024-02-15', undefined],
+      ['2024-02-20T07:31:00Z', '2024-03-07T01:00:01Z'],
+    ] as const) {
+      const { body, headers } = await ask(
+        `${OHLC}?name=aave&interval=${interval}&start=${start}${end === undefined ? '' : `&end=${end}`}`,
+      )
+      const to = end === undefined ? NOW : nextStart(Date.parse(end), interval)
+      const expected = group(rows, interval, nextStart(Date.parse(start), interval), to).map(([bucket, inside]) => {
+        const prices = inside.map(({ price }) => price)
+        return {
+          timestamp: new Date(bucket).toISOString(),
+          ...{ open: prices[0], high: Math.max(...prices), low: Math.min(...prices), close: prices.at(-1) },
+          observations: prices.length,
+        }
       })
-      for (const [start, end] of [
-        ['2024-02-15', undefined],
-        ['2024-02-20T07:31:00Z', '2024-03-07T01:00:01Z'],
-      ] as const) {
-        const { body, headers } = await ask(
-          `${OHLC}?name=aave&interval=${interval}&start=${start}${end === undefined ? '' : `&end=${end}`}`,
-        )
-        const to = end === undefined ? NOW : nextStart(Date.parse(end), interval)
-        const expected = group(rows, interval, nextStart(Date.parse(start), interval), to).map(([bucket, inside]) => {
-          const prices = inside.map(({ price }) => price)
-          return {
-            timestamp: new Date(bucket).toISOString(),
-            ...{ open: prices[0], high: Math.max(...prices), low: Math.min(...prices), close: prices.at(-1) },
-            observations: prices.length,
-          }
-        })
-        expect(expected.length).toBeGreaterThan(1)
-        expect(body.data).toEqual(expected)
-        expect(headers.get('x-series-points')).toBe(String(expected.length))
-        expect(headers.get('x-series-interval')).toBe(interval)
-      }
-    },
-  )
+      expect(expected.length).toBeGreaterThan(1)
+      expect(body.data).toEqual(expected)
+      expect(headers.get('x-series-points')).toBe(String(expected.length))
+      expect(headers.get('x-series-interval')).toBe(interval)
+    }
+  })
 
   it('opens with the price that the financial series has for the bucket', async () => {
     const query = 'name=aave&interval=4h&start=2024-02-15'

@@ -234,7 +234,7 @@ describe('X-Series-Coarse', () => {
     await response.arrayBuffer()
     return Number(response.headers.get('x-series-coarse') ?? Number.NaN)
   }
-  /** Counts the points whose observation is in one of the hours with coarse data only. */
+  /** Counts the points observed in the hours with coarse data only. */
   const recount = async (query: string): Promise<number> => {
     const response = await ask(`${SERIES}?start=${start}&${query}`)
     const { data } = (await response.json()) as { data: { quote: { USD: { timestamp: string } } }[] }
@@ -254,12 +254,9 @@ describe('X-Series-Coarse', () => {
       expect(await coarseOf(`${query}&format=${format}`)).toBe(counted)
   })
 
-  it.each(['1h', '4h', '1d', '7d'])(
-    'returns 0 if the interval is at least as coarse as the data: %s',
-    async (interval) => {
-      expect(await coarseOf(`id=${mixed.id}&interval=${interval}`)).toBe(0)
-    },
-  )
+  it.each(['1h', '4h', '1d', '7d'])('returns 0 for an interval as coarse as the data: %s', async (interval) => {
+    expect(await coarseOf(`id=${mixed.id}&interval=${interval}`)).toBe(0)
+  })
 
   it('returns 0 for a token without coarser data, and the sum over all tokens of a table', async () => {
     expect(await coarseOf(`id=${fine.id}&interval=5m`)).toBe(0)

@@ -81,7 +81,7 @@ const snapshots: readonly Snapshot[] = Array.from({ length: 30 }, (_, ago) => ag
 
 const BURNED = ['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
 
-/** Some holders are known addresses: two treasuries, the token's contract and two burn addresses. */
+/** The first holders include known addresses: two treasuries, the token's contract and two burn addresses. */
 const holderOf = (n: number): string => {
   const [first, second] = daoOf('uniswap').treasuries.map((one) => one.address)
   const known = new Map([
@@ -229,7 +229,7 @@ describe('/data/daos/treasury/historic', () => {
     return values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   }
 
-  it('returns one point per stored day, newest first, whose parts sum up to the total', async () => {
+  it('returns one point per stored day, newest first, with parts that sum up to the total', async () => {
     const points = await read(treasuryHistoricRoute, 'name=uniswap')
     expect(points.map(({ recordedAt }) => recordedAt)).toEqual(rows.map(({ observed_at }) => observed_at))
     for (const [index, point] of points.entries()) {

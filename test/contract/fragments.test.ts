@@ -108,7 +108,7 @@ it('series cache: reuses nothing while the change stream is unavailable', async 
   expect((await ask()).reads).toHaveLength(2)
 })
 
-it('series cache: reads the whole range at once if a limit cuts it', async () => {
+it('series cache: reads the whole range in one statement if a limit cuts it', async () => {
   const { body, reads } = await ask('&limit=6000')
   expect(JSON.parse(body).data).toHaveLength(6000)
   expect(reads).toHaveLength(1)

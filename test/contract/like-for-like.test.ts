@@ -31,8 +31,8 @@ let api: TestApi
 const parts: Record<string, readonly Part[]> = {}
 
 /**
- * Stores several quotes a day with missing days. Some first quotes have no market cap; one token starts on the tenth
- * day.
+ * Stores several quotes a day with missing days. The first quote of a day may lack a market cap; one
+ * token starts on the tenth day.
  */
 async function storeTokens(random: ReturnType<typeof createRandom>): Promise<readonly Part[]> {
   const tokens = database.registry.tokens.filter(({ live, since, until }) => live && !since && !until).slice(0, 6)
@@ -55,7 +55,7 @@ async function storeTokens(random: ReturnType<typeof createRandom>): Promise<rea
   return [...firsts.values()]
 }
 
-/** Stores one treasury row a day with missing days and zero values. Some DAOs change their source after day 25. */
+/** Stores one treasury row a day with missing days and zero values. Every second DAO changes its source after day 25. */
 async function storeTreasuries(random: ReturnType<typeof createRandom>): Promise<readonly Part[]> {
   const daos = database.registry.daos.filter(({ live }) => live).slice(0, 6)
   const rows = daos.flatMap(({ key }, rank) =>

@@ -52,7 +52,7 @@ const readEngine = async (path: string) => {
   return toHash(Buffer.from(await response.arrayBuffer()))
 }
 
-/** Sequential: the service rejects some of these requests if all are sent at once on a busy machine. */
+/** Sequential: the service rejects some of these requests if all are sent concurrently on a busy machine. */
 async function readInTurn(paths: readonly string[]): Promise<string[]> {
   const read: string[] = []
   for (const path of paths) read.push(await readEngine(path))

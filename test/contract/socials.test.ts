@@ -90,7 +90,7 @@ afterAll(async () => {
 describe('/data/daos/socials', () => {
   it('returns each network separately, with nulls for a missing one', async () => {
     const socials = await json<{ _id: string }[]>('/data/daos/socials')
-    // None of their tokens has a market cap here, so they are sorted by name.
+    // Without market caps, DAOs are sorted by name.
     expect(socials.map(({ _id }) => _id)).toEqual(['aave', 'compound', 'curve'].map((slug) => daoOf(slug).id))
     const none = { activeMembers: null, totalMembers: null, lastUpdated: null }
     expect(socials).toMatchObject([

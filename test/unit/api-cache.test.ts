@@ -110,7 +110,7 @@ describe('createByteCache', () => {
     expect(answers.filter(({ from }) => from === 'flight')).toHaveLength(49)
   })
 
-  it('does not cache a response whose build started before a change event', async () => {
+  it('does not cache a response if a change event arrives during its build', async () => {
     const { state, cache, get } = setUp()
     const slow = cache.get(
       of('a'),

@@ -188,38 +188,32 @@ describe('shelf.ask', () => {
   })
 })
 
-describe('createRowCutter', () => {
+describe('readRows and createRowCutter', () => {
   const rows = Array.from({ length: 20 }, (_, n) => `{"n":${n}}`)
   const array = `[\n${rows.join(',\n')}\n]\n`
   const inChunks = (size: number) =>
     Readable.from(array.match(new RegExp(`[^]{1,${size}}`, 'g'))?.map((text) => Buffer.from(text)) ?? [])
 
-  it.each([1, 2, 3, 7, 50, 1000])(
-    'cuts an array into ranges of rows for any split into chunks (%d bytes)',
-    async (size) => {
-      const cutter = createRowCutter([3, 1, 10, 6])
-      const passed: Buffer[] = []
-      for await (const bytes of readRows(inChunks(size))) {
-        cutter.push(bytes)
-        passed.push(bytes)
-      }
-      expect(Buffer.concat(passed).toString()).toBe(rows.join(',\n'))
-      const stretches = cutter.end().map(String)
-      expect(stretches).toEqual(
-        [rows.slice(0, 3), [rows[3]], rows.slice(4, 14), rows.slice(14)].map((s) => s.join(',\n')),
-      )
-    },
-  )
+  it.each([1, 2, 3, 7, 50, 1000])('cuts an array for any split into chunks (%d bytes)', async (size) => {
+    const cutter = createRowCutter([3, 1, 10, 6])
+    const passed: Buffer[] = []
+    for await (const bytes of readRows(inChunks(size))) {
+      cutter.push(bytes)
+      passed.push(bytes)
+    }
+    expect(Buffer.concat(passed).toString()).toBe(rows.join(',\n'))
+    const stretches = cutter.end().map(String)
+    expect(stretches).toEqual(
+      [rows.slice(0, 3), [rows[3]], rows.slice(4, 14), rows.slice(14)].map((s) => s.join(',\n')),
+    )
+  })
 
-  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])(
-    'readRows() throws for %j',
-    async (text) => {
-      const read = async () => {
-        const passed: Buffer[] = []
-        for await (const bytes of readRows(Readable.from([Buffer.from(text)]))) passed.push(bytes)
-        return passed
-      }
-      await expect(read()).rejects.toMatchObject({ code: 'storage' })
-    },
-  )
+  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])('throws for %j', async (text) => {
+    const read = async () => {
+      const passed: Buffer[] = []
+      for await (const bytes of readRows(Readable.from([Buffer.from(text)]))) passed.push(bytes)
+      return passed
+    }
+    await expect(read()).rejects.toMatchObject({ code: 'storage' })
+  })
 })

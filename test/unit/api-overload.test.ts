@@ -66,7 +66,7 @@ describe('createQueue in overload', () => {
     const floods = [...names('a', 10), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
     await settled()
     expect(begun).toEqual(['a0', 'a1', 'b0', 'b1'])
-    // Both clients started as normal clients and are floods by now; both send more.
+    // Clients a and b started as normal clients and are floods by now. They send more.
     state.now += 1_000
     const more = [...names('a-', 5), ...names('b-', 5)].map((name) => board(name.slice(0, 1), 'r', name))
     await finish(0, 4)
@@ -75,11 +75,11 @@ describe('createQueue in overload', () => {
     expect(await Promise.all([...floods, ...more])).toHaveLength(30)
   })
 
-  it('does not count a client that was a flood until now as another client until half of its tasks are done', async () => {
+  it('treats a client as a flood until at most half of `modest` tasks wait', async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 4 })
     const floods = [...names('a', 30), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
     await settled()
-    // Both clients started as normal clients.
+    // Clients a and b started as normal clients.
     state.now += 1_000
     await finish(0, 8)
     expect(begun).toHaveLength(12)
@@ -89,7 +89,7 @@ describe('createQueue in overload', () => {
     await finish(0, 4)
     expect(begun.slice(12).toSorted()).toEqual(['a6', 'a7', 'b6', 'b7'])
     await finish(0, 5)
-    // One task of b waits, so b counts as modest next to the rest of a.
+    // Client b has one waiting task, so it counts as modest next to the rest of a.
     const little = board('b', 'r', 'little')
     await finish(0, 4)
     expect(begun.slice(-4).filter((name) => name.startsWith('a'))).toHaveLength(2)
@@ -131,7 +131,7 @@ describe('createQueue in overload', () => {
     expect(state.refused).toBe(8)
   })
 
-  it('rejects a task whose expected wait is several seconds at the current speed', async () => {
+  it('rejects a task with an expected wait of several seconds at the current speed', async () => {
     const { board, finish } = createQueueStage()
     const first = board('a', 'r', 'first')
     await finish(1_000)

@@ -78,7 +78,7 @@ describe('parseParameters with lists', () => {
     expect(problem.particulars.allowed).toEqual(['id', 'name', 'limit'])
   })
 
-  it('validates only as many values as needed to reject them', () => {
+  it('stops validating values after the first one over the limit', () => {
     let looked = 0
     const counted = z.string().refine(() => {
       looked += 1
@@ -146,12 +146,9 @@ describe('parseParameters with one entity', () => {
     expect(failure(one, 'interval=1h&start=2022-01-31T23:59:59.999Z').message).toContain('2022-02-01')
   })
 
-  it.each([`id=${A}&id=${B}`, `id=${A},${B}`, `id[]=${A}`, `name=a&name=b`])(
-    'rejects %s, which is more than one value',
-    (query) => {
-      expect(failure(one, query).code).toBe('invalid_parameter')
-    },
-  )
+  it.each([`id=${A}&id=${B}`, `id=${A},${B}`, `id[]=${A}`, `name=a&name=b`])('rejects %s', (query) => {
+    expect(failure(one, query).code).toBe('invalid_parameter')
+  })
 })
 
 describe('toQuestions', () => {

@@ -71,7 +71,7 @@ describe('createQueue', () => {
     expect(state.refused).toBe(3)
   })
 
-  it('does not run a task whose client disconnected in the queue', async () => {
+  it('does not run a queued task after its client disconnects', async () => {
     const { state, board, begun, finish } = createQueueStage()
     const leaves = new AbortController()
     const [one, two, three] = [board('a', 'r', 'one'), board('a', 'r', 'two', leaves.signal), board('a', 'r', 'three')]

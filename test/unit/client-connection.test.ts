@@ -86,7 +86,7 @@ describe('createConnection', () => {
     await expect(connection.download(`${url}/data/tokens`, { timeoutMs: 50 })).rejects.toBeInstanceOf(ConnectionError)
   })
 
-  it('keeps the status of an error response whose problem document is incomplete', async () => {
+  it('keeps the status of an error response with an incomplete problem document', async () => {
     const { answer, requests } = await start([
       (response) => response.writeHead(400, { 'content-type': 'application/problem+json' }).end('{"code":'),
     ])

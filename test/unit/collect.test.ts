@@ -47,7 +47,7 @@ const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => st
 const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
 describe('collect', () => {
-  it('keeps the valid rows of an entity whose other rows were rejected', async () => {
+  it('keeps the valid rows of an entity if other rows of it are rejected', async () => {
     const rows = [{ token: 1 }, { token: 1 }]
     const { collector } = provider('first', {})
     const refused = new Map([[1, rejection]])
@@ -106,27 +106,24 @@ describe('collect', () => {
   it.each([
     ['has no Retry-After', undefined],
     ['has a shorter Retry-After', 1_000],
-  ])(
-    'fails with the error that ends soonest, if a plan is used up and the next provider %s',
-    async (_, retryAfterMs) => {
-      const failures = [
-        new DataError('provider_exhausted', 'first: used up', { retryAfterMs: 25 * 86_400_000 }),
-        new DataError('provider_unavailable', 'second: 503', { retryAfterMs }),
-        // Does not resolve without a change of the configuration.
-        new DataError('provider_unconfigured', 'third: no key'),
-      ]
-      const collectors = failures.map(
-        (fails, at) => provider(['first', 'second', 'third'][at] ?? '', { fails }).collector,
-      )
-      const collected = await collect(collectors, wanted, silent)
-      expect(collected.answers.all()[0]).toMatchObject({
-        state: 'failed',
-        provider: 'first',
-        reason: 'first: used up; third: no key',
-        failure: failures[1],
-      })
-    },
-  )
+  ])('fails with the error that ends first if the plan is used up and the next one %s', async (_, retryAfterMs) => {
+    const failures = [
+      new DataError('provider_exhausted', 'first: used up', { retryAfterMs: 25 * 86_400_000 }),
+      new DataError('provider_unavailable', 'second: 503', { retryAfterMs }),
+      // Does not resolve without a change of the configuration.
+      new DataError('provider_unconfigured', 'third: no key'),
+    ]
+    const collectors = failures.map(
+      (fails, at) => provider(['first', 'second', 'third'][at] ?? '', { fails }).collector,
+    )
+    const collected = await collect(collectors, wanted, silent)
+    expect(collected.answers.all()[0]).toMatchObject({
+      state: 'failed',
+      provider: 'first',
+      reason: 'first: used up; third: no key',
+      failure: failures[1],
+    })
+  })
 
   it('treats a response without rows as final in a range, where a token may have no history', async () => {
     const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
@@ -141,7 +138,7 @@ describe('collect', () => {
     ['a plan that is used up', 'provider_exhausted', 'failed'],
     ['a missing key', 'provider_unconfigured', 'nothing'],
     ['an unknown id', 'provider_unknown', 'nothing'],
-  ] as const)('after %s, a range without rows of the next provider is "%s: %s"', async (_, code, state) => {
+  ] as const)('after %s (%s), a range without rows of the next provider is %s', async (_, code, state) => {
     const first = provider('first', { fails: new DataError(code, 'first: no') })
     const second = provider('second', { answers: [] })
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)

@@ -124,7 +124,7 @@ describe('parseConfig', () => {
     expect(parseConfig(env).tracing.wanted).toBe(wanted)
   })
 
-  it.each(['.env.example', 'docs/settings.md'])('all settings are documented in %s', (file) => {
+  it.each(['.env.example', 'docs/settings.md'])('documents every setting in %s', (file) => {
     const described = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
     const missing = [...Object.keys(settings.shape), ...TRACING_VARIABLES].filter(
       (name) => !new RegExp(`\\b${name}\\b`).test(described),

@@ -87,7 +87,7 @@ function withoutMember(value: Json, random: () => number): Json {
 
 const DAMAGES = ['null', 'text', 'number', 'empty', 'absurd', 'member', 'duplicate', 'truncated'] as const
 type Damage = (typeof DAMAGES)[number]
-/** These damages destroy the element, so they must be reported. */
+/** Damages that destroy the element and must be reported. */
 const REPORTED: ReadonlySet<Damage> = new Set(['null', 'text', 'number', 'empty', 'absurd'])
 
 function damageOne(elements: Elements, at: number, damage: Damage, random: () => number): void {

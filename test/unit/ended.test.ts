@@ -93,7 +93,7 @@ describe('ended token', () => {
     expect(endedAt[ended.indexOf(maker.key)]).toBe(END / 1000)
     expect(begunAt[begun.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
     expect(ended).not.toContain(tokenOf('UNI').key)
-    // ZRO existed before with a supply of its own; Stargate's STG was exchanged for it.
+    // ZRO existed before with a separate supply; Stargate's STG was exchanged for it.
     expect(ended).toContain(tokenOf('STG').key)
     expect(begun).not.toContain(tokenOf('ZRO').key)
   })

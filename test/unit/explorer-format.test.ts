@@ -59,7 +59,7 @@ describe('number formats', () => {
     expect(toWhole(1234.56789, 'usd')).toBe('$1,234.56789')
   })
 
-  it('inWords() and describePoint() use as many digits as the line needs', () => {
+  it('inWords() and describePoint() use enough digits to distinguish the points of the line', () => {
     const narrow = toLine([1.2301, 1.2345, null, 1.2399])
     expect(inWords('Sample', narrow)).toContain(
       'price: first $1.23010, last $1.23990, lowest $1.23010, highest $1.23990',

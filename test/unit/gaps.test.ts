@@ -33,7 +33,7 @@ describe('toGaps', () => {
     ])
   })
 
-  it('limits gaps to the window, whose bounds need not be on the grid', () => {
+  it('limits gaps to the window, also if its bounds are not on the grid', () => {
     const holes = [
       [at(1), at(10)],
       [at(100), at(110)],
@@ -90,7 +90,7 @@ describe('dataset that is off', () => {
 })
 
 describe('toRequest', () => {
-  it('reports all invalid options at once', () => {
+  it('reports all invalid options in one error', () => {
     const wrong = { dataset: 'weather', from: '2024-13-01', to: 'soon', interval: '2h' }
     expect(() => toRequest(wrong)).toThrow(/weather.*--from 2024-13-01.*--to soon.*--interval 2h/s)
   })

@@ -7,7 +7,7 @@ import { noDatabase } from '../support/no-database.ts'
 
 const PIECE_MS = toPieceMs('5m')
 
-/** Reads ranges of the given numbers of chunks from a database without points, which responds when the test says so. */
+/** Reads ranges of the given numbers of chunks from a database without points; `answer` completes the statements. */
 function read(pieces: readonly number[], options: { cluster?: string } = {}) {
   const statements: Statement[] = []
   let answer = () => {}

@@ -8,7 +8,7 @@ interface Reading {
   fail(error: Error): void
 }
 
-/** Reads numbers as texts when the test says so. The weight of a number is its value. */
+/** Reads numbers as texts; the test completes each read. The weight of a number is its value. */
 function gather(options: { atOnce?: number; most?: number } = {}) {
   const readings: Reading[] = []
   const read = (all: readonly number[], abandoned: AbortSignal) =>
@@ -71,7 +71,7 @@ describe('createGathering', () => {
 })
 
 describe('createGathering with disconnected clients', () => {
-  it('does not read a value whose client disconnected before the read', async () => {
+  it('does not read a value if its client disconnects before the read', async () => {
     const { readings, ask, stay } = gather()
     const leaver = new AbortController()
     stay(1)

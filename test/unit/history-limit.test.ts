@@ -12,7 +12,7 @@ const toPlaceMs = (perMinute: number) => 60_000 / (perMinute - Math.max(1, Math.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Requests `count` places at once. Returns the times at which they were granted. */
+/** Requests `count` places concurrently. Returns the times at which they were granted. */
 function ask(limit: RateLimit, count: number) {
   const at: number[] = []
   for (let n = 0; n < count; n += 1) void limit.take(never).then(() => at.push(performance.now()))
@@ -47,7 +47,7 @@ describe('createHistoryLimit', () => {
       const now = ask(whole, 1)
       await vi.advanceTimersByTimeAsync(Math.ceil(2 * toPlaceMs(n)))
       const waited = (now[0] ?? Number.POSITIVE_INFINITY) - asked
-      // One place that a history request waits for, and its own.
+      // The place of one history request, and its own.
       expect(waited).toBeLessThanOrEqual(Math.ceil(2 * toPlaceMs(n)))
       if (share <= n / 2 && n >= 10) expect(waited).toBe(0)
     }

@@ -173,7 +173,7 @@ describe('rotation of tokens', () => {
 
   const everybody = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
   const PIECES = 8
-  /** One run per chunk, in which another provider has some of the results. */
+  /** Returns a run per chunk, in which another provider has some of the results. */
   const toPieces = (at: number, isPassedOn: (key: number) => boolean = () => true) =>
     Array.from({ length: PIECES }, (_, index) => {
       const own = everybody.filter(({ key }) => key % PIECES === index)
@@ -190,7 +190,7 @@ describe('rotation of tokens', () => {
     }
   })
 
-  it('toTurnOfRun() returns no tokens for a retried slot whose tokens are stored', () => {
+  it('toTurnOfRun() adds no other tokens when a slot is retried', () => {
     const due = toTurn(tokens, 8, slot, '1h')
     const again = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
     expect(keysOf(again)).toEqual([])

@@ -7,7 +7,7 @@ describe('createHourLimit', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('grants the requests of one hour at once, and rejects the next with its wait', async () => {
+  it('grants the requests of one hour without delay, and rejects the next with its wait', async () => {
     const limit = createHourLimit('provider', 3)
     for (let n = 0; n < 3; n += 1) await limit.take(never)
     await vi.advanceTimersByTimeAsync(20 * 60_000)

@@ -20,7 +20,7 @@ interface Sent {
   readonly type?: string
 }
 
-/** A node that responds as the test says, and the number of calls in each request. */
+/** Starts a node with the given responses. Returns a client and the number of calls in each request. */
 async function startNode(answer: (calls: readonly Call[], isBatch: boolean) => Sent, batchSize = 10) {
   const sizes: number[] = []
   const server = await startProviderServer((request, response) => {
@@ -38,7 +38,7 @@ async function startNode(answer: (calls: readonly Call[], isBatch: boolean) => S
   return { rpc: createJsonRpc('node', client, batchSize), sizes }
 }
 
-/** Returns the result of a call whose node sends this response, where 400 and 413 may be rejections. */
+/** Returns the result of a call for this response of the node; 400 and 413 may be rejections. */
 async function call(status: number, body: string, type = 'application/json') {
   const { rpc } = await startNode(() => ({ status, body, type }))
   return rpc.call({ method: 'eth_getLogs', params: [] }, signal, { answers: [400, 413] })
@@ -46,7 +46,7 @@ async function call(status: number, body: string, type = 'application/json') {
 
 const toError = (code: number, message: string) => ({ error: { code, message } })
 
-describe('call whose rejection may have an error status', () => {
+describe('call that accepts error statuses as rejections', () => {
   const refusal = toError(-32602, 'range too wide')
 
   it.each([200, 400, 404, 500])('returns the error of the node with status %i', async (status) => {
@@ -144,7 +144,7 @@ describe('batch that the node rejects for its size', () => {
     expect(sizes.length).toBeLessThan(15)
     sizes.length = 0
     await rpc.batch(toCalls(10), signal)
-    // The error says nothing about the batch size.
+    // The error does not depend on the batch size.
     expect(sizes[0]).toBe(10)
   })
 })
@@ -166,7 +166,7 @@ describe('reply of a batch', () => {
     expect(sizes).toEqual([3, 1])
   })
 
-  it('that never arrives is an error of its call only', async () => {
+  it('is an error of its call only if it never arrives', async () => {
     const { rpc } = await startNode((calls) => ({
       body: calls.map((one) => (one.params[0] === 1 ? null : toReply(one))),
     }))
@@ -175,7 +175,7 @@ describe('reply of a batch', () => {
     expect(second).toMatchObject({ error: { isUnreadable: true } })
   })
 
-  it('that makes the node reject the whole batch is an error of its call only', async () => {
+  it('is an error of its call only if the node rejects the whole batch because of it', async () => {
     const error = { code: -32000, message: 'transaction indexing is in progress' }
     const { rpc, sizes } = await startNode((calls) =>
       calls.some(({ params }) => params[0] === 4) ? { body: { id: null, error } } : { body: calls.map(toReply) },
@@ -202,7 +202,7 @@ describe('reply of a batch', () => {
   })
 })
 
-describe('batch whose replies have no ids', () => {
+describe('batch with replies without ids', () => {
   it('is sent call by call instead of assuming an order', async () => {
     const { rpc, sizes } = await startNode((calls) => ({
       body: calls.map(({ params }) => ({ jsonrpc: '2.0', result: params[0] })).reverse(),

@@ -136,7 +136,7 @@ describe('CoinMarketCap credits', () => {
     const ofDay = readLimits(settings(), share).get('coinmarketcap (history)') ?? Number.NaN
     for (const { units = 1 } of asked) expect(units).toBeLessThanOrEqual(ofDay)
     const points = asked.map(({ query }) => String(query?.id).split(',').length * (Number(query?.count) - 1))
-    // Every step of every token once. One credit pays for a hundred of them.
+    // Every step of every token once. A credit pays for a hundred steps.
     expect(points.reduce((sum, count) => sum + count, 0)).toBe(3 * 30 * 288)
     for (const [at, { units = 1 }] of asked.entries()) expect(units).toBe(Math.ceil((points[at] ?? 0) / 100))
   })

@@ -118,7 +118,7 @@ describe('block with more swaps than the pages of a slot', () => {
   }
 
   it('is read completely, and the next slot continues behind it', async () => {
-    // One call per hour is left for trades.
+    // This plan leaves one call per hour for trades.
     const { source } = open(page, '4000')
     const state = createState()
     const asked: string[][] = []

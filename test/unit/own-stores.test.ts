@@ -103,7 +103,7 @@ describe('data folder', () => {
       '{"writer": {"name": "writer", "password": ""}, "reader": {"name": 7, "password": "hunter2"}}',
       'writer.password: ',
     ],
-  ])('with the access file %j is rejected in one line that names the file and no password', (text, reason) => {
+  ])('is rejected with the access file %j, in one line that names the file and no password', (text, reason) => {
     mkdirSync(clickhouseDir(DATA_DIR))
     writeFileSync(file(), text)
     const oneLine = new RegExp(`^${file()}: ${reason}(?!.*hunter2).*$`)
@@ -112,7 +112,7 @@ describe('data folder', () => {
     )
   })
 
-  it('with an unreadable access file is rejected with the path', () => {
+  it('is rejected with the path of an unreadable access file', () => {
     mkdirSync(file(), { recursive: true })
     expect(() => complete()).toThrow(`${file()}: EISDIR`)
   })

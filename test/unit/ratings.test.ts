@@ -186,7 +186,7 @@ describe('toRatings', () => {
     expect(toRatings(readCsv(text, 'r.csv'), daos, TODAY, 'r.csv').rows).toMatchObject([{ report_url: null }])
   })
 
-  it('accepts the sample ratings of the demo, whose source says that they are samples', () => {
+  it('accepts the sample ratings of the demo, which are marked as samples', () => {
     const text = readFileSync(join(import.meta.dirname, '../upstream/data/sample-ratings.csv'), 'utf8')
     const live = loadRegistry().daos.filter((dao) => dao.live)
     const { rows, faults } = toRatings(readCsv(text, 'sample'), live, TODAY + 365 * 86_400_000, 'sample')

@@ -144,7 +144,7 @@ describe('loadRegistry with an index', () => {
     expect(mistakesOf(compositions)).toEqual([`index.json: ${mistake}`])
   })
 
-  it('reports all errors of the token and the compositions at once', () => {
+  it('reports all errors of the token and the compositions in one exception', () => {
     const token = { chain: 'moon', contractAddress: 'x', mode: 'eth' }
     const compositions = [composition('2022-12-01', ['NOPE', '1']), composition('2022-12-01', ['ALSO', '1'])]
     expect(mistakesOf(compositions, { token })).toHaveLength(5)

@@ -205,7 +205,7 @@ describe('loadRegistry errors', () => {
       'categories.json[1] (A b): slug: must be lower',
     ],
     [
-      'two slugs',
+      'duplicate slug',
       { daos: [dao, dao] },
       'daos.json[1] (uniswap): slug: uniswap is already used by daos.json[0] (uniswap)',
     ],
@@ -260,7 +260,7 @@ describe('loadRegistry errors', () => {
     ],
     ['image without https', { daos: [{ ...dao, image: 'ipfs://x' }] }, 'image: must be an https URL'],
     [
-      'twitter',
+      'invalid twitter',
       { daos: [{ ...dao, twitter: 'https://twitter.com/a/b' }] },
       'twitter: must be https://twitter.com/<handle>',
     ],
@@ -313,7 +313,7 @@ describe('loadRegistry errors', () => {
     expect(thrownMistakes()).toEqual([`chains.json: missing, expected at ${join(dir, 'chains.json')}`])
   })
 
-  it('reports all errors at once', () => {
+  it('reports all errors in one exception', () => {
     const mistakes = mistakesOf({
       categories: '[',
       chains: [{ ...chain, evm: 'yes' }],

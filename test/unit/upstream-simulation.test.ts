@@ -110,7 +110,7 @@ describe('simulated market', () => {
     expect(history?.firstIn(first - DAY, first + 1)).toMatchObject({ at: first, change1h: null, change30d: null })
   })
 
-  test('has protocols whose TVL sums up to the TVL of the token', () => {
+  test('has protocols with a TVL that sums up to the TVL of the token', () => {
     const protocols = world.protocols(NOW)
     const children = protocols.filter((protocol) => protocol.parent !== null)
     expect(children.length).toBeGreaterThan(0)
