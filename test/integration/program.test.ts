@@ -39,7 +39,7 @@ describe('an API process whose output is closed', () => {
     api.stdout.destroy()
     api.stderr.destroy()
     const { url } = z.object({ url: z.string() }).parse(JSON.parse(String(ready)))
-    // Neither store answers, which the log tells of each request.
+    // Neither store is available, and the log has a line for each request.
     const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(`${url}/data/tokens`)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     api.kill()

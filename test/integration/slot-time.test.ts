@@ -31,7 +31,7 @@ const readStored = () =>
     schema: stored,
   })
 
-/** Runs a day's slot of a provider that tells how often it was asked. */
+/** Runs a day's slot of a provider that counts its requests. */
 async function runSlot(
   options: { onRequest?: (requests: number) => void; onStatement?: (name: string) => void } = {},
 ): Promise<PendingError | undefined> {
@@ -88,13 +88,13 @@ const readBuckets = async () => {
   return reports.flatMap(({ first: from, last: to }) => (from === to ? [from] : [from, to]))
 }
 
-describe('a worker that is frozen until its slot is over', () => {
-  it('stores the slot whole when it is not frozen', async () => {
+describe('worker that is suspended beyond the end of its slot', () => {
+  it('stores all rows without a suspension', async () => {
     expect(await runSlot()).toBeUndefined()
     expect(await readStored()).toHaveLength(live())
   })
 
-  it('stores nothing of the next day when it was frozen before it asked', async () => {
+  it('stores nothing and sends no request if it was suspended before the first one', async () => {
     const requests: number[] = []
     const failure = await runSlot({
       onStatement: (name) => void (name === 'coverage-missing' && passMidnight()),
@@ -106,7 +106,7 @@ describe('a worker that is frozen until its slot is over', () => {
     expect(await readBuckets()).toEqual([])
   })
 
-  it('stores what was answered before, and asks nothing more, when it was frozen while it asked', async () => {
+  it('stores earlier responses and sends no further request if it was suspended between requests', async () => {
     const requests: number[] = []
     const failure = await runSlot({
       onRequest: (count) => {
@@ -122,7 +122,7 @@ describe('a worker that is frozen until its slot is over', () => {
     expect(failure?.entities).toHaveLength(live() - 2)
   })
 
-  it("stores all of it as that day's when it was frozen between the last answer and the insert", async () => {
+  it("stores all rows with the slot's day if it was suspended before the insert", async () => {
     await runSlot({ onStatement: (name) => void (name === 'insert discord_members' && passMidnight()) })
     const rows = await readStored()
     expect(rows).toHaveLength(live())
@@ -131,8 +131,8 @@ describe('a worker that is frozen until its slot is over', () => {
   })
 })
 
-describe('a slot that has not begun', () => {
-  it('waits for its time under its id, and is collected then', async () => {
+describe('slot in the future', () => {
+  it('waits under its job id and is collected at its time', async () => {
     const hour = 3_600_000
     const next = Math.ceil(pipeline.clock.now / hour) * hour
     const runner = createRunner(tvl, pipeline.context)
