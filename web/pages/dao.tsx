@@ -21,7 +21,7 @@ function Links({ dao }: { dao: Dao }) {
     ['Whitepaper', dao.whitepaper],
     ['Tokenomics', dao.tokenomics],
   ] as const
-  // Only addresses of the web are links: what a provider wrote may be anything.
+  // Only web addresses become links: the provider's text may be anything.
   const isWeb = (url: string) => /^https?:\/\//.test(url)
   return (
     <p class="links">
@@ -107,7 +107,6 @@ function Rating({ id }: { id: string }) {
   )
 }
 
-/** Everything of one DAO. */
 export function DaoPage({ id }: { id: string }) {
   const question = toQuestion('/data/daos', { id: [id] })
   const daos = useAnswer(question)
