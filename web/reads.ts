@@ -10,6 +10,8 @@ export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = 
   '/data/categories': [],
   '/data/chains': [],
   '/data/daos': ['daos', 'prices', 'twitter'],
+  '/data/daos/fees': ['fees', 'prices'],
+  '/data/daos/fees/historic': ['fees'],
   '/data/daos/governance/proposals': ['governance', 'governors'],
   '/data/daos/governance/summary': ['governance', 'prices'],
   '/data/daos/governance/voters': ['governance', 'governors'],

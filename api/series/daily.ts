@@ -24,7 +24,7 @@ import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
 import { checkRange, countMissing } from './series.ts'
 import { findOldest } from './series-extent.ts'
 import { toSeriesHeaders } from './series-headers.ts'
-import type { SeriesSource } from './series-source.ts'
+import { type SeriesSource, toBucketSql } from './series-source.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
 import type { RowsStatement } from './written-rows.ts'
 
@@ -56,6 +56,8 @@ interface DailySeries extends Omit<Described, 'tag'> {
   readonly rows?: string
   /** What was counted, from the table's row. */
   readonly values: string
+  /** The same of a whole week, as aggregates of its rows; without it the first day of a week stands for it. */
+  readonly weekValues?: string
 }
 
 const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
@@ -119,15 +121,28 @@ WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: 
   const points = (limit: string) => `${within}
 ORDER BY ${column} DESC, ${at} DESC
 LIMIT ${limit}`
-  const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${at})`)
-  const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
-  const record = `${toObject(series.point, `${at}, ${whose}${series.values}`)} AS record`
+  const toRecord = (time: string, values: string) => {
+    const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${time})`)
+    const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
+    return `${toObject(series.point, `${time}, ${whose}${values}`)} AS record`
+  }
+  const record = toRecord(at, series.values)
   const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,
   ${record}${points('{limit: UInt32}')}`
   const all = `SELECT ${at} AS row_at, ${asOf} AS as_of, ${record}
 FROM ${table}
 WHERE ${column} = {entity: UInt64}
 ORDER BY ${column} DESC, ${at} DESC`
+  // The last week of a range may end after the range, which is of the weeks' starts.
+  const weeks =
+    series.weekValues &&
+    `SELECT ${toBucketSql(at, '7d')} AS row_at, max(toDateTime64(${asOf}, 3, 'UTC')) AS as_of,
+  ${toRecord('row_at', series.weekValues)}
+FROM ${table}
+WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC') + INTERVAL 7 DAY
+GROUP BY row_at
+HAVING toUnixTimestamp64Milli(row_at) >= {from: Int64} AND toUnixTimestamp64Milli(row_at) < {to: Int64}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
     const statement = `SELECT least(count(), {limit: UInt32}) AS points,
@@ -160,8 +175,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       time: timeOf(series.point),
       constants: { [column]: '{id: String}' },
       intervals,
-      sql: () =>
-        `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
+      sql: (interval) =>
+        interval === '7d' && weeks !== undefined
+          ? weeks
+          : `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
       params,
     }
     const now = call.now()

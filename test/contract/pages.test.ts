@@ -67,7 +67,16 @@ afterAll(async () => {
 })
 
 const LISTS = [
-  ...['tokens', 'tokens/holders', 'tokens/dex-data', 'daos', 'daos/treasury', 'daos/ratings', 'daos/socials'],
+  ...[
+    'tokens',
+    'tokens/holders',
+    'tokens/dex-data',
+    'daos',
+    'daos/treasury',
+    'daos/fees',
+    'daos/ratings',
+    'daos/socials',
+  ],
   ...['daos/twitter-sentiment', 'daos/governance/summary'],
 ].flatMap((leaf) => [`/data/${leaf}?`, `/data/${leaf}?name=a&name=aave&`])
 const DAILY = ['twitter', 'discord', 'telegram', 'twitter-sentiment'].map(
@@ -84,6 +93,7 @@ const PATHS = [
   `${DAILY[0]}start=2024-03-03&end=2024-03-09&`,
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
+  '/data/daos/fees/historic?name=aave&',
   '/data/tokens/holders/historic?name=aave&',
   '/data/tokens/holders/historic-labels?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&',

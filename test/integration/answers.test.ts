@@ -68,6 +68,8 @@ const SOURCES: readonly Source[] = [
   { dataset: 'treasury', provider: 'goldrush', payload: days, empty: 'failed' },
   { dataset: 'treasury', provider: 'defillama', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'treasury', provider: 'defillama', payload: days, empty: 'failed' },
+  { dataset: 'fees', provider: 'defillama', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'fees', provider: 'defillama', payload: days, empty: 'failed' },
   { dataset: 'discord', provider: 'discord', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'telegram', provider: 'telegram', payload: slotAt(TODAY), empty: 'unserved', isPage: true },
   {

@@ -6,6 +6,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { Moment, Unknown, Value } from '../parts/value.tsx'
 import { Community } from './community.tsx'
+import { Fees } from './fees.tsx'
 import { Governance } from './governance.tsx'
 import { Treasury } from './treasury.tsx'
 
@@ -126,7 +127,10 @@ export function DaoPage({ id }: { id: string }) {
               <Links dao={dao} />
             </Card>
             <div class="grid">
-              <Treasury id={id} name={dao.name} />
+              <div class="column">
+                <Treasury id={id} name={dao.name} />
+                <Fees id={id} name={dao.name} />
+              </div>
               <div class="column">
                 <Token token={dao.token} />
                 <Governance id={id} space={dao.snapshotName} />

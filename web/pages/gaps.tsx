@@ -19,6 +19,7 @@ const COVERED = [
   'holders',
   'daos',
   'treasury',
+  'fees',
   'ratings',
   'market-cap',
   'index',

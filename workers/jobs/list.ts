@@ -2,6 +2,7 @@ import type { Job } from '../job/define-job.ts'
 import daos from './daos.ts'
 import dexTrades from './dex-trades.ts'
 import discord from './discord.ts'
+import fees from './fees.ts'
 import governance from './governance.ts'
 import governors from './governors.ts'
 import holders from './holders.ts'
@@ -27,6 +28,7 @@ export const jobs: readonly Job[] = [
   governance,
   governors,
   treasury,
+  fees,
   ratings,
   daos,
   treasuryValue,

@@ -46,9 +46,13 @@ const VOTES_IN_PARTS = `
   ${VOTES}
   WHERE ${COUNTS} AND NOT ${isGovernor('space')}
   UNION ALL
-  SELECT voter, proposal, max(created_at) AS created_at, min(created_at) AS first_at,
-    argMax(ifNull(voting_power, nan), created_at) AS voting_power
-  FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${COUNTS} AND ${isGovernor('space')} AND NOT is_replaced)
+  SELECT voter, proposal, max(cast_at) AS created_at, min(cast_at) AS first_at, argMax(cast_power, cast_at) AS voting_power
+  FROM
+  (
+    SELECT space, voter, proposal, created_at AS cast_at, ifNull(voting_power, nan) AS cast_power
+    FROM dao_cast_votes FINAL
+    WHERE ${COUNTS} AND ${isGovernor('space')} AND NOT is_replaced
+  )
   GROUP BY space, voter, proposal`
 
 // A power that is not known is NaN on the way, because the maximum of nullable values would leave it out.

@@ -18,7 +18,7 @@ import {
 } from '../../../governance/counted.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
-import { toListHead } from '../../../lists/head.ts'
+import { toListHead } from '../../../lists/answer.ts'
 import { oneId, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { answerRecords } from '../../../records/answer.ts'
