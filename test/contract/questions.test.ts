@@ -126,8 +126,8 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
 }
 
 describe('lists of tokens and DAOs', () => {
-  it('has nine routes', () => {
-    expect(LISTS.map(({ path }) => path)).toHaveLength(9)
+  it('has ten routes', () => {
+    expect(LISTS.map(({ path }) => path)).toHaveLength(10)
   })
 
   it.each(LISTS.map(({ path }) => path))(

@@ -185,7 +185,9 @@ describe('series', () => {
         if (!first.has(bucket)) first.set(bucket, point)
       }
       expect(coarse).toEqual(
-        [...first].filter(([bucket]) => bucket >= Date.parse('2024-03-08')).map(([, point]) => point),
+        [...first]
+          .filter(([bucket]) => bucket >= Date.parse('2024-03-08'))
+          .map(([bucket, point]) => ({ ...point, createdAt: new Date(bucket).toISOString() })),
       )
     }
   })
