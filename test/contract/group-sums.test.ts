@@ -92,7 +92,7 @@ describe.each([
     const all = z.array(z.record(z.string(), z.unknown())).parse(body)
     return { records: all.map((one) => ({ id: String(one[name]), sums: sums.parse(one) })), all, headers }
   }
-  /** What the lists say of one group; at a moment without tokens that others of their DAO were exchanged for later. */
+  /** Computes the sums of one group from the lists. With a moment, skips tokens that replaced others after it. */
   const recount = async (id: string, asOf: Record<string, string>, moment = Number.POSITIVE_INFINITY) => {
     const [tokens, treasuries, daos] = await Promise.all([
       get('tokens', { [name]: id, limit: '500', ...asOf }),

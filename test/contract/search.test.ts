@@ -18,7 +18,7 @@ interface Found {
   matched: string
 }
 
-/** What is found, once the API with memory and the one without have given the same bytes. */
+/** Searches and checks that the cached and the uncached service return the same bytes. */
 async function search(query: string): Promise<{ found: Found[]; headers: Headers }> {
   const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}/data/search?${query}`)))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
