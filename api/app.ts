@@ -35,26 +35,26 @@ import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
 
-/** What the app makes for its routes itself. */
+/** Properties that the app creates itself. */
 type Made = 'now' | 'memory' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
 export type AppOptions = Omit<Surroundings, Made> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   readonly commitLog: CommitLog
-  /** The clock, in Unix milliseconds; the machine's unless a test has another. */
+  /** The clock, in Unix milliseconds. Tests may replace it; default: the system clock. */
   readonly now?: () => number
-  /** What a client takes at least, unless a test has no time to wait for it. */
+  /** Minimum reading speed of clients. Tests may shorten its interval. */
   readonly pace?: Pace
-  /** How many answers are made at once, and how many wait, unless a test has others. */
+  /** Limits of the answer queue. Tests may replace them. */
   readonly queue?: Omit<QueueOptions, 'meters'>
-  /** How often a stream says that it stands, unless a test has no time to wait for it. */
+  /** Heartbeat interval of streams. Tests may shorten it. */
   readonly heartbeatMs?: number
 }
 
 /**
- * A long answer keeps a core of the database busy while it is written: few at once, so that short ones need not wait.
- * Who wants one waits longer for it anyway.
+ * A long answer uses one core of the database while it is written. Few run concurrently, so that short answers need not
+ * wait. Clients of long answers tolerate a longer wait.
  */
 const DOWNLOADS = { most: 256, patience: { usualMs: 30_000, overloadMs: 15_000 } }
 
@@ -64,7 +64,7 @@ const MOST_WAITING = 512
 const ALLOWED = 'GET, HEAD, OPTIONS'
 const allowedAt = (path: string) => (path === MCP_PATH ? MCP_METHODS : ALLOWED)
 
-/** `/charts/{tokenId}.svg` as Express writes it. */
+/** Converts `/charts/{tokenId}.svg` to Express syntax. */
 const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 function toExchange(request: Request, response: Response): Exchange {
@@ -92,8 +92,8 @@ function refuseMethod(request: Request, response: Response): void {
 }
 
 /**
- * Finds the route of a request whose path is one as it stands: it is served without Express, which would take as long as
- * putting a day of prices together. Aliases, paths with parameters and whatever else there is are for Express.
+ * Finds the route of a request whose path equals a route's path. Such requests bypass Express, which would take as long
+ * as assembling one day of prices. Express handles aliases, paths with parameters and all others.
  */
 function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage) => Route | undefined {
   const byPath = new Map(routes.map((route) => [route.path, route]))
@@ -104,10 +104,10 @@ function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage)
   }
 }
 
-/** Express finds no path in a target such as `http://[::1/x`, and asks none of the handlers then. */
+/** For a target such as `http://[::1/x` Express finds no path and calls no handler. */
 const noUrl = () => new Problem('invalid_parameter', 'The target of the request is no URL.')
 
-/** Express raises an error of its own for a path with a malformed percent-encoding. */
+/** Express throws a URIError for a path with malformed percent-encoding. */
 function toRoutingProblem(error: unknown): unknown {
   if (!(error instanceof URIError)) return error
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
@@ -122,7 +122,7 @@ function createSendStream({ config, log, readers }: AppOptions & { readonly read
   return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
 }
 
-/** What routes work with; `maxBytes` is for the pieces that answers are put together from. */
+/** Creates the dependencies of the routes; `maxBytes` is the budget of the series cache. */
 function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToClient): Surroundings {
   const { commits, commitLog, config, db, heartbeatMs, log, metrics, now: local = Date.now, stopping } = options
   const gauge = createGauge(METRICS.apiStreams, metrics)
@@ -143,15 +143,15 @@ const toQueueOptions = ({
   ...{ most: MOST_WAITING, clock: () => performance.now() },
 })
 
-/** Those whom the service reads and writes, to which a server tells of its connections. */
+/** Components that observe the server's connections. */
 interface Connections {
   readonly readers: Readers
   readonly refused: Refused
 }
 
-/** The service as a request listener: kept bytes are looked up first, Express does everything else. */
+/** Creates the service as a request listener: the response cache comes first, Express handles the rest. */
 export function createApp(options: AppOptions & Connections): RequestListener {
-  // Whole answers and the pieces that they are put together from share the budget.
+  // The response cache and the series cache share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const metrics = createApiMetrics(options.metrics)
   const toClient = createToClient(options.config.api.trustedProxies)
@@ -183,7 +183,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
   let mcp: Promise<McpEndpoint> | undefined
-  // A quarter of what starting takes, which most processes have no use for.
+  // Loaded on first use: loading takes a quarter of the start-up time, and most processes never need it.
   const loadMcp = async () => {
     const { createMcpEndpoint } = await import('./mcp/endpoint.ts')
     return createMcpEndpoint({
@@ -193,7 +193,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
   }
   const answerMcp = async (exchange: Exchange) => {
     mcp ??= loadMcp().catch((error: unknown) => {
-      // It may be there for the next one: a process that is out of files to open gets some back.
+      // A later attempt may succeed, for example after a lack of file descriptors.
       mcp = undefined
       throw error
     })
@@ -235,7 +235,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
     setHeaders(response, exchange.limit ?? [])
     const toBegun = noteHead(response)
     response.once('close', () => {
-      // How long a client stays says nothing of the service.
+      // The duration of an endless response depends on the client, not on the service.
       if (route?.isEndless && response.statusCode === 200) return
       metrics.of(locals.route ?? 'none').requested(response.statusCode, (toBegun() - startedAt) / 1000)
     })

@@ -111,6 +111,7 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
+    plan('fees', '1d', daysAgo(90)),
     // Their jobs are enqueued when prices and treasuries are stored; they are planned here so that the history is
     // complete only when they are done.
     plan('market-cap', '1d', HISTORY_START),

@@ -3,49 +3,51 @@ import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { Format } from './formats.ts'
 import { withSignal } from './leaving.ts'
 
-/** Up to so many of these, about a megabyte, an answer is kept as bytes; a longer one is streamed. */
+/** Maximum records (about a megabyte) of an answer that is cached as bytes; longer answers are streamed. */
 export const MOST_KEPT = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
 
 interface AnswerFacts {
-  /** Time of the newest datum used, in Unix milliseconds; null when the answer holds none. */
+  /** Time of the newest value used, in Unix milliseconds; null if the answer contains none. */
   readonly asOf: number | null
-  /** From when on the data counts as stale, in Unix milliseconds; `undefined` follows the cadence, null is never. */
+  /**
+   * Time from which the data is stale, in Unix milliseconds; `undefined` derives it from the cadence, null is never.
+   */
   readonly staleAt?: number | null
-  /** From when on the clock alone makes the answer another one, in Unix milliseconds. */
+  /** Time at which the answer changes without a change event, in Unix milliseconds. */
   readonly expiresAt?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** How it is written, where that is not the route's content type. */
+  /** The format, if it differs from the route's content type. */
   readonly format?: Format
 }
 
-/** A whole answer: it is kept as bytes until one of its datasets changes. */
+/** A complete answer. It is cached as bytes until one of its datasets changes. */
 export interface BytesAnswer extends AnswerFacts {
   readonly body: Buffer
-  /** Made without a statement, so that making it again costs little. */
+  /** Made without a database statement, so making it again is cheap. */
   readonly isQuick?: boolean
 }
 
-/** A long answer: its frame around what ClickHouse writes, never whole in memory. */
+/** A long answer: a frame around the output of ClickHouse, never completely in memory. */
 export interface StreamAnswer extends AnswerFacts {
-  /** What the entity tag is made of: it differs whenever the bytes do. */
+  /** Basis of the entity tag; differs whenever the bytes differ. */
   readonly digest: string
   readonly before: string
   readonly after: string
-  /** What a whole stream ends with: the end of a JSON array unless it is given, and null where it may be empty. */
+  /** The end of a complete stream. Default: the end of a JSON array. Null if the stream may be empty. */
   readonly ending?: Buffer | null
   /**
-   * Its statements end with the signal, and what is held for it is given back. Whoever opens it aborts the signal in
-   * the end.
+   * Starts the statements. They end with the signal, which also releases their resources. The caller must abort the
+   * signal in the end.
    */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * One statement writes all of it: what it reads is settled before its first byte, so that what changes later does not
-   * concern it.
+   * Whether one statement writes the whole answer. ClickHouse fixes the input of a statement before its first byte, so
+   * later changes do not affect it.
    */
   readonly isSnapshot?: boolean
   /**
-   * Whether the data still has that digest; asked after the last row was read, of a snapshot after the first byte.
-   * ClickHouse has no snapshot that spans two queries: a commit between the digest and the stream would send other bytes
+   * Whether the data still has that digest. Called after the last row was read, for a snapshot after the first byte.
+   * ClickHouse has no snapshot across two queries: a change between the digest and the stream would send other bytes
    * under the same strong entity tag.
    */
   holds(signal: AbortSignal): Promise<boolean>
@@ -53,22 +55,22 @@ export interface StreamAnswer extends AnswerFacts {
 
 export type Answer = BytesAnswer | StreamAnswer
 
-/** The statement that writes a long answer, and what tells whether its data is still the same. */
+/** The statement that writes a long answer, and the check whether its data has changed. */
 interface LongStatement {
   readonly statement: Omit<Statement, 'signal'> & { readonly format: string }
-  /** Differs whenever the data does. */
+  /** Differs whenever the data differs. */
   readonly digest: string
-  /** The digest of the data as it is now. */
+  /** Reads the digest of the current data. */
   readDigest(db: Database): Promise<string | undefined>
 }
 
-/** How a long answer is opened that one statement writes, and how it is found to hold. */
+/** Builds the `open` and `holds` functions of a long answer that one statement writes. */
 export function toStream(
   db: Database,
   { statement, digest, readDigest }: LongStatement,
 ): Pick<StreamAnswer, 'open' | 'holds' | 'isSnapshot'> {
   return {
-    // Each shard of a cluster begins when it is asked.
+    // In a cluster each shard fixes its input when its part of the query starts.
     isSnapshot: db.cluster === undefined,
     open: (signal) => db.stream({ ...statement, signal, isLong: true }),
     holds: async (signal) => (await readDigest(withSignal(db, signal))) === digest,

@@ -1,26 +1,26 @@
 /**
- * Memory for answers that are sent once and not kept. Used again as soon as they are sent, it stays in the processor's
- * caches: writing 70 kB into memory that is new each time takes ten times as long, and costs collecting it.
+ * Buffer pool for answers that are sent once and not cached. Reused memory stays in the processor's caches: writing 70
+ * kB into new memory takes ten times as long, and adds garbage collection.
  */
 export interface BodyRoom {
-  /** A buffer of so many bytes, with anything in it. */
+  /** Returns an uninitialized buffer of `bytes` bytes. */
   take(bytes: number): Buffer
-  /** Says that nobody reads a buffer any more. One that was not taken here, or was given back, is left alone. */
+  /** Returns a buffer that is no longer in use. Buffers from other sources, or already returned, are ignored. */
   giveBack(body: Buffer): void
 }
 
-/** Slabs of memory are multiples of this. */
+/** Slab sizes are multiples of this. */
 const STEP_BYTES = 16 * 1024
-/** Smaller bodies come from Node's own pool at no cost, larger ones take longer to write than to find room for. */
+/** Node's own pool serves smaller bodies at no cost. For larger bodies the write takes longer than the allocation. */
 const LEAST_BYTES = 4 * 1024
 const MOST_BYTES = 2 * 1024 * 1024
-/** What waits to be taken again, at most. */
+/** Maximum bytes of free slabs. */
 const MOST_FREE_BYTES = 16 * 1024 * 1024
 
 export function createBodyRoom(): BodyRoom {
-  /** By size, the one given back last at the end. */
+  /** Free slabs by size; the most recently returned is last. */
   const free = new Map<number, ArrayBufferLike[]>()
-  // What is never given back, such as what is kept after all, is collected with its body.
+  // A slab that is never returned, for example because its answer was cached, is garbage-collected with its body.
   const lent = new WeakSet<ArrayBufferLike>()
   let freeBytes = 0
   return {

@@ -1,22 +1,22 @@
 import { setMaxListeners } from 'node:events'
 
-/** Work that several may wait for. */
+/** Work whose result several requests share (single flight). */
 export interface Flight<T> {
-  /** Aborted when the last one who waited has left before the end, and when the work has failed. */
+  /** Aborted when all waiting requests have left before the end, and when the work has failed. */
   readonly abandoned: AbortSignal
-  /**
-   * The result, for somebody who waits until `left` is aborted; rejects with its reason then. Without it, to the end.
-   */
+  /** Waits for the result until `left` is aborted, then rejects with its reason. Without `left`, waits to the end. */
   join(left?: AbortSignal): Promise<T>
 }
 
-/** Begins work at once. Whoever begins it has to join at once too: with nobody on board it would never be abandoned. */
+/**
+ * Starts work immediately. The caller must `join` in the same turn: work without a waiting request is never aborted.
+ */
 export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
   const abandonment = new AbortController()
-  // Every statement of an answer listens to the signal, so that Node's warning of many listeners would be wrong.
+  // Every statement of an answer listens to the signal, so Node's warning about many listeners would be wrong.
   setMaxListeners(0, abandonment.signal)
   const result = work(abandonment.signal)
-  // After a failure the other statements of the same answer are of no use any more: they end too.
+  // After a failure the answer's other statements are useless and are aborted too.
   result.catch((error: unknown) => abandonment.abort(error))
   let waiting = 0
   return {

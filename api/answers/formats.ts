@@ -4,7 +4,7 @@ import { Problem } from '../problem/problem.ts'
 export const FORMAT_NAMES = ['json', 'csv', 'ndjson', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMAT_NAMES)[number]
 
-/** What ClickHouse is told so that it writes a format as its readers expect it. */
+/** ClickHouse's name and settings for a format. */
 interface Writing {
   /** ClickHouse's name of the format. */
   readonly name: string
@@ -16,29 +16,29 @@ interface FormatFacts {
   readonly contentType: string
   readonly extension: string
   readonly writing: Writing
-  /** What a whole body ends with. */
+  /** The last bytes of a complete body. */
   readonly ending: Buffer
-  /** Whether a body without records has no bytes. */
+  /** Whether a complete body without records has no bytes. */
   readonly isEmptyWhole?: boolean
-  /** Records as objects inside objects, or one column per value. */
+  /** Records as nested objects, or one column per value. */
   readonly shape: 'nested' | 'flat'
-  /** Flat formats without lists have them as JSON text. */
+  /** Flat formats without lists contain them as JSON text. */
   readonly hasLists: boolean
   readonly isBinary: boolean
-  /** Compressed by itself: encoding it once more would only cost time. */
+  /** Already compressed: content encoding would only cost time. */
   readonly isPacked: boolean
 }
 
-/** What clients read: named tuples as objects, no needless escapes. */
+/** Named tuples are written as objects, without needless escapes. */
 export const JSON_RECORDS = {
   output_format_json_named_tuples_as_objects: 1,
   output_format_json_escape_forward_slashes: 0,
 }
 
-/** Rows that Parquet holds together: as many as are in the memory of who writes them. */
+/** Rows per Parquet row group; the writer holds one group in memory. */
 const PARQUET_GROUP_ROWS = 65_536
 
-/** The representations of records. The first one is the interface's own; ClickHouse writes all of them. */
+/** The representations of records. The first one is the API's default; ClickHouse writes all of them. */
 export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
   json: {
     mediaType: 'application/json',
@@ -55,7 +55,7 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
     mediaType: 'text/csv',
     contentType: 'text/csv; charset=utf-8; header=present',
     extension: 'csv',
-    // Unknown is an empty field, an empty text is "".
+    // An unknown value is an empty field, an empty text is "".
     writing: { name: 'CSVWithNames', settings: { ...JSON_RECORDS, format_csv_null_representation: '' } },
     ending: Buffer.from('\n'),
     shape: 'flat',
@@ -96,9 +96,9 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
     mediaType: 'application/vnd.apache.arrow.stream',
     contentType: 'application/vnd.apache.arrow.stream',
     extension: 'arrows',
-    // Not every reader of Arrow unpacks it; the response's own encoding does as much.
+    // Not every Arrow reader can decompress it, and the response's content encoding compresses equally well.
     writing: { name: 'ArrowStream', settings: { output_format_arrow_compression_method: 'none' } },
-    // A continuation mark and a length of nothing: the end of the stream.
+    // A continuation marker and a length of 0: the end of the stream.
     ending: Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
     shape: 'flat',
     hasLists: true,
@@ -107,21 +107,21 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
   },
 }
 
-/** The format of this name. */
+/** Returns the format of this name. */
 export const toKnownFormat = (name: string): Format | undefined => FORMAT_NAMES.find((format) => format === name)
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
 const FORMAT_OF: ReadonlyMap<string, Format> = new Map(FORMAT_NAMES.map((name) => [FORMATS[name].mediaType, name]))
 const chooseMediaType = createMediaTypeChooser(MEDIA_TYPES)
 
-/** The format that an `Accept` header asks for, JSON where it leaves the choice; undefined when it takes none. */
+/** Returns the format that an `Accept` header prefers, JSON if it accepts any; undefined if it accepts none. */
 export function findFormat(accept: string | undefined): Format | undefined {
   const type = chooseMediaType(accept)
   return type === undefined ? undefined : FORMAT_OF.get(type)
 }
 
 /**
- * The same for an answer.
+ * Like `findFormat`, for an answer.
  * @throws Problem `not_acceptable`
  */
 export function chooseFormat(accept: string | undefined): Format {

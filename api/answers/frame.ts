@@ -3,16 +3,16 @@ import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from './answer.ts'
 
 /**
- * How an answer ends that ClickHouse began as a success and then failed at: newer versions close what went wrong with a
- * mark, older ones with their own version. No whole answer ends so, because every format ends a text with a quote or
- * more; inside of a text anybody may have written the same words, who names a token or proposes something.
+ * Matches the end of an answer that ClickHouse began with status 200 and then failed. Newer versions end the error with
+ * a marker, older ones with their version number. No complete answer matches, because every format ends a text with a
+ * quote or more. Inside a text the same words may occur, for example in the name of a token or in a proposal.
  */
 const FAILED = /(?:__exception__|\(version \d[\w.]*(?: \(official build\))?\))\s*$/
-/** More than such an end has. */
+/** Upper bound for the length of such an end. */
 const FAILED_BYTES = 128
 
 /**
- * The data changed while an answer was read: its headers would tell of the old data. The answer has to be made again.
+ * The data changed while an answer was read, so its headers would describe the old data. The answer must be made again.
  */
 export class DataChanged extends DataError {
   constructor() {
@@ -21,24 +21,24 @@ export class DataChanged extends DataError {
 }
 
 /**
- * So many of the last bytes are held back until they are known to be right. When ClickHouse fails it says so in the
- * last 16 kB that it sends, and with that tells of statements and tables: none of it is sent on.
+ * Number of last bytes held back until they are verified. When ClickHouse fails, the error is in the last 16 kB that it
+ * sends and names statements and tables. None of it may reach clients.
  */
 const HELD_BYTES = 32 * 1024
 
 const hasFailed = (end: Buffer) => FAILED.test(end.subarray(-FAILED_BYTES).toString('latin1'))
 
-/** Whether bytes are the end of a whole answer. */
+/** Whether the bytes are the end of a complete answer. */
 function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
   if (ending === undefined) return end.toString('latin1').trimEnd().endsWith(']')
   return ending === null || end.subarray(-ending.length).equals(ending)
 }
 
 /**
- * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says
- * that the data is still what the answer's headers tell of.
- * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when the data changed. The
- * response breaks off then too: nobody may take half a series for a whole one, or new data for what the tag names.
+ * Puts a frame around the JSON array or table that ClickHouse writes. The end is held back until `holds` confirms that
+ * the data still matches the answer's headers. On an error the response is aborted: clients must not mistake half a
+ * series for a complete one, or new data for the data of the entity tag.
+ * @throws DataError `storage` when the answer is incomplete or contains an error, DataChanged when the data changed.
  */
 export async function* frame(
   source: AsyncIterable<Buffer>,
@@ -58,12 +58,12 @@ export async function* frame(
   yield Buffer.from(after)
 }
 
-/** Copying more bytes than these with every small read would cost too much. */
+/** Beyond this size, copying the held bytes with every small read would cost too much. */
 const MOST_HELD_BYTES = 64 * 1024
 
 /**
- * Passes bytes on as they come, without copying them, except for the last ones, which it returns: at least `least` of
- * them where there are so many.
+ * Yields bytes as they arrive, without copying, except for the last ones, which it returns: at least `least` bytes if
+ * the source has that many.
  */
 export async function* holdBack(source: AsyncIterable<Buffer>, least: number): AsyncGenerator<Buffer, Buffer> {
   let held: Buffer = Buffer.alloc(0)
@@ -82,17 +82,18 @@ export async function* holdBack(source: AsyncIterable<Buffer>, least: number): A
 }
 
 /**
- * Opens a long answer and waits for its first byte: a query that fails at once still gets a proper problem. Gives the
- * answer's bytes, whole in the frame around them.
- * @throws DataError `storage` when it fails before that; DataChanged when a snapshot is not what its digest tells of.
+ * Opens a long answer and waits for its first byte, so that a query that fails early still gets a problem response.
+ * Returns the answer's bytes in their frame.
+ * @throws DataError `storage` when it fails before the first byte; DataChanged when a snapshot does not match its
+ * digest.
  */
 export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Promise<AsyncGenerator<Buffer>> {
   try {
     const source = await answer.open(signal)
-    // It may break off when nobody waits for it any more, because the client has left: a failure that nobody hears of would
+    // The stream may fail after the client has disconnected and no code waits for it. An unhandled `error` event would
     // end the process.
     source.on('error', () => {})
-    // An empty answer never becomes readable: it ends.
+    // An empty answer never becomes readable; it only ends.
     await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
     if (!answer.isSnapshot) return frame(source, answer, signal)
     if (await answer.holds(signal)) return frame(source, { ...answer, holds: async () => true }, signal)

@@ -1,15 +1,15 @@
 import { AsyncResource } from 'node:async_hooks'
 import { startFlight } from './flight.ts'
 
-/** Reads what somebody asks for, who waits for it until `left` is aborted; rejects with its reason then. */
+/** Reads a value for a caller that waits until `left` is aborted; then rejects with its reason. */
 export type ReadFor<Asked, Value> = (asked: Asked, left: AbortSignal) => Promise<Value>
 
 interface GatheringOptions<Asked, Value> {
-  /** Reads for several: a value for each, in their order. Ends with the signal, once all of them have left. */
+  /** Reads the values for a batch, in order. The signal is aborted when all callers have left. */
   readonly read: (all: readonly Asked[], abandoned: AbortSignal) => Promise<readonly Value[]>
-  /** So many readings at once. Whoever comes then waits for the next one. */
+  /** Maximum number of concurrent reads. Further requests wait for the next batch. */
   readonly atOnce: number
-  /** How much a reading is for at most, as `weigh` tells it of each; one who asks for more has a reading alone. */
+  /** Maximum total weight of a batch. A request with a larger weight is read alone. */
   readonly most: number
   readonly weigh: (asked: Asked) => number
 }
@@ -17,17 +17,17 @@ interface GatheringOptions<Asked, Value> {
 interface Waiting<Asked, Value> {
   readonly asked: Asked
   readonly left: AbortSignal
-  /** Who asks, for traces: a reading is told of the first of those whom it is for. */
+  /** The caller's async context, for traces: a read runs in the context of the batch's first caller. */
   readonly scope: AsyncResource
-  /** Whether it has a reading of its own. */
+  /** Whether the request must be read alone. */
   readonly isAlone: boolean
   begin(value: Promise<Value>): void
 }
 
 /**
- * Gathers those who ask while as many are read for as may be at once, and reads for all of them in one go: a statement costs
- * ClickHouse milliseconds, however little it reads. Who leaves before its turn is not read for. When a reading for several
- * fails, each of them waits for one of its own: what one asks for may be to blame, and is not the others'.
+ * Batches requests that arrive while `atOnce` reads are running, and reads each batch with one statement: a statement
+ * costs ClickHouse milliseconds, even if it reads little. Requests whose callers left before their turn are dropped.
+ * When a batch fails, each of its requests is read alone, because one request may have caused the failure.
  */
 export function createGathering<Asked, Value>(options: GatheringOptions<Asked, Value>): ReadFor<Asked, Value> {
   const { read, atOnce, most, weigh } = options

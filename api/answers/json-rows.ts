@@ -4,13 +4,13 @@ import { holdBack } from './frame.ts'
 const OPENING = '[\n'
 const CLOSING = '\n]\n'
 const LINE_BREAK = 0x0a
-/** What stands between two rows. */
+/** Length of the separator between two rows. */
 const BETWEEN = 2
 
 /**
- * The rows of a JSON array as ClickHouse writes it (`output_format_json_array_of_rows`): a row a line, without the
- * brackets.
- * @throws DataError `storage` when the array is not whole.
+ * Yields the rows of a JSON array as ClickHouse writes it (`output_format_json_array_of_rows`): one row per line,
+ * without the brackets.
+ * @throws DataError `storage` when the array is incomplete.
  */
 export async function* readRows(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const held = yield* holdBack(withoutOpening(source), CLOSING.length)
@@ -36,10 +36,10 @@ async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Bu
   }
 }
 
-/** Cuts rows that come as `readRows` gives them into groups of so many rows each, of at least one. */
+/** Cuts the output of `readRows` into groups with the given numbers of rows, each at least one. */
 export interface RowCutter {
   push(bytes: Buffer): void
-  /** The bytes of each group, without what stands between two. */
+  /** Returns the bytes of each group, without the separators between groups. */
   end(): Buffer[]
 }
 

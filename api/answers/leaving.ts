@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 
-/** Whoever asked is not there any more: nothing failed, and there is nobody to tell. */
+/** The client disconnected. The request did not fail, and no response can be sent. */
 export class ClientLeft extends Error {
   constructor() {
     super('The client has left')
@@ -9,13 +9,13 @@ export class ClientLeft extends Error {
   }
 }
 
-/** One error for all clients: its stack is never read, and taking a stack costs time. */
+/** One error object for all clients: its stack is never read, and capturing a stack costs time. */
 const LEFT = new ClientLeft()
 
-/** A client that may leave: the signal is made for whoever asks for it, because most who are refused need none. */
+/** The client's disconnect signal. Created on first use, because most rejected requests need none. */
 export type Leaving = () => AbortSignal
 
-/** Aborted with `ClientLeft` once the connection of a response has closed, and when the response has ended. */
+/** Aborted with `ClientLeft` when the connection of a response closes, and when the response has ended. */
 export function toLeaving(response: ServerResponse): Leaving {
   let left: AbortController | undefined
   return () => {
@@ -29,7 +29,7 @@ export function toLeaving(response: ServerResponse): Leaving {
   }
 }
 
-/** The database with statements that end with the signal; none begins once it is aborted. */
+/** Wraps the database so that its statements end with the signal. After the abort no statement starts. */
 export function withSignal(db: Database, signal: AbortSignal): Database {
   const bind = <S extends Pick<Statement, 'signal'>>(statement: S) => {
     signal.throwIfAborted()

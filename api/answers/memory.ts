@@ -6,14 +6,14 @@ import { type BodyRoom, createBodyRoom } from './body-room.ts'
 import { type Flight, startFlight } from './flight.ts'
 import { withSignal } from './leaving.ts'
 
-/** Something that is kept, and how many bytes it takes. */
+/** A cached value and its size in bytes. */
 export interface Sized {
   readonly size: number
 }
 
 /**
- * What a kept value is known by, and what it was read from: a dataset, and the times of the observations that it is made
- * of, in Unix milliseconds.
+ * Cache key of a value, and the data that it was read from: the datasets, and the time range of the observations in
+ * Unix milliseconds.
  */
 export interface Place extends TimeRange {
   readonly key: string
@@ -21,49 +21,48 @@ export interface Place extends TimeRange {
   readonly dataset: string | readonly string[]
 }
 
-/** The kept values of one kind. */
+/** The cached values of one kind. */
 export interface Shelf<T extends Sized> {
   get(key: string): T | undefined
-  /** Keeps a value that was read since the mark, unless a commit since then concerns its times. */
+  /** Caches a value that was read after the mark, unless a change event since then affects its time range. */
   keep(place: Place, mark: number, value: T): void
   /**
-   * The values of some places: kept, or being read for somebody else, or read now, all that are missing at once. Whoever
-   * waits until `left` is aborted is given its reason; when all who wait for a reading have left, it ends: the statements
-   * of its database do so by themselves, and `abandoned` is aborted. Rejects as `read` does, which gives a value for each
-   * missing place.
+   * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
+   * missing keys. A caller whose `left` is aborted gets its reason. When all callers of a read have left, its database
+   * statements end and `abandoned` is aborted. Rejects as `read` does, which returns one value per missing key.
    */
   ask<P extends Place>(places: readonly P[], read: Read<P, T>, left: AbortSignal): Promise<T[]>
 }
 
 type Read<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) => Promise<readonly T[]>
 
-/** What was read from the database and still holds, for answers to be put together from. */
+/** The series cache: values read from the database that are still valid; answers are assembled from them. */
 export interface Memory {
   readonly maxBytes: number
-  /** What the kept values take. */
+  /** Size of all cached values, in bytes. */
   readonly bytes: number
-  /** Where answers are written that are put together from what is kept, and not kept themselves. */
+  /** Buffers for answers that are assembled from cached values and are not cached themselves. */
   readonly bodies: BodyRoom
   shelf<T extends Sized>(): Shelf<T>
   /**
-   * Whether there is room to collect so many bytes, beside what others are collecting. If there is, it is taken until
-   * the signal is aborted.
+   * Reserves memory for `bytes` bytes until the signal is aborted. Returns false if other reservations leave too
+   * little.
    */
   claim(bytes: number, signal: AbortSignal): boolean
-  /** A moment: taken before data is read, it tells `keep` whether the data may have changed since. */
+  /** Returns a mark. With a mark taken before a read, `keep` detects whether the data may have changed since. */
   mark(): number
 }
 
-/** What an entry costs beyond its bytes. */
+/** Estimated memory overhead of an entry, in addition to its bytes. */
 const ENTRY_BYTES = 512
 /**
- * So many of the last commits are remembered. What was read before the oldest of them is not kept: it may be outdated.
+ * Number of remembered change events. A value read before the oldest of them is not cached, because it may be outdated.
  */
 const MAX_CHANGES = 500
 
 const toDatasets = ({ dataset }: Pick<Place, 'dataset'>) => (typeof dataset === 'string' ? [dataset] : dataset)
 
-/** Whether a commit concerns some times of a dataset; one that nobody knows concerns everything. */
+/** Whether a change event affects a time range of a dataset. An unknown event affects everything. */
 type Concerns = (of: Omit<Place, 'key'>) => boolean
 
 function toConcerns(change: Commit | undefined): Concerns {
@@ -72,7 +71,7 @@ function toConcerns(change: Commit | undefined): Concerns {
   return (of) => toDatasets(of).includes(dataset) && from < of.to && to >= of.from
 }
 
-/** The last commits, by their order. */
+/** The last change events, in order. */
 function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => void) {
   let changes: Concerns[] = []
   let forgotten = 0
@@ -86,7 +85,7 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
   })
   return {
     mark: () => forgotten + changes.length,
-    /** Whether what was read since the mark is what is stored, as far as anybody knows. */
+    /** Whether a value read since the mark is still valid, according to the change events received. */
     holds: (place: Place, mark: number) =>
       toDatasets(place).every((dataset) => commits.version(dataset) !== undefined) &&
       mark >= forgotten &&
@@ -94,16 +93,16 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
   }
 }
 
-/** A reading under way, and one of the places that it is for. */
+/** A running read, and one of the cache keys that it is for. */
 interface Reading {
   readonly place: Place
   readonly flight: Flight<ReadonlyMap<string, Sized>>
 }
 
 /**
- * A memory by byte budget, the least recently used goes first; 0 keeps nothing. A commit drops those values whose times
- * it concerns and leaves all others, so that the past is read once. What is being read for somebody is shared in the
- * same way: not by those who ask after such a commit. When commits may have been missed, everything is dropped.
+ * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the
+ * values whose time range it affects, so that older data is read once. Requests share running reads in the same way,
+ * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
 export function createMemory(options: { maxBytes: number; commits: CommitFeed; db: Database }): Memory {
   const { maxBytes, commits, db } = options
@@ -119,7 +118,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
   const keep = (place: Place, since: number, value: Sized) => {
     if (holds(place, since)) kept.set(place.key, { place, value })
   }
-  /** Begins to read; whoever begins has to wait for it. */
+  /** Starts a read; the caller must wait for it. */
   const begin = <P extends Place>(missing: readonly P[], read: Read<P, Sized>): Reading['flight'] => {
     const since = mark()
     const flight = startFlight(async (abandoned) => {
@@ -133,7 +132,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
       for (const { key } of missing) if (underway.get(key)?.flight === flight) underway.delete(key)
     }
     for (const place of missing) underway.set(place.key, { place, flight })
-    // Whoever comes now must not wait for what has failed or is being broken off.
+    // A new request must not join a read that has failed or is being aborted.
     flight.abandoned.addEventListener('abort', land)
     return flight
   }
@@ -167,7 +166,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
         }
         const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(left)] as const)
         const results = new Map(await Promise.all(joined))
-        // A reading is for several places, and may be outdated for some of them: each has its own.
+        // A read covers several keys and may be outdated for some of them, so each key has its own entry.
         for (const [key, flight] of flights) known.set(key, results.get(flight)?.get(key) as Sized)
         return places.map(({ key }) => known.get(key) as T)
       },
@@ -175,7 +174,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
   }
 }
 
-/** Room for what is collected before it is kept, `most` bytes at once. */
+/** A budget for values that are collected before they are cached: at most `most` bytes at the same time. */
 function createClaims(most: number): Memory['claim'] {
   let claimed = 0
   return (bytes, signal) => {

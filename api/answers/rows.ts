@@ -1,29 +1,29 @@
 import type { BodyRoom } from './body-room.ts'
 import type { Sized } from './memory.ts'
 
-/** Rows of a series as JSON, in the order of their times. */
+/** Rows of a series as JSON, ordered by time. */
 export interface Rows extends Sized {
-  /** The rows as ClickHouse writes them, a comma between two. */
+  /** The rows as ClickHouse writes them, separated by commas. */
   readonly bytes: Buffer
-  /** Where each row begins, and where one more would. */
+  /** Start offset of each row, and of the next row after the last. */
   readonly starts: Uint32Array
   /** The time of a row by which the series is ordered, in Unix milliseconds. */
   at(row: number): number
-  /** The time of the newest datum that a row is made of, in Unix milliseconds. */
+  /** The time of the newest value in a row, in Unix milliseconds. */
   asOf(row: number): number
 }
 
-/** What stands between two rows. */
+/** Separator between two rows. */
 export const COMMA = 0x2c
 
 const countRows = ({ starts }: Rows) => starts.length - 1
 
-/** Bytes, and what is told of them, that a memory has to hold for some rows. */
+/** Memory of some rows and their offsets, in bytes. */
 export const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
 
 const NO_TIMES = new Float64Array(0)
 
-/** Rows with the times of each. */
+/** Builds rows with their times. */
 export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asOf: Float64Array): Rows {
   return {
     bytes,
@@ -36,14 +36,17 @@ export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asO
 
 export const NO_ROWS: Rows = toRows(Buffer.alloc(0), new Uint32Array(1), NO_TIMES, NO_TIMES)
 
-/** Rows of a piece from one on up to another, which is no part of them. */
+/** Rows of a chunk from `first` to `end`, exclusive. */
 export interface Slice {
   readonly rows: Rows
   readonly first: number
   readonly end: number
 }
 
-/** The first row of which the condition holds, that holds of all after it; their number where there is none. */
+/**
+ * Binary search for the first row that fulfils a condition which then holds for all later rows; the number of rows if
+ * there is none.
+ */
 function findRow(rows: Rows, holds: (at: number) => boolean): number {
   let [low, high] = [0, countRows(rows)]
   while (low < high) {
@@ -54,23 +57,23 @@ function findRow(rows: Rows, holds: (at: number) => boolean): number {
   return low
 }
 
-/** Those of the rows, oldest first, whose times lie in a range. */
+/** The rows, oldest first, whose times are in the range. */
 export function toSlice(rows: Rows, { from, to }: { from: number; to: number }): Slice {
   const [first, end] = [findRow(rows, (at) => at >= from), findRow(rows, (at) => at >= to)]
   return { rows, first: Math.min(first, end), end }
 }
 
-/** The same of rows whose newest come first. */
+/** Like `toSlice`, for rows ordered newest first. */
 export function toSliceBack(rows: Rows, { from, to }: { from: number; to: number }): Slice {
   const [first, end] = [findRow(rows, (at) => at < to), findRow(rows, (at) => at < from)]
   return { rows, first: Math.min(first, end), end }
 }
 
-/** The bytes of a slice with rows, without a comma around them. */
+/** The bytes of a non-empty slice, without surrounding commas. */
 const toBytes = ({ rows, first, end }: Slice): Buffer =>
   rows.bytes.subarray(rows.starts[first], (rows.starts[end] as number) - 1)
 
-/** Some of a piece's rows as rows of their own, that hold nothing of the others in memory. */
+/** Copies a slice into separate rows, so that the rest of the chunk can be freed. */
 export function detach(slice: Slice): Rows {
   const { rows, first, end } = slice
   if (first === end) return NO_ROWS
@@ -82,7 +85,7 @@ export function detach(slice: Slice): Rows {
 
 export const NO_FRAME = { before: '', after: '' }
 
-/** The slices that follow one another as one JSON array, in a frame, written where `take` finds room. */
+/** Writes consecutive slices as one JSON array in a frame, into a buffer from `take`. */
 export function toArray(
   slices: readonly Slice[],
   frame: { before: string; after: string },

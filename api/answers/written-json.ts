@@ -10,12 +10,12 @@ export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
 const head = z.tuple([z.int(), z.int(), z.string()])
 
 interface WrittenArray {
-  /** The JSON array, as ClickHouse wrote it. */
+  /** The JSON array as ClickHouse wrote it. */
   readonly body: Buffer
   readonly records: number
   /** Newest `as_of` in Unix milliseconds, null for an empty array. */
   readonly asOf: number | null
-  /** The last record's `page_key`, where more follow than the page may hold; else an empty text. */
+  /** The last record's `page_key` if more records follow; else an empty text. */
   readonly next: string
 }
 
@@ -23,11 +23,11 @@ interface ArrayStatement {
   readonly name: string
   readonly sql: string
   readonly params?: Readonly<Record<string, unknown>>
-  /** Most records of the page; all unless it is given. */
+  /** Maximum records of the page. Default: all. */
   readonly page?: number
 }
 
-/** Newest time, sort values of the last record if it is not the last of all, and the elements. */
+/** The newest time, the sort values of the last record if more follow, and the elements. */
 function toParts(page: number | undefined): { records: string; asOf: string; next: string; elements: string } {
   if (page === undefined) {
     return { records: 'count()', asOf: 'max(as_of)', next: "''", elements: 'groupArray(record)' }
@@ -42,9 +42,9 @@ function toParts(page: number | undefined): { records: string; asOf: string; nex
 }
 
 /**
- * A JSON array written by ClickHouse in one statement together with its length and the newest time used. `sql` selects
- * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order; for a page also `page_key`,
- * and a row more than the page holds.
+ * Returns a JSON array written by ClickHouse in one statement, with its length and the newest time used. `sql` selects
+ * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the requested order; for a page also `page_key`,
+ * and one row more than the page contains.
  * @throws DataError `storage`
  */
 export async function writeArray(db: Database, { page, ...statement }: ArrayStatement): Promise<WrittenArray> {
@@ -66,7 +66,7 @@ FROM (${statement.sql})`,
 }
 
 /**
- * The one text that a statement selects: a line of JSON, and what follows it as it is.
+ * Reads the one text that a statement selects: a line of JSON, then the unparsed rest.
  * @throws DataError `storage`
  */
 export async function readWritten(db: Database, statement: Statement): Promise<{ head: unknown; body: Buffer }> {
@@ -79,7 +79,7 @@ export async function readWritten(db: Database, statement: Statement): Promise<{
 }
 
 /**
- * All bytes of an answer.
+ * Reads all bytes of an answer.
  * @throws DataError `storage`
  */
 export async function readAnswer(db: Database, statement: Statement & { format: string }): Promise<Buffer> {

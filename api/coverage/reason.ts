@@ -6,9 +6,9 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { readRanges } from './ranges.ts'
 
 /**
- * Why there is nothing current of an entity in a dataset, as the ledger says of its newest buckets: what failed counts most,
- * then that the last one that is due was read, then the newest word.
- * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot be about.
+ * Why a dataset has no current data of an entity, according to the ledger's newest buckets. A failure has priority,
+ * then the fact that the last due bucket was read, then the newest note.
+ * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot contain.
  */
 export async function findReason(
   { db, registry }: { readonly db: Database; readonly registry: Registry },

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
 
-/** Longer headers are rare, and not worth the memory. */
+/** Longer headers are rare and not cached. */
 const MAX_REMEMBERED_LENGTH = 300
-/** What is longer no browser sends: taking it apart would take up to a tenth of a second, so it counts as absent. */
+/** Browsers send no longer headers. Parsing one would take up to 0.1 seconds, so a longer header counts as absent. */
 const MAX_LENGTH = 2_000
 
-/** Remembers what was found for a header: clients send the same few over and over. */
+/** Caches results by header: clients repeat a few values. */
 function remember<T>(find: (header: string) => T): (header: string) => T {
   const known = new LRUCache<string, { readonly found: T }>({ max: 200 })
   return (header) => {
@@ -18,8 +18,8 @@ function remember<T>(find: (header: string) => T): (header: string) => T {
 }
 
 /**
- * The members of an `Accept` or `Accept-Encoding` header in lower case, with how much each is wished for, from 0 (refused)
- * to 1. Parameters of media types make no difference here.
+ * The members of an `Accept` or `Accept-Encoding` header in lower case, with their quality from 0 (not acceptable) to
+ * 1. Parameters of media types are ignored.
  */
 function toWishes(header: string): ReadonlyMap<string, number> {
   const wishes = new Map<string, number>()
@@ -48,9 +48,9 @@ function toWished<Type extends string>(accept: string, types: readonly Type[]): 
 }
 
 /**
- * Tells which of the media types (without parameters) an `Accept` header wishes for most; undefined when it takes none of
- * them. The most specific range decides about a type. Of types wished for equally it is one that the header names, then
- * the first of `types`: in which order a client names them says nothing in HTTP.
+ * Creates a function that returns the media type (without parameters) that an `Accept` header prefers; undefined if it
+ * accepts none of them. The most specific range decides about a type. Among types of equal quality, types named in the
+ * header win, then the first of `types`: the order in the header has no meaning in HTTP.
  */
 export function createMediaTypeChooser<Type extends string>(
   types: readonly Type[],
@@ -70,12 +70,12 @@ const chooseNamed = remember((header): Encoding => {
   const other = wishes.get('*') ?? 0
   const [forGzip, forBrotli] = [wishes.get('gzip') ?? other, wishes.get('br') ?? other]
   const best = Math.max(forGzip, forBrotli)
-  // Identity without a word of its own is acceptable but the least wished for.
+  // If identity is not listed, it is acceptable with the lowest preference.
   if (best === 0 || (wishes.get('identity') ?? 0) > best) return 'identity'
   return forGzip === best ? 'gzip' : 'br'
 })
 
-/** The best encoding that `Accept-Encoding` allows; gzip before br at equal wish, because it is cheaper to make. */
+/** The best encoding that `Accept-Encoding` allows. At equal quality gzip wins over br, because it is cheaper. */
 export function chooseEncoding(acceptEncoding: string | string[] | undefined): Encoding {
   const header = String(acceptEncoding ?? '')
   return header === '' || header.length > MAX_LENGTH ? 'identity' : chooseNamed(header)

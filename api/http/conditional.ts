@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Encoding } from './accept.ts'
 
 /**
- * The opaque part of a strong entity tag (RFC 9110, section 8.8.3): 128 bits of a hash of what identifies the bytes.
+ * The opaque part of a strong entity tag (RFC 9110, section 8.8.3): 128 bits of a hash of the data that identifies the
+ * bytes.
  */
 export function toTagValue(identity: Buffer | string): string {
   return createHash('sha256').update(identity).digest('base64url').slice(0, 22)
@@ -16,9 +17,9 @@ export function toEntityTag(value: string, encoding: Encoding): string {
 const TAG = /(?:W\/)?"([^"]*)"/g
 
 /**
- * Whether `If-None-Match` names the answer. The comparison is the weak one that this header asks for, and a tag of
- * another encoding names the same answer. There is no `If-Modified-Since`: a backfill changes old points and leaves
- * the newest time as it is, so that header could hide a change.
+ * Whether `If-None-Match` matches the answer, by the weak comparison that this header requires. A tag of another
+ * encoding also matches. `If-Modified-Since` is not supported: a back-fill changes old points but not the newest time,
+ * so that header could hide a change.
  */
 export function isKnownTo(ifNoneMatch: string | undefined, value: string): boolean {
   if (ifNoneMatch === undefined) return false
@@ -30,8 +31,8 @@ export function isKnownTo(ifNoneMatch: string | undefined, value: string): boole
 }
 
 /**
- * Whether `If-Match` names the answer, or is absent (RFC 9110, section 13.1.1). The comparison is the strong one that this
- * header asks for; null is an answer without a tag.
+ * Whether `If-Match` matches the answer, or is absent (RFC 9110, section 13.1.1), by the strong comparison that this
+ * header requires. Null means an answer without a tag.
  */
 export function isMatched(ifMatch: string | undefined, value: string | null): boolean {
   if (ifMatch === undefined || ifMatch.trim() === '*') return true

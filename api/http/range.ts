@@ -1,4 +1,4 @@
-/** Bytes of a representation, both ends included. */
+/** A byte range of a representation, both ends inclusive. */
 export interface ByteRange {
   readonly start: number
   readonly end: number
@@ -7,8 +7,8 @@ export interface ByteRange {
 const ONE_RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(\d*)$/i
 
 /**
- * The bytes that a `Range` header asks for (RFC 9110, section 14.1.2), of a representation of so many bytes. Undefined
- * where it is to be ignored: another unit, several ranges, or nothing that is one.
+ * Parses a `Range` header (RFC 9110, section 14.1.2) for a representation of `length` bytes. Undefined if the header
+ * must be ignored: another unit, several ranges, or an invalid range.
  */
 export function toByteRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = ONE_RANGE.exec(header?.trim() ?? '') ?? []
@@ -24,8 +24,8 @@ export function toByteRange(header: string | undefined, length: number): ByteRan
 }
 
 /**
- * Whether `If-Range` allows a part: it names exactly these bytes. A time never does, because a back-fill changes old rows
- * and leaves the newest time as it is.
+ * Whether `If-Range` allows a partial response: it names exactly these bytes. A date never does, because a back-fill
+ * changes old rows but not the newest time.
  */
 export const isSameAs = (ifRange: string | string[] | undefined, entityTag: string): boolean =>
   ifRange === undefined || String(ifRange).trim() === entityTag

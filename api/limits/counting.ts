@@ -3,52 +3,61 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limite
 import type { Allowance } from '../../shared/keys/allowance.ts'
 import { requireWritable } from '../../shared/queue/redis.ts'
 
-/** How a window stands after a request was counted. */
+/** State of a window after a request was counted. */
 export interface Standing {
   readonly isWithin: boolean
-  /** Requests that are left in the window. */
+  /** Remaining requests in the window. */
   readonly remaining: number
-  /** When the next window begins, in milliseconds from now. */
+  /** Milliseconds until the next window begins. */
   readonly resetMs: number
 }
 
 type Told = (standing: Standing, error?: unknown) => void
 
 export interface Counting {
-  /** Counts a request of somebody, and tells how the window stands. */
+  /** Counts a request of the client key `who`, and reports the state of its window. */
   count(who: string, allowance: Allowance, told: Told): void
-  /** Whether all processes count together: Redis takes writes now. */
+  /** Whether all processes count together, which means that Redis accepts writes now. */
   isShared(): Promise<boolean>
 }
 
-/** Somebody's window, as this process sees it. Those who ask while an answer of Redis is under way are counted together. */
+/**
+ * A client's window, as this process sees it. Requests that arrive while a Redis command is running are counted
+ * together.
+ */
 interface Line {
-  /** Whose window it is: an allowance that is changed begins another. */
+  /** Key of the window: a changed allowance begins another window. */
   readonly place: string
   readonly limiter: RateLimiterRedis | RateLimiterMemory
   readonly allowance: Allowance
   readonly who: string
   waiting: Told[]
   isAsking: boolean
-  /** Requests that are counted and have not come yet: of the window they are the `next`-th to the `last`-th. */
+  /** Reserved requests that have not arrived yet: the `next`-th to the `last`-th of the window. */
   next: number
   last: number
-  /** When the window ends, by this process's monotonic clock in milliseconds. */
+  /** End of the window, in milliseconds of this process's monotonic clock. */
   endsAt: number
   forgetting?: NodeJS.Timeout | undefined
 }
 
-/** How long a crowd's requests are gathered. Whoever comes alone does not wait. */
+/** How long requests are batched during a burst. A single request does not wait. */
 const GATHER_MS = 1
 
-/** From so many requests in one statement on it is a crowd. For each of them some that are about to come are counted ahead. */
+/**
+ * At least this number of requests in one command is a burst. `AHEAD` further requests are then reserved for each of
+ * them.
+ */
 const CROWD = 4
 const AHEAD = 16
 
-/** What one process has counted ahead no other can give away: it is this part of what is left, and nothing in the end. */
+/**
+ * Each process reserves at most 1/64 of the remaining quota, and nothing near its end, because no other process can use
+ * the reserved part.
+ */
 const MOST_AHEAD = 1 / 64
 
-/** How many windows that are used up are remembered, so that nobody asks Redis about them. */
+/** Maximum number of remembered exhausted windows, which need no further Redis commands. */
 const MOST_FULL = 10_000
 
 const isOpen = ({ endsAt }: Line): boolean => performance.now() < endsAt
@@ -59,7 +68,7 @@ function tell(told: Told, { requests }: Allowance, own: number, resetMs: number)
   told({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
 }
 
-/** Gives requests their places among those that were counted ahead; tells how many got one. */
+/** Answers requests from the reserved part; returns how many were answered. */
 function takeAhead(line: Line, waiting: readonly Told[]): number {
   const resetMs = line.endsAt - performance.now()
   const count = resetMs > 0 ? Math.max(0, Math.min(waiting.length, line.last - line.next + 1)) : 0
@@ -70,7 +79,7 @@ function takeAhead(line: Line, waiting: readonly Told[]): number {
   return count
 }
 
-/** How many to count beside those who are there. Of a window that this process knows nothing about, none. */
+/** Number of requests to reserve in addition to the waiting ones; 0 if this process does not know the window. */
 function toAhead(line: Line): number {
   if (line.waiting.length < CROWD || !isOpen(line)) return 0
   const left = Math.max(0, line.allowance.requests - line.last)
@@ -78,9 +87,9 @@ function toAhead(line: Line): number {
 }
 
 /**
- * Counts requests in windows that begin with somebody's first request, over all processes through Redis, and in this
- * process alone while Redis is away. One statement counts everybody who came while the one before was under way, and of
- * a crowd some who are about to come.
+ * Counts requests in windows that begin with a client's first request: over all processes through Redis, or per process
+ * while Redis is unavailable. One command counts all requests that arrived during the previous one; in a burst it also
+ * reserves further requests.
  */
 export function createCounting(redis: Redis | undefined, prefix: string): Counting {
   const limiters = new Map<string, RateLimiterRedis | RateLimiterMemory>()
@@ -102,7 +111,7 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     full.set(place, performance.now() + msBeforeNext)
     setTimeout(() => full.delete(place), msBeforeNext).unref()
   }
-  /** Counts those who wait, and tells them. */
+  /** Counts the waiting requests and reports the results. */
   const countWaiting = async (line: Line): Promise<void> => {
     const { waiting, who, place, allowance } = line
     const taken = waiting.length + toAhead(line)
@@ -129,7 +138,7 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
       if (!line.isAsking) settle(line)
     }, line.endsAt - performance.now()).unref()
   }
-  /** Only what was counted ahead has to be remembered. */
+  /** A window must be remembered only while it has reserved requests. */
   const settle = (line: Line): void => {
     if (hasAhead(line)) forgetAtEnd(line)
     else lines.delete(line.place)
@@ -138,7 +147,7 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     line.isAsking = true
     await countWaiting(line)
     line.waiting = line.waiting.slice(takeAhead(line, line.waiting))
-    // A statement costs more than answering from kept bytes: in a crowd many requests share one.
+    // A Redis command costs more than an answer from the cache: in a burst many requests share one.
     if (line.waiting.length > 0) return void setTimeout(ask, GATHER_MS, line)
     line.isAsking = false
     settle(line)

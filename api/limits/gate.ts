@@ -6,27 +6,30 @@ import { Problem } from '../problem/problem.ts'
 import type { Counting, Standing } from './counting.ts'
 import type { Holder, KeyRing } from './key-ring.ts'
 
-/** Who asks, as far as limits go. */
+/** The client of a request and its limit. */
 export interface Caller {
-  /** Whose key came with the request; undefined without one. */
+  /** Holder of the request's key; undefined without a key. */
   readonly holder: Holder | undefined
   readonly allowance: Allowance
-  /** How the caller's window stood after this request. */
+  /** State of the caller's window after this request. */
   readonly standing: Standing
-  /** Counts one more request of the caller, which another request needs. */
+  /** Counts an additional request that another request of the caller requires. */
   charge(): Promise<Admission>
 }
 
-/** Whether a request may go on, and what its answer says of the limit. */
+/** The decision whether a request may proceed, and the limit's headers for its answer. */
 export interface Admission {
   readonly caller: Caller | undefined
   readonly headers: FlatHeaders
-  /** Why it may not. */
+  /** The error if the request is rejected. */
   readonly refusal?: unknown
 }
 
 export interface Gate {
-  /** Counts a request and tells whether it may go on: at once where there is no limit for it, or once it is known. */
+  /**
+   * Counts a request and decides whether it may proceed. Calls `then` synchronously if no limit applies, else after
+   * counting.
+   */
   admit(request: IncomingMessage, then: (admission: Admission) => void): void
 }
 
@@ -34,19 +37,19 @@ const UNLIMITED: Admission = { caller: undefined, headers: [] }
 
 const BEARER = /^Bearer\s+(\S+)$/i
 
-/** The key that a request comes with. */
+/** The key in a request. */
 function toKey({ headers }: IncomingMessage): string | undefined {
   const own = headers['x-api-key']
   if (own !== undefined) return String(own)
   return BEARER.exec(headers.authorization ?? '')?.[1]
 }
 
-/** Load balancers ask about health as often as they like, and browsers whether they may ask. */
+/** Health checks of load balancers and preflight requests of browsers are not counted. */
 const isFree = ({ method, url = '' }: IncomingMessage) => method === 'OPTIONS' || url.startsWith('/health/')
 
 const toSeconds = (ms: number) => Math.max(0, Math.ceil(ms / 1000))
 
-/** The fields of the IETF's draft on rate limits (draft-ietf-httpapi-ratelimit-headers). */
+/** The fields of the IETF draft on rate limits (draft-ietf-httpapi-ratelimit-headers). */
 function toHeaders(policy: string, { requests, seconds }: Allowance, { remaining, resetMs }: Standing): FlatHeaders {
   return [
     ...['RateLimit-Policy', `"${policy}";q=${requests};w=${seconds}`],
@@ -66,7 +69,7 @@ const invalidKey = () =>
 
 export interface GateOptions {
   readonly keys: KeyRing | undefined
-  /** What an address may that comes without a key; undefined is everything. */
+  /** Allowance of an address without a key; undefined means unlimited. */
   readonly anonymous: Allowance | undefined
   readonly counting: Counting
   readonly toClient: ToClient
@@ -74,7 +77,7 @@ export interface GateOptions {
   readonly refused: () => void
 }
 
-/** Admits requests within the limits of their keys or addresses; undefined where neither keys nor limits are set. */
+/** Creates the rate limiter for keys and addresses; undefined if neither keys nor limits are configured. */
 export function createGate({ keys, anonymous, counting, toClient, refused }: GateOptions): Gate | undefined {
   if (keys === undefined && anonymous === undefined) return undefined
   return {
@@ -82,7 +85,7 @@ export function createGate({ keys, anonymous, counting, toClient, refused }: Gat
       if (isFree(request)) return then(UNLIMITED)
       const key = keys === undefined ? undefined : toKey(request)
       const holder = key === undefined ? undefined : keys?.find(key)
-      // A wrong key counts for its address: it must not be a way around the limit.
+      // A request with a wrong key counts for its address: otherwise a wrong key would bypass the limit.
       const refusal = key !== undefined && holder === undefined ? { refusal: invalidKey() } : {}
       const allowance = holder?.allowance ?? anonymous
       if (allowance === undefined) return then({ ...UNLIMITED, ...refusal })

@@ -5,7 +5,7 @@ import { type Allowance, allowance } from '../../shared/keys/allowance.ts'
 import { readKeys, type StoredKey, toKeyHash, toKeyId } from '../../shared/keys/key-file.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
-/** Who a key is of, and what it may. */
+/** The holder of a key, and its allowance. */
 export interface Holder {
   readonly id: string
   readonly name: string
@@ -13,12 +13,12 @@ export interface Holder {
 }
 
 export interface KeyRing {
-  /** The holder of a key; undefined for one that is wrong or revoked. */
+  /** The holder of a key; undefined for a wrong or revoked one. */
   find(key: string): Holder | undefined
   close(): void
 }
 
-/** How soon a key that is made or revoked counts. */
+/** Maximum delay until a new or revoked key takes effect. */
 const LOOK_MS = 1_000
 
 interface Known extends Holder {
@@ -38,12 +38,13 @@ const readKnown = (path: string) =>
   )
 
 /**
- * The keys of a file, read again whenever it changes. A file that has become wrong, or is gone, is logged, and the keys stay.
- * At the start it may be missing, which is logged: every key is refused until it is there.
- * @throws DataError `config` when it is wrong at the start.
+ * The keys of a file, which is read again after each change. If the file becomes invalid or disappears, that is logged
+ * and the previous keys remain. At the start the file may be missing, which is logged: every key is rejected until the
+ * file exists.
+ * @throws DataError `config` if the file is invalid at the start.
  */
 export function openKeyRing(path: string, log: Logger): KeyRing {
-  // Before it is read: what changes in between counts as a change.
+  // Taken before the file is read: a change in between counts as a change.
   let seen = toState(path)
   const isThere = existsSync(path)
   if (!isThere) log.warn({ path }, 'API_KEYS_FILE: there is no such file yet: every key is refused')
@@ -69,7 +70,10 @@ export function openKeyRing(path: string, log: Logger): KeyRing {
   }
 }
 
-/** What is another one whenever a file is. Node's own watching takes a file that is made while it begins for one that was there. */
+/**
+ * A value that differs whenever the file differs. Node's `fs.watch` may treat a file created during its start as an
+ * existing one.
+ */
 function toState(path: string): string {
   try {
     const { ino, mtimeNs, size } = statSync(path, { bigint: true })

@@ -7,7 +7,7 @@ import { OPENING } from './events.ts'
 import { createPlaces } from './places.ts'
 import { createStreams } from './streams.ts'
 
-/** `no-transform` and the last one keep proxies from holding events back to compress or to collect them. */
+/** `no-transform` and `X-Accel-Buffering` prevent proxies from compressing or buffering events. */
 const HEADERS = [
   ...FIXED_HEADERS,
   ...['Content-Type', 'text/event-stream; charset=utf-8'],
@@ -21,17 +21,18 @@ interface Options {
   readonly toClient: ToClient
   readonly gauge: Gauge
   readonly heartbeatMs?: number | undefined
-  /** Streams end when it is aborted: clients come back, to another process. */
+  /** Streams end when it is aborted; clients reconnect to another process. */
   readonly stopping?: AbortSignal | undefined
 }
 
-/** What answers `/data/stream`. */
+/** The handler of `/data/stream`. */
 export function createConnect({ commitLog, bounds, toClient, gauge, heartbeatMs, stopping }: Options): Connect {
   const places = createPlaces(bounds)
   const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
   return ({ request, response, requestId }, datasets) => {
-    // A refusal would keep browsers from coming back.
+    // While the process stops, the stream is accepted and then closed: after an error status browsers would not
+    // reconnect.
     const isOver = stopping?.aborted ?? false
     const giveBack = isOver ? () => undefined : places.take(toClient(request))
     response.once('close', () => {

@@ -2,16 +2,16 @@ import { Problem, toUnavailable } from '../problem/problem.ts'
 
 export interface Places {
   /**
-   * Takes a place for a client; whoever takes it gives it back once.
-   * @throws Problem `rate_limited` when the client has all of its places, `unavailable` when all are taken.
+   * Takes a slot for a client. Returns a function that releases it; the caller calls it once.
+   * @throws Problem `rate_limited` when the client uses all its slots, `unavailable` when all slots are in use.
    */
   take(client: string): () => void
 }
 
-/** When a place may be free again, in seconds: streams are long, and whoever is refused should not come back at once. */
+/** `Retry-After` in seconds. Streams are long, so rejected clients should not retry immediately. */
 const RETRY_AFTER = '60'
 
-/** Places for connections that stay, so many in all and so many for a client. */
+/** Slots for long-lived connections: `all` in total and `perClient` for each client. */
 export function createPlaces({ all, perClient }: { readonly all: number; readonly perClient: number }): Places {
   const taken = new Map<string, number>()
   let count = 0

@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   const { api } = loadCommandConfig()
   const source = createRemoteSource(toBase(values.url ?? api.publicUrl), api.mcpKey)
   const dataIn = values.text ? 'text' : 'both'
-  // Standard output is the client's.
+  // Standard output belongs to the protocol.
   const onFailure = (error: unknown) => console.error(toReason(error))
   const server = serveStdio(() => createMcpServer(source, { dataIn, onFailure }), { onerror: onFailure })
   onStopSignal(() => server.close())

@@ -2,21 +2,21 @@ import { z } from 'zod'
 import { toReason } from '../../shared/errors.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 
-/** What a path of the interface was answered with. */
+/** The response to a request for a path of the API. */
 export interface Reply {
   readonly text: string
   readonly headers: Headers
 }
 
-/** Whom the tools ask: this process itself, or an API elsewhere. */
+/** The data source of the tools: this process itself, or a remote API. */
 export interface Source {
-  /** Where people open what was asked for, without a slash at its end. */
+  /** Base URL for people to open, without a trailing slash. */
   readonly base: string
   /** Unix milliseconds. */
   now(): number
   document(): Promise<OpenApi>
   /**
-   * Asks for a path with its query.
+   * Requests a path with its query.
    * @throws Refused
    */
   ask(path: string, signal: AbortSignal): Promise<Reply>
@@ -31,10 +31,10 @@ const problem = z.object({
 
 type ToldProblem = z.infer<typeof problem>
 
-/** A request that was not answered with data, as the interface says why (docs/contract.md, section 5). */
+/** A request that was answered with an error, with the API's reason (docs/contract.md, section 5). */
 export class Refused extends Error {
   readonly problem: ToldProblem
-  /** After how many seconds to ask again, where that helps. */
+  /** Seconds after which a retry may help; undefined if a retry does not help. */
   readonly retryAfter: string | undefined
 
   constructor(told: ToldProblem, retryAfter?: string) {
@@ -45,7 +45,7 @@ export class Refused extends Error {
   }
 }
 
-/** What a failed answer says; one that is no problem+json is of somebody in between, such as a proxy. */
+/** Converts an error response. A response that is no problem+json comes from an intermediary, such as a proxy. */
 function toRefused({ status, headers }: Response, text: string): Refused {
   const isProblem = headers.get('content-type')?.startsWith('application/problem+json') ?? false
   const told = isProblem
@@ -54,7 +54,7 @@ function toRefused({ status, headers }: Response, text: string): Refused {
   return new Refused(told, headers.get('retry-after') ?? undefined)
 }
 
-/** An API at an address, asked with a key where there is one. */
+/** A source for the API at a base URL, with an optional key. */
 export function createRemoteSource(base: string, key?: string): Source {
   const headers = key === undefined ? {} : { 'X-API-Key': key }
   const send = async (path: string, signal: AbortSignal) => {

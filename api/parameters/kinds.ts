@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseTime } from './time.ts'
 import { wholeValues } from './whole-values.ts'
 
-/** Most values that one array parameter takes (docs/contract.md, section 2). */
+/** Maximum values of one array parameter (docs/contract.md, section 2). */
 export const MAX_VALUES = 100
 const MAX_NAME_LENGTH = 200
 
@@ -30,7 +30,7 @@ export const oneName = (noun: string, example: string) =>
     examples: [example],
   })
 
-/** What is looked for, in lower case. */
+/** Search text, in lower case. */
 export const searchText = name.meta({
   description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one, or a category.',
   examples: ['uni'],
@@ -48,7 +48,10 @@ export const manyIds = (noun: string, example: string) =>
       examples: [[example]],
     })
 
-/** Names in one description of how each is meant: repeated or as `name[]`, never split, because names may contain commas. */
+/**
+ * Several names, with a description of their meaning: repeated or as `name[]`, never split, because names may contain
+ * commas.
+ */
 function severalNames(meaning: string, example: string) {
   const names = several(name)
   wholeValues.add(names)
@@ -58,11 +61,11 @@ function severalNames(meaning: string, example: string) {
   })
 }
 
-/** Several names that select whatever they fit. */
+/** Several names that select all matches. */
 export const manyNames = (noun: string, example: string) =>
   severalNames(`Names of ${noun}, without regard to case: a part of the name or the whole symbol.`, example)
 
-/** Several names of which each means one entity, as the name of a single-entity route does. */
+/** Several names, each of one entity, with the rules of a single-entity route. */
 export const eachName = (noun: string, example: string) =>
   severalNames(
     `Names of ${noun}, without regard to case: of each the exact name, else a part that only one has.`,
@@ -84,13 +87,13 @@ export function wholeNumber(max: number) {
   return z.int(rule).min(1, rule).max(max, rule)
 }
 
-/** How many records at most; never clamped in silence. */
+/** Maximum number of records; larger values are an error and not clamped. */
 export const limit = (noun: string, bounds: { default: number; max: number }) =>
   wholeNumber(bounds.max)
     .default(bounds.default)
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}.`, examples: [Math.min(3, bounds.max)] })
 
-/** Where a page begins. Up to three ordered texts and a name, in the longest spelling that they have. */
+/** The start of a page. The length allows three ordered texts and a name, in their longest encoding. */
 const cursor = () =>
   z
     .string()
@@ -101,19 +104,19 @@ const cursor = () =>
         'Goes on where another answer to the same query ended: take it from the `Link` with `rel="next"`, or follow that link. `limit`, `fields` and `format` may change on the way.',
     })
 
-/** The parameters of an answer in pages: how many records each holds at most, and where it begins. */
+/** The parameters of a paged answer: maximum records per page, and its start. */
 export const page = (noun: string, bounds: { default: number; max: number }) => ({
   limit: limit(noun, bounds),
   cursor: cursor(),
 })
 
-/** The same for an answer that is whole unless `limit` is given. */
+/** Like `page`, for an answer that is complete unless `limit` is given. */
 export const optionalPage = (noun: string, bounds: { max: number }) => ({
   limit: optionalLimit(noun, bounds),
   cursor: cursor(),
 })
 
-/** How many records at most, without a limit unless it is given. */
+/** Maximum number of records, unlimited by default. */
 export const optionalLimit = (noun: string, bounds: { max: number }) =>
   wholeNumber(bounds.max)
     .optional()
@@ -128,7 +131,7 @@ export const oneOf = <const Words extends readonly [string, ...string[]]>(
 
 const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
 
-/** A moment, in Unix milliseconds once parsed. */
+/** A time, parsed to Unix milliseconds. */
 export function time(description: string, example: string, options: { earliest?: string } = {}) {
   const earliest = options.earliest === undefined ? undefined : Date.parse(options.earliest)
   return z

@@ -1,5 +1,6 @@
 /**
- * Edits (insert, delete, replace, swap of neighbours) that turn one word into another; `limit` if they are at least as many.
+ * Number of edits (insert, delete, replace, swap of neighbours) between two words; `limit` if there are at least as
+ * many.
  */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit
@@ -16,21 +17,21 @@ function editDistance(a: string, b: string, limit: number): number {
       row.push(edits)
       if (edits < least) least = edits
     }
-    // No later row has fewer edits than the least of the last two.
+    // No later row has fewer edits than the minimum of the last two.
     if (least >= limit && leastOfLast >= limit) return limit
     ;[beforeLast, last, leastOfLast] = [last, row, least]
   }
   return Math.min(limit, last[b.length] ?? limit)
 }
 
-/** More characters than a parameter or a member has: a longer word has no suggestion. */
+/** Longer than any parameter or member: a longer word gets no suggestion. */
 const MAX_LENGTH = 40
 
-/** The known word that was probably meant, or undefined when none is near: at most a third of it may differ. */
+/** The most similar known word; undefined if none is similar. At most a third of it may differ. */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   if (word.length > MAX_LENGTH) return undefined
   const lower = word.toLowerCase()
-  // More edits than the longest word allows are never accepted.
+  // Upper bound for accepted edits, from the longest known word.
   const longest = known.reduce((most, { length }) => Math.max(most, length), 0)
   const tooMany = Math.max(1, Math.ceil(longest / 3)) + 1
   let best: { candidate: string; edits: number } | undefined
@@ -44,12 +45,12 @@ export function nearestWord(word: string, known: readonly string[]): string | un
 
 const lastPartOf = (path: string) => path.slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
 
-/** A path as it is compared: `market_cap` and `marketcap` both mean `marketCap`. */
+/** Normalizes a path for comparison: `market_cap` and `marketcap` both match `marketCap`. */
 const foldPath = (path: string) => path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 
 /**
- * The known path, with dots or slashes between its parts, that was probably meant, or undefined. The last part alone is enough:
- * `price` means `financialData.price`. The first known path wins where several fit equally well.
+ * The most similar known path, with dots or slashes between its parts; undefined if none is similar. The last part
+ * alone is enough: `price` matches `financialData.price`. The first known path wins if several match equally.
  */
 export function nearestPath(path: string, known: readonly string[]): string | undefined {
   const [whole, last] = [foldPath(path), foldPath(lastPartOf(path))]

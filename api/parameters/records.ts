@@ -12,7 +12,7 @@ const format = z
     examples: ['csv'],
   })
 
-/** The parameters of every route that answers with records. */
+/** The parameters of every route with records. */
 export function recordParameters(record: z.ZodObject): QueryShape {
   const names = Object.keys(record.shape) as [string, ...string[]]
   const fields = z

@@ -1,4 +1,4 @@
 import type { z } from 'zod'
 
-/** Parameters of several values whose values may hold commas: each stands in a parameter of its own and is never split. */
+/** Array parameters with values that may contain commas: each value is a separate parameter and never split. */
 export const wholeValues = new WeakSet<z.ZodType>()

@@ -13,7 +13,7 @@ import type { SeriesSource } from '../series/series-source.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
 import { POINT, pointsSql, pricePoint, priceRow } from './points.ts'
 
-/** A point of the token alone, and with whose it is, as a table has it. */
+/** Records of one token's series: a point alone, or a table row that includes the token. */
 const RECORDS = {
   point: { record: pricePoint, values: POINT, constants: {} },
   row: {
@@ -39,7 +39,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
 }
 
 /**
- * The points of one token in an order, at a number or with a row for every bucket (docs/contract.md, section 8).
+ * The points of one token with an order, a number of points or a row for every bucket (docs/contract.md, section 8).
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
 export async function answerAskedPrices(

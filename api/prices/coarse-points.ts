@@ -9,12 +9,17 @@ import type { Slice } from '../answers/rows.ts'
 const CADENCE_MS = INTERVAL_SECONDS[tokenPrices.cadence] * 1000
 const NUMBER_BYTES = 8
 
-/** The longest step, in seconds, at which buckets of a year are stored, by token; only those beyond the cadence. */
+/**
+ * The longest step, in seconds, of a year's stored buckets, by token; only tokens with steps longer than the cadence.
+ */
 interface Coarsest extends Sized {
   readonly of: ReadonlyMap<number, number>
 }
 
-/** The buckets of a token's year that are only stored at a coarser step than some interval, by their numbers in order. */
+/**
+ * The buckets of a token's year that are stored only at a coarser step than some interval, as ordered runs of bucket
+ * numbers.
+ */
 interface CoarseBuckets extends Sized {
   readonly runs: readonly (readonly [first: number, last: number])[]
 }
@@ -85,7 +90,7 @@ FROM
   })
 }
 
-/** The years of the observations of points in a range: the last bucket may end after it. */
+/** The years of the observations in a range's buckets: the last bucket may end after the range. */
 function toYears({ from, to }: TimeRange, interval: Interval): number[] {
   const first = new Date(from).getUTCFullYear()
   const last = new Date(to + INTERVAL_SECONDS[interval] * 1000 - 1).getUTCFullYear()
@@ -96,13 +101,16 @@ interface PriceRange {
   readonly token: number
   readonly interval: Interval
   readonly range: TimeRange
-  /** Whether tokens are spread over shards: what is asked of all of them needs every shard then, which one token does not. */
+  /**
+   * Whether tokens are distributed over shards. A query about all tokens then needs every shard, a query about one
+   * token does not.
+   */
   readonly isSpread: boolean
 }
 
 /**
- * How many points of slices are observations that are coarser than their interval, by the coverage. Which tokens have
- * any coarser data in a year is known of all together; only of those, which are few, the buckets are looked at.
+ * Counts the points of slices with observations coarser than their interval, according to the coverage. A cached value
+ * for all tokens contains those with coarser data in a year. Only for these few tokens the buckets are read.
  */
 export async function countCoarsePoints(
   { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
@@ -122,7 +130,7 @@ export async function countCoarsePoints(
   return runs.length === 0 ? 0 : countWithin(await reading, runs)
 }
 
-/** The same as `countCoarsePoints` gives, if all that it takes is kept; undefined if it is not. */
+/** Like `countCoarsePoints`, from cached values only; undefined if one is missing. */
 export function peekCoarsePoints(memory: Memory, series: PriceRange, slices: readonly Slice[]): number | undefined {
   const { token, interval, range, isSpread } = series
   const seconds = INTERVAL_SECONDS[interval]
@@ -138,7 +146,7 @@ export function peekCoarsePoints(memory: Memory, series: PriceRange, slices: rea
   return countWithin(slices, runs)
 }
 
-/** The rows whose observations lie in the runs; both are in the order of their times. */
+/** Counts the rows with observations in the runs; both are ordered by time. */
 function countWithin(slices: readonly Slice[], runs: CoarseBuckets['runs']): number {
   let [count, next] = [0, 0]
   for (const { rows, first, end } of slices) {

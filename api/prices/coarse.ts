@@ -7,7 +7,9 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { COARSE_HEADERS } from '../http/headers.ts'
 import { countPointsSql } from './table-points.ts'
 
-/** The points of an answer: the first `points` of the tokens in the range, of token `resumed` those from `resume` on. */
+/**
+ * The points of an answer: the first `points` of the tokens in the range; for token `resumed` those from `resume` on.
+ */
 interface Answered extends TimeRange {
   readonly tokens: readonly number[]
   readonly interval: Interval
@@ -17,7 +19,7 @@ interface Answered extends TimeRange {
 
 const CADENCE = INTERVAL_SECONDS[tokenPrices.cadence]
 
-/** By token the runs of buckets that are only stored at a coarser step than `seconds`. */
+/** SQL for the runs of buckets, by token, that are stored only at a coarser step than `seconds`. */
 const COARSE = `SELECT entity, run.1 AS first, run.2 AS last
 FROM
 (
@@ -35,9 +37,8 @@ const found = z.object({ entity: z.number() })
 const counted = z.object({ points: z.int() })
 
 /**
- * How many points of an answer are observations that are coarser than its interval, by the coverage. Only where there is
- * any coarser data in the range, which is seldom, are the points themselves looked at: `points` of them, once it is known
- * how many the answer has.
+ * Counts the points of an answer with observations coarser than its interval, according to the coverage. If the range
+ * contains coarser data, which is rare, the points themselves are read: the first `points` of them.
  */
 export async function countCoarse(
   db: Database,

@@ -8,7 +8,7 @@ import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
 import { toPieceMs } from '../series/pieces.ts'
 import { readStoredPoints } from './stored-points.ts'
 
-/** How many pieces are written here at once: so many take the one thread that serves everybody some milliseconds. */
+/** Maximum number of chunks written in this process per read: they take some milliseconds of the only thread. */
 const SHORT_PIECES = 8
 
 const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toPieceMs(interval)
@@ -16,12 +16,12 @@ const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from)
 /** Whether a range is read by `StoredPoints`. */
 export const isShort = (range: TimeRange, interval: Interval): boolean => countPieces(range, interval) <= SHORT_PIECES
 
-/** A statement of its own for each of so many answers that may be made at once; the others are gathered. */
+/** One concurrent statement per this number of concurrent answers; further reads are batched. */
 const ANSWERS_PER_STATEMENT = 4
 
 /**
- * Ranges of a few pieces that are asked for while others are read come with one statement. On a cluster each is read by
- * itself: one token needs one shard, and has its answer while another shard is away.
+ * Batches reads of short ranges into one statement while others are running. On a cluster each range is read alone: one
+ * token needs one shard, and its answer does not depend on another shard's availability.
  */
 export function createStoredPoints(db: Database, answersAtOnce: number): StoredPoints {
   const createRead = (interval: Interval): StoredPoints[Interval] => {
@@ -43,7 +43,7 @@ export function createStoredPoints(db: Database, answersAtOnce: number): StoredP
 }
 
 /**
- * Reads as long as somebody may wait for an answer, the waiting for a statement included.
+ * Reads within the time limit of an answer, including the wait for a statement.
  * @throws DataError `storage`
  */
 async function inTime<T>(

@@ -30,19 +30,19 @@ interface PriceSeries {
   readonly token: Token
   readonly interval: Interval
   readonly range: SeriesRange
-  /** Most points; all of the range unless it is given. */
+  /** Maximum points. Default: all of the range. */
   readonly limit: number | undefined
 }
 
-/** What was found of a series. */
+/** Points and times found for a series. */
 interface Found extends PointCounts {
   /** Newest time used, in Unix milliseconds; null without points. */
   readonly asOf: number | null
-  /** Time of the token's newest observation; null where the range has an end, so that it cannot grow stale. */
+  /** Time of the token's newest observation; null if the range has an end, because it then cannot become stale. */
   readonly newest: number | null
-  /** Points whose observations are coarser than the interval. */
+  /** Points with observations coarser than the interval. */
   readonly coarse: number
-  /** Whether `limit` cut: more points follow in the range. */
+  /** Whether `limit` cut the range: more points follow in it. */
   readonly isCut: boolean
 }
 
@@ -71,14 +71,14 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
   }
 }
 
-/** The points of one token as the interface's JSON, oldest first: few as bytes, many as a stream. */
+/** The points of one token as the API's JSON, oldest first: few as bytes, many as a stream. */
 export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
   const { range, interval, limit = Number.POSITIVE_INFINITY } = series
   const most = Math.min(limit, countBuckets(range.from, range.to, interval))
   return most <= MOST_KEPT.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
 }
 
-/** A source that tells whether anything was read of it. */
+/** A source that records whether it was read. */
 function watch(source: CountedSource) {
   let isRead = false
   const read: CountedSource['read'] = (...asked) => {
@@ -88,11 +88,11 @@ function watch(source: CountedSource) {
   return { source: { ...source, read }, isRead: () => isRead }
 }
 
-/** Put together from pieces of the series, of which only those are read that are not kept. */
+/** Assembles the answer from chunks of the series; only chunks that are not cached are read. */
 async function answerShort(call: Call, series: PriceSeries, most: number): Promise<Answer> {
   const { token, interval, range, limit } = series
   const { source, isRead } = watch(toPriceSource(call.storedPoints, token.key, interval))
-  // One point more than are wanted tells whether they are all.
+  // One additional point shows whether more follow.
   const reading = limit === most ? readFirst(source, call, range, most + 1) : readRange(source, call, range)
   const cutting = reading.then((slices) => cutSlices(slices, most))
   const [all, slices, newest, coarse] = await Promise.all([
@@ -107,7 +107,8 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
 }
 
 /**
- * The same, if all of it is kept: no statement is sent, and nobody waits. Undefined if it is not, or if `limit` may cut it.
+ * Like `answerShort`, from cached chunks only, without a statement. Undefined if a chunk is missing, or if `limit` may
+ * cut the range.
  */
 export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | undefined {
   const { memory } = call
@@ -125,7 +126,7 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   return { body, isQuick: true, ...describe(call, series, found) }
 }
 
-/** Streamed, with kept pieces where there are any. */
+/** Streams the answer, with cached chunks if there are any. */
 async function answerLong(call: Call, series: PriceSeries, most: number): Promise<Answer> {
   const { db } = call
   const { token, interval, range, limit } = series

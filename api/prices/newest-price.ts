@@ -30,13 +30,13 @@ const toPlace = (token: number): Place => ({
   to: Number.POSITIVE_INFINITY,
 })
 
-/** The same as `readNewestKept` gives, if it is kept; undefined if it is not. */
+/** Like `readNewestKept`, from the cache only; undefined if it is not cached. */
 export const peekNewest = (memory: Memory, token: number): number | null | undefined =>
   memory.shelf<Newest>().get(toPlace(token).key)?.at
 
 /**
- * The time of a token's newest observation in Unix milliseconds; null while there is none. It is read again after every
- * commit: any may be about a later one.
+ * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
+ * change event, because any event may concern a newer one.
  */
 export async function readNewestKept(
   { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },

@@ -8,7 +8,7 @@ export interface PieceSummary {
   readonly points: number
   /** Newest time used, in Unix milliseconds; null without points. */
   readonly asOf: number | null
-  /** Differs whenever the data of the points does. */
+  /** Differs whenever the data of the points differs. */
   readonly digest: string
 }
 
@@ -21,8 +21,8 @@ const summaryRow = z.object({
 })
 
 /**
- * What the points of a range are, by piece, and the parts of the table that they were read from: while these are the
- * same, so is the data. With a `limit` of points everything after it is left out.
+ * Summarizes the points of a range by chunk, and returns the table parts that they were read from: while the parts are
+ * the same, so is the data. With a `limit`, points after it are ignored.
  */
 export async function summarize(
   db: Database,
@@ -31,9 +31,9 @@ export async function summarize(
 ): Promise<{ pieces: Map<number, PieceSummary>; parts: string }> {
   const rows = await db.rows({
     name: 'historic-financial-summary',
-    // A point is the oldest observation of its bucket, so that the newest time used is the oldest of the last bucket.
-    // "last" holds both in one number of which the greatest is right: the bucket, then how early in it the observation
-    // was. The hash is one of a tuple, because the hash of several values is null when one of them is.
+    // A point is the oldest observation of its bucket, so the newest time used is the oldest of the last bucket. "last"
+    // encodes both in one number whose maximum is right: the bucket, then how early in it the observation was. The hash
+    // is that of a tuple, because a hash of several values is null when one of them is.
     sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS piece, uniqExact(toUInt32(toUnixTimestamp(bucket))) AS points,
   max(toUnixTimestamp(bucket) * {week: UInt64} + ({week: UInt64} - 1 - (toUnixTimestamp64Milli(as_of) - toUnixTimestamp(bucket) * 1000))) AS last,
   intDiv(last, {week: UInt64}) * 1000 + ({week: UInt64} - 1 - last % {week: UInt64}) AS newest,
@@ -53,7 +53,7 @@ GROUP BY piece`,
 
 const toPartsKey = (parts: readonly string[]) => [...new Set(parts)].sort().join()
 
-/** The parts of the table that hold a range, as `summarize` gives them. */
+/** The table parts that contain a range, in the form of `summarize`. */
 export async function readParts(
   db: Database,
   interval: Interval,

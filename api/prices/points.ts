@@ -5,7 +5,7 @@ import { toObject } from '../records/columns.ts'
 import { idValue, numberOrNull, timeValue } from '../records/values.ts'
 import { countRows } from '../series/series.ts'
 
-/** What a point says. */
+/** The values of a point. */
 const quote = z
   .strictObject({
     USD: z
@@ -23,7 +23,7 @@ const quote = z
   })
   .meta({ id: 'PriceQuote', description: 'What was observed, by currency.' })
 
-/** A point of a series, and as a row of a table: whose it is, then the same. */
+/** A point of a series; a table row has the same members after those of its token. */
 export const pricePoint = z
   .strictObject({
     timestamp: timeValue.describe('Start of the bucket.'),
@@ -37,26 +37,29 @@ export const priceRow = z.strictObject({
   ...pricePoint.shape,
 })
 
-/** Where the points of an interval are read: the finest ones are the raw series itself, the others a part of the roll-ups. */
+/** The table of an interval's points: the raw series for the finest interval, a part of the roll-ups for the others. */
 export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
   if (interval === '5m') return { table: 'token_prices', time: 'observed_at', isOfTier: 'true' }
   const isOfTier = `interval_seconds = ${INTERVAL_SECONDS[interval]}`
   return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
 }
 
-/** The range of the parameters `token`, `from` and `to`, of one of several with its number after each. */
+/**
+ * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
+ * number.
+ */
 export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
-/** The members of a point, from a row that has `bucket`, `as_of` and `VALUES`. */
+/** SQL for the members of a point, from a row with `bucket`, `as_of` and `VALUES`. */
 export const POINT = `bucket, tuple(tuple(${VALUES}, as_of))`
 
 const AS_POINT = toObject(pricePoint, POINT)
 const AS_QUOTE = toObject(quote, `tuple(${VALUES}, as_of)`)
 
-// `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
+// `from` and `to` lie on the grid of the interval, so that a range of observations is a range of complete buckets.
 const FINE = `
 SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM token_prices FINAL
@@ -71,9 +74,9 @@ WHERE ${isOfTier} AND ${RANGE('bucket_at')}
 ORDER BY token, interval_seconds, bucket_at`
 
 /**
- * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
- * `all` of them and, `limit` of them, as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that
- * shape with their time.
+ * SQL for the points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest
+ * first: `all` selects all of them. With `limit`: `columns` adds the table part of each, `rows` has the API's shape,
+ * and `records` has that shape with the time.
  */
 export function pointsSql(interval: Interval): { all: string; columns: string; rows: string; records: string } {
   const all = interval === '5m' ? FINE : coarse(toTier(interval))
@@ -87,8 +90,8 @@ export function pointsSql(interval: Interval): { all: string; columns: string; r
 }
 
 /**
- * The observations that the points of a token are made of (parameters `token`, `from` and `to` as above), in no order,
- * each with the table's part that holds it: all of a bucket's, where `pointsSql` has the first.
+ * SQL for the observations of a token's points (parameters `token`, `from` and `to` as above), unordered, each with its
+ * table part. Contains all observations of a bucket, while `pointsSql` selects the first.
  */
 export function observationsSql(interval: Interval): string {
   const { table, time, isOfTier } = toTier(interval)
@@ -96,7 +99,7 @@ export function observationsSql(interval: Interval): string {
   return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
 }
 
-/** How many points there are in [from, to), grid times in Unix milliseconds; at most `limit` are counted. */
+/** Number of points in [from, to), grid times in Unix milliseconds; counts at most `limit`. */
 export async function countPoints(
   db: Database,
   interval: Interval,

@@ -11,14 +11,14 @@ import { observationsSql, pointsSql } from './points.ts'
 
 const counted = z.object({ piece: z.int(), points: z.int() })
 
-/** The points of a token, by its key in ClickHouse. */
+/** The series of a token, by its key in ClickHouse. */
 export const toPriceSeries = (token: number, interval: Interval): Series => ({
   key: `${tokenPrices.name} ${token}`,
   dataset: tokenPrices.name,
   interval,
 })
 
-/** The same with what reads them. */
+/** The series with its read functions. */
 export const toPriceSource = (read: StoredPoints, token: number, interval: Interval): CountedSource => ({
   ...toPriceSeries(token, interval),
   read: (db, range, abandoned) =>
@@ -28,7 +28,7 @@ export const toPriceSource = (read: StoredPoints, token: number, interval: Inter
   count: (db, range, pieceMs) => countPoints(db, interval, { token, ...range, length: pieceMs / 1000 }),
 })
 
-/** The points as ClickHouse writes them, the same bytes as `readStoredPoints` gives for one range. */
+/** The points as ClickHouse writes them, byte for byte the same as `readStoredPoints` for one range. */
 export const writePoints = (
   db: Database,
   { token, interval, ...range }: TimeRange & { readonly token: number; readonly interval: Interval },
@@ -39,7 +39,7 @@ export const writePoints = (
     params: { token, ...range, limit: ALL },
   })
 
-/** More points than a range may have. */
+/** More points than any range may have. */
 const ALL = 4_294_967_295
 
 async function countPoints(
@@ -60,10 +60,10 @@ GROUP BY piece`,
 }
 
 const LINE_BREAK = 0x0a
-/** What stands between two rows where each has a line of its own. */
+/** Separator between two rows on separate lines. */
 const BETWEEN_LINES = Buffer.from(',\n')
 
-/** Points that stand a line each, as ClickHouse streams them, as those of a piece. */
+/** Converts points on separate lines, as ClickHouse streams them, to the rows of a chunk. */
 export function fromLines(lines: Buffer, points: number): Rows {
   const bytes = Buffer.allocUnsafeSlow(lines.length - (points - 1))
   const starts = new Uint32Array(points + 1)
@@ -79,7 +79,7 @@ export function fromLines(lines: Buffer, points: number): Rows {
   return { bytes, starts, ...createTextTimes(bytes, starts), size: toSize(bytes, starts) + 2 * 8 * points }
 }
 
-/** The points of a piece with a line for each. */
+/** Converts the points of a chunk to separate lines. */
 export function toLines({ bytes, starts }: Rows): Buffer {
   const points = starts.length - 1
   const lines = Buffer.allocUnsafe(bytes.length + points - 1)
@@ -91,12 +91,12 @@ export function toLines({ bytes, starts }: Rows): Buffer {
   return lines
 }
 
-/** Where a point's JSON has its times: they have a fixed width, and stand at its beginning and at its end. */
+/** Positions of the times in a point's JSON: their width is fixed, and they are at its start and its end. */
 const TIME_WIDTH = '2026-01-01T00:00:00.000Z'.length
 const TIME_FROM_START = '{"timestamp":"'.length
 const TIME_FROM_END = '"}}}'.length + TIME_WIDTH
 
-/** The times of points as their JSON tells them, read when they are first asked for: a long answer needs none. */
+/** Parses the times of points from their JSON on first use: a long answer needs none. */
 function createTextTimes(bytes: Buffer, starts: Uint32Array): Pick<Rows, 'at' | 'asOf'> {
   const read = (from: number) => Date.parse(bytes.toString('latin1', from, from + TIME_WIDTH))
   const createTimes = (toPlace: (row: number) => number) => {

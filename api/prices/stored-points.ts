@@ -8,18 +8,18 @@ import { RANGE, toTier } from './points.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
 const STATEMENT = 'historic-financial'
-/** Columns as they are stored. The engine takes longer to plan the expressions of the others than to read a day. */
+/** Stored columns. Planning the expressions of the other columns takes ClickHouse longer than reading a day. */
 const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code, total_supply'
 /**
- * The planner before the analyzer looks only at the columns that a statement names. The analyzer resolves the expressions
- * of all, for a quarter of the time that a day takes.
+ * The planner used without the analyzer considers only the columns that a statement names. The analyzer resolves the
+ * expressions of all columns, which takes a quarter of the time for one day.
  */
 const SETTINGS = { max_threads: 1, enable_analyzer: 0 }
 
 /**
- * The points of ranges as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half of its
- * time. They are written on the one thread that serves everybody, so the ranges have to be short ones. Who asks for one
- * of several ranges of a token is given the points of all of them.
+ * The points of ranges as JSON rows, oldest first, byte for byte as ClickHouse writes them for `pointsSql`, in half of
+ * its time. They are written on the process's only thread, so the ranges must be short. Several ranges of one token
+ * each get the points of all of them.
  * @throws DataError `storage`
  */
 export async function readStoredPoints(
@@ -51,14 +51,19 @@ const toParams = ({ token, from, to }: PointsRange, number: number) => ({
   [`to${number}`]: to,
 })
 
-/** A number as ClickHouse writes it in JSON: the shortest digits, as JavaScript does, but no plus in an exponent. */
+/**
+ * Formats a number like ClickHouse's JSON: the shortest digits, like JavaScript, but without a plus in the exponent.
+ */
 function toJsonNumber(value: number | null): string {
   if (value === null || !Number.isFinite(value)) return 'null'
   const text = Object.is(value, -0) ? '-0' : String(value)
   return Math.abs(value) < 1e21 ? text : text.replace('+', '')
 }
 
-/** The same for values most of which are the one before again, as supplies are: finding the digits takes longest. */
+/**
+ * Caches the last formatted value, because supplies rarely change between rows and finding the digits is the slowest
+ * step.
+ */
 function createNumberWriter(): (value: number | null) => string {
   let [last, text]: [number | null, string] = [null, 'null']
   return (value) => {
@@ -71,7 +76,7 @@ const toTwoDigits = (number: number) => String(number).padStart(2, '0')
 const OF_60 = Array.from({ length: 60 }, (_, number) => toTwoDigits(number))
 const MINUTES_OF_DAY = Array.from({ length: 24 * 60 }, (_, at) => `${OF_60[Math.floor(at / 60)]}:${OF_60[at % 60]}:`)
 
-/** Times as JSON tells them; most of them are of the day of the one before. */
+/** Formats times for JSON; caches the date, because most times are on the same day as the previous one. */
 function createTimeWriter(): (ms: number) => string {
   let [day, date] = [Number.NaN, '']
   return (ms) => {
@@ -86,15 +91,15 @@ function createTimeWriter(): (ms: number) => string {
   }
 }
 
-/** What `place` of a code counts in (002_prices.sql): powers of ten, from 1 on. */
+/** Scale by the `place` of a code (002_prices.sql): powers of ten, from 1 on. */
 const POWERS = [Number.NaN, 1, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]
-/** Codes between this and 0 are digits with their place; any other is a Float64 as its bits. */
+/** Codes between this and 0 are digits with their place; any other code is the bits of a Float64. */
 const BELOW_DIGITS = -(2 ** 52)
 
 /**
- * The values of a row one after the other. What is stored as a code is told as `dao_data_decode` and
- * `dao_data_decode_cap` tell it (002_prices.sql).
- * @throws RangeError where the bytes end too early.
+ * Reads the values of a row in order. Codes are decoded like `dao_data_decode` and `dao_data_decode_cap`
+ * (002_prices.sql).
+ * @throws RangeError if the bytes end too early.
  */
 function createReader(bytes: Buffer) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -144,7 +149,7 @@ function createReader(bytes: Buffer) {
   }
 }
 
-/** Collects the points of a token: of several in a bucket the first. */
+/** Collects the points of a token; the first row of a bucket wins. */
 function createWriter(toTime: (ms: number) => string) {
   let text = ''
   const [starts, buckets, times] = [[0], [] as number[], [] as number[]]
@@ -163,7 +168,7 @@ function createWriter(toTime: (ms: number) => string) {
   }
 }
 
-/** The rows as they are stored, as the points of each token. */
+/** Decodes stored rows to the points of each token. */
 function decodePoints(bytes: Buffer, interval: Interval): ReadonlyMap<number, Rows> {
   const read = createReader(bytes)
   const toTime = createTimeWriter()

@@ -2,7 +2,7 @@ import type { Interval } from '../../shared/intervals.ts'
 import { toObject } from '../records/columns.ts'
 import { POINT, priceRow, toTier, VALUES } from './points.ts'
 
-// The sorting key narrows the range where a page goes on in the middle of a token.
+// Lets the sorting key limit the range if a page continues in the middle of a token.
 const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
   AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
   AND (token != {resumed: UInt64} OR ${column} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
@@ -27,17 +27,18 @@ const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('
 
 const toPoints = (interval: Interval) => (interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval)))
 
-/** How the same points stand that `tablePointsSql` has: those whose observation `isCounted`, a condition on `p`. */
+/** SQL that counts the points of `tablePointsSql` that fulfil `isCounted`, a condition on `p`. */
 export const countPointsSql = (interval: Interval, join: string, isCounted: string): string =>
   `SELECT count() AS points FROM (${toPoints(interval)}) AS p ${join} WHERE ${isCounted}`
 
-/** The tokens and buckets of the same points. */
+/** SQL for the tokens and buckets of the same points. */
 export const placesSql = (interval: Interval): string =>
   `SELECT token, toUnixTimestamp64Milli(bucket) AS at FROM (${toPoints(interval)})`
 
 /**
- * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of
- * token `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ * SQL for the points of several tokens, token after token. Parameters: `tokens`; `from` and `to` in Unix milliseconds
+ * on the grid; `limit`; for token `resumed` only points from `resume` on; `keys` with the `ids`, `names` and `symbols`
+ * of all.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
   return {

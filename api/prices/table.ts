@@ -17,16 +17,16 @@ import { toSeriesHeaders } from '../series/series-headers.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
 import { placesSql, tablePointsSql } from './table-points.ts'
 
-/** A point's token by its key, and the start of its bucket in Unix milliseconds. */
+/** A point's token key, and the start of its bucket in Unix milliseconds. */
 interface PricePlace {
   readonly token: number
   readonly at: number
 }
 
-/** Most buckets of an answer without a limit: more would take longer than a query may. */
+/** Maximum buckets of an answer without a limit: more would exceed the time limit of a query. */
 const MAX_BUCKETS = 5_000_000
 
-/** The time of the newest observation of any of the tokens, in Unix milliseconds; null while there is none. */
+/** The time of the newest observation of the tokens, in Unix milliseconds; null if there is none. */
 async function readNewestOf(db: Database, tokens: readonly number[]): Promise<number | null> {
   const [row] = await db.rows({
     name: 'newest-prices',
@@ -37,7 +37,7 @@ async function readNewestOf(db: Database, tokens: readonly number[]): Promise<nu
   return row === undefined || row.newest === 0 ? null : row.newest
 }
 
-/** How many points of a table's tokens lie before a place. */
+/** Number of points of a table's tokens before a position. */
 async function countBefore(
   db: Database,
   interval: Interval,
@@ -54,7 +54,7 @@ async function countBefore(
   return rows.filter(({ token, at }) => token < place.token || (token === place.token && at < place.at)).length
 }
 
-/** How many buckets of a range lie between two places of a table, the first one and the one behind the last. */
+/** Number of buckets of a range between two positions of a table, first inclusive, last exclusive. */
 function countPlaces(keys: readonly number[], range: TimeRange, interval: Interval, from: PricePlace, to: PricePlace) {
   const buckets = (start: number, end: number) => countBuckets(start, Math.min(end, range.to), interval)
   const [first, last] = [keys.indexOf(from.token), keys.indexOf(to.token)]
@@ -63,8 +63,8 @@ function countPlaces(keys: readonly number[], range: TimeRange, interval: Interv
 }
 
 /**
- * The points of one or several tokens as a table: token after token in the order of their ids, oldest first. `limit`
- * counts rows of all of them together.
+ * The points of one or several tokens as a table: ordered by token id, then oldest first. `limit` counts rows of all
+ * tokens together.
  */
 export async function answerPriceTable(
   call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
@@ -124,7 +124,7 @@ const placeValues = z.tuple([z.int(), z.int()])
 
 /**
  * The last point of a page, from a cursor's sort values.
- * @throws Problem `invalid_parameter` for a place outside the range, or of another token.
+ * @throws Problem `invalid_parameter` for a position outside the range, or of another token.
  */
 export function toPricePlace(after: string, keys: readonly number[], { from, to }: SeriesRange): PricePlace {
   const { data: [token, at] = [] } = placeValues.safeParse(toJson(after))

@@ -4,7 +4,7 @@ import { writeArray } from '../answers/written-json.ts'
 import type { Representation } from './representation.ts'
 import { type RecordSource, writeTable } from './table.ts'
 
-/** The source with a record of only some of its members. */
+/** The source with a record of only the requested members. */
 function pick(source: RecordSource, { fields, hasAllFields }: Representation): RecordSource {
   if (hasAllFields) return source
   const values = fields.map((name) => `tupleElement(record, '${name}')`)
@@ -16,15 +16,14 @@ function pick(source: RecordSource, { fields, hasAllFields }: Representation): R
   }
 }
 
-/** The source with the parameters of its page: a row more than it holds tells whether more follow. */
+/** The source with the parameters of its page: one additional row shows whether more follow. */
 function toPage(source: RecordSource, { after }: Representation): RecordSource {
   if (source.page === undefined) return source
   return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
 }
 
 /**
- * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of
- * kept.
+ * A route's records in the requested form: format, members and page. With `isLong`, JSON is streamed instead of cached.
  * @throws DataError `storage`
  */
 export async function answerRecords(

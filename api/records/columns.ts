@@ -2,13 +2,13 @@ import { z } from 'zod'
 import type { FORMATS } from '../answers/formats.ts'
 import { columnTypes } from './values.ts'
 
-/** One column of a written answer: its name, and what it is of a row that has `record`. */
+/** A column of an answer: its name, and its SQL in a row with `record`. */
 interface Column {
   readonly name: string
   readonly sql: string
-  /** The members that lead to it, from the record on. */
+  /** The member names from the record to the value. */
   readonly path: readonly string[]
-  /** What its values are, where they are known. */
+  /** The schema of its values, if it is known. */
   readonly schema: z.ZodType
   /** Whether some records have no value. */
   readonly isNullable: boolean
@@ -25,8 +25,8 @@ function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
 }
 
 /**
- * A type as `toLeaf` has it of single values. An object that may be null as a whole is a variant: it holds one or
- * nothing.
+ * The ClickHouse type of a schema, with `toLeaf` for single values. A nullable object is a Variant, which contains the
+ * object or nothing.
  */
 function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string {
   const { schema: inner, isNullable } = bare(schema)
@@ -36,7 +36,7 @@ function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string
     return isNullable ? `Variant(Tuple(${types.join(', ')}))` : `Tuple(${types.join(', ')})`
   }
   if (inner instanceof z.ZodArray) return `Array(${toType(inner.element as z.ZodType, toLeaf)})`
-  // A value of several types is a variant, which holds one or nothing.
+  // A value of several types is a Variant, which contains one of them or nothing.
   if (inner instanceof z.ZodUnion) return toLeaf(inner)
   return isNullable ? `Nullable(${toLeaf(inner)})` : toLeaf(inner)
 }
@@ -47,18 +47,18 @@ function toJsonLeaf(value: z.ZodType): string {
   return 'String'
 }
 
-/** The ClickHouse type that reads a value of a schema from JSON. */
+/** The ClickHouse type that parses a value of a schema from JSON. */
 export const toJsonType = (schema: z.ZodType): string => toType(schema, toJsonLeaf)
 
-/** The ClickHouse type in which a statement has the values of a schema, and tables show them. */
+/** The ClickHouse type of a schema in statements and tables. */
 const toColumnType = (schema: z.ZodType): string =>
   toType(schema, (value) => columnTypes.get(value)?.type ?? toJsonLeaf(value))
 
-/** Values in the order of an object's members as that object. */
+/** SQL for an object from its values in the order of its members. */
 export const toObject = (schema: z.ZodObject, values: string): string =>
   `CAST(tuple(${values}), $type$${toColumnType(schema)}$type$)`
 
-/** A whole object that may be null is a variant in ClickHouse, which only its JSON takes apart. */
+/** A nullable object is a Variant in ClickHouse; its members can be extracted only from its JSON. */
 function flattenNullable(schema: z.ZodObject, path: readonly string[], sql: string): Column[] {
   return Object.entries(schema.shape).map(([key, one]) => {
     const value = bare(one as z.ZodType).schema
@@ -85,8 +85,8 @@ function flatten(schema: z.ZodType, path: readonly string[], sql: string, shape:
 }
 
 /**
- * The columns of a format: a record's members, or in flat formats one column for each value, named after the members
- * that lead to it with underscores in between (`financialData_price`), a name that no tool has to quote.
+ * The columns of a format: a record's members. Flat formats have one column per value, named by the member path with
+ * underscores (`financialData_price`), a name that needs no quotes in any tool.
  */
 export function toColumns(record: z.ZodObject, fields: readonly string[], shape: Shape): readonly Column[] {
   return fields.flatMap((name) => {
@@ -98,6 +98,6 @@ export function toColumns(record: z.ZodObject, fields: readonly string[], shape:
   })
 }
 
-/** Columns as a SELECT has them. */
+/** Formats columns for a SELECT. */
 export const toSelectList = (columns: readonly Column[]) =>
   columns.map(({ name, sql }) => `${sql} AS \`${name}\``).join(',\n  ')

@@ -4,7 +4,7 @@ import { readMembers } from './json-text.ts'
 
 const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
 
-/** The text of a value in CSV, from its text in JSON: unknown is an empty field, a list is JSON in quotes. */
+/** Converts a value's JSON to CSV: unknown is an empty field, a list is JSON in quotes. */
 function toCell(json: string): string {
   if (json === 'null') return ''
   if (json.startsWith('"')) return quote(JSON.parse(json) as string)
@@ -20,7 +20,7 @@ function toCells(schema: z.ZodType, json: string): string[] {
   )
 }
 
-/** Records as CSV, byte by byte as ClickHouse writes them (`CSVWithNames`), from their JSON texts. */
+/** Converts records from JSON to CSV, byte for byte as ClickHouse writes it (`CSVWithNames`). */
 export function toCsv(record: z.ZodObject, fields: readonly string[], records: readonly string[]): string {
   const columns = toColumns(record, fields, { shape: 'flat', hasLists: false })
   const lines = records.map((json) => {

@@ -1,6 +1,6 @@
 import { FORMATS, type Format } from '../answers/formats.ts'
 
-/** More entities than these are counted instead of named. */
+/** A larger number of entities is counted instead of named. */
 const MAX_NAMES = 3
 
 const toSlug = (text: string) =>
@@ -10,14 +10,14 @@ const toSlug = (text: string) =>
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
 
-/** A day, or a moment without the characters that file systems refuse. */
+/** A day, or a time without the characters that file systems reject. */
 function toDay(value: unknown): string[] {
   if (typeof value !== 'number') return []
   const text = new Date(value).toISOString()
   return [text.endsWith('T00:00:00.000Z') ? text.slice(0, 10) : text.slice(0, 16).replace(':', '')]
 }
 
-/** A name that says what a downloaded file holds: `uniswap-5m-2024-01-01.csv`, `tokens-holders.parquet`. */
+/** A descriptive file name: `uniswap-5m-2024-01-01.csv`, `tokens-holders.parquet`. */
 export function toFileName(facts: {
   path: string
   query: Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-/** Where a JSON text ends that begins at `at`: a string, an object, a list, or a word. */
+/** The end of a JSON value that begins at `at`: a string, an object, a list, or a word. */
 function endOf(text: string, at: number): number {
   const opening = text[at]
   if (opening === '"') return endOfString(text, at)
@@ -26,8 +26,8 @@ function endOfString(text: string, at: number): number {
 }
 
 /**
- * The members of a JSON object that was written without spaces, each name with the text of its value: numbers keep the
- * digits that they were written with, which parsing and writing them again would not.
+ * The members of a JSON object written without spaces, by name, each as the text of its value: numbers keep their
+ * digits, which parsing and serializing would not preserve.
  */
 export function readMembers(text: string): Map<string, string> {
   const members = new Map<string, string>()

@@ -5,38 +5,46 @@ import { compareValues } from './order.ts'
 
 type Type = 'UInt8' | 'UInt32' | 'Int64' | 'UInt64' | 'Float64' | 'String'
 
-/** One sort value of a list, its type, and which way it goes: ascending unless it says otherwise. */
-export type SortPart = readonly [sql: string, type: Type, direction?: 'descending']
+type Direction = 'descending'
 
-/**
- * The values that order a list, by which a page goes on after the last record of the one before. A statement selects
- * `place` as `page_key` and orders by `order`.
- */
-export interface Keyset {
-  readonly order: string
-  readonly place: string
-  /** ` AND ...` for what comes after the record with these sort values, in parameter `after`; nothing on a first page. */
-  isAfter(after: string): string
+/** The type of one sort value, and its direction: ascending by default. */
+type OrderPart = readonly [type: Type, direction?: Direction]
+
+/** One sort value of a statement: its SQL, its type, and its direction. */
+export type SortPart = readonly [sql: string, type: Type, direction?: Direction]
+
+/** The sort values of a record, in order. */
+export type Place = readonly (number | string)[]
+
+/** The order of a list by its sort values, which are unique together and never null. A cursor holds those of one record. */
+export interface SortOrder {
   /**
    * The place that a cursor holds.
    * @throws Problem `invalid_parameter` for a text that no answer of this list has given.
    */
   read(after: string): Place
-  /** A place as `page_key` has it. */
+  /** A place as text for a cursor. ClickHouse writes the same text for a `page_key`. */
   write(place: Place): string
-  /** Which of two places comes first: negative for `a`. */
+  /** Negative if `a` comes first. */
   compare(a: Place, b: Place): number
 }
 
-/** The sort values of a record, in order. */
-export type Place = readonly (number | string)[]
+/**
+ * The order of rows that ClickHouse sorts and pages. A statement selects `place` as `page_key` and orders by `order`.
+ */
+export interface Keyset extends SortOrder {
+  readonly order: string
+  readonly place: string
+  /** ` AND ...` for the rows after the record with the sort values in parameter `after`; an empty text on a first page. */
+  isAfter(after: string): string
+}
 
 const whole = z.int()
 const float = z.string().regex(/^-?[\d.]+(e[+-]?\d+)?$/)
-/** How JSON has a value of a type: a float as text, because JSON writes large ones as integers, which are not read back. */
+/** The JSON of each type. A float is text: ClickHouse writes large floats as integers, which it does not read back. */
 const WRITTEN = { UInt8: whole, UInt32: whole, Int64: whole, UInt64: whole, Float64: float, String: z.string() }
 
-/** The record is after the place, part by part: the first one that differs decides. */
+/** Compares part by part, as `tuple(...) >` cannot if directions differ. */
 function toCondition(parts: readonly SortPart[], place: string): string {
   const values = parts.map((_, index) => `${place}.${index + 1}`)
   const steps = parts.map(([sql, , direction], index) => {
@@ -52,18 +60,9 @@ function toAfter(parts: readonly SortPart[], types: readonly Type[]): string {
   return isAscending ? `tuple(${parts.map(([sql]) => sql).join(', ')}) > ${place}` : toCondition(parts, place)
 }
 
-/** A keyset of values that are unique together and never null. */
-export function defineKeyset(...parts: readonly SortPart[]): Keyset {
-  const types = parts.map(([, type]) => type)
-  // The SQL is made when it is asked for: lists in memory need none.
+export function defineOrder(parts: readonly OrderPart[]): SortOrder {
+  const types = parts.map(([type]) => type)
   return {
-    get order() {
-      return parts.map(([sql, , direction]) => (direction === undefined ? sql : `${sql} DESC`)).join(', ')
-    },
-    get place() {
-      return `tuple(${parts.map(([sql, type]) => (type === 'Float64' ? `toString(${sql})` : sql)).join(', ')})`
-    },
-    isAfter: (after) => (after === '' ? '' : ` AND ${toAfter(parts, types)}`),
     read: (after) => {
       const schemas = types.map((type) => WRITTEN[type]) as unknown as [z.ZodType, ...z.ZodType[]]
       const { data } = z.tuple(schemas).safeParse(toJson(after))
@@ -74,7 +73,7 @@ export function defineKeyset(...parts: readonly SortPart[]): Keyset {
       return JSON.stringify(values.map((value, index) => (types[index] === 'Float64' ? toFloatText(value) : value)))
     },
     compare: (a, b) => {
-      for (const [index, [, , direction]] of parts.entries()) {
+      for (const [index, [, direction]] of parts.entries()) {
         const order = compareValues(a[index] ?? 0, b[index] ?? 0)
         if (order !== 0) return direction === undefined ? order : -order
       }
@@ -83,5 +82,15 @@ export function defineKeyset(...parts: readonly SortPart[]): Keyset {
   }
 }
 
-/** A float as ClickHouse writes it: a negative nothing is told from nothing. */
+export function defineKeyset(...parts: readonly SortPart[]): Keyset {
+  const types = parts.map(([, type]) => type)
+  return {
+    ...defineOrder(parts.map(([, type, direction]) => (direction === undefined ? [type] : [type, direction]))),
+    order: parts.map(([sql, , direction]) => (direction === undefined ? sql : `${sql} DESC`)).join(', '),
+    place: `tuple(${parts.map(([sql, type]) => (type === 'Float64' ? `toString(${sql})` : sql)).join(', ')})`,
+    isAfter: (after) => (after === '' ? '' : ` AND ${toAfter(parts, types)}`),
+  }
+}
+
+/** A float as ClickHouse writes it, which keeps the sign of -0. */
 const toFloatText = (value: number | string) => (Object.is(value, -0) ? '-0' : String(value))

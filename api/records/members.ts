@@ -4,7 +4,7 @@ import { columnTypes } from './values.ts'
 
 export type MemberKind = 'number' | 'text' | 'time' | 'boolean'
 
-/** What ClickHouse holds a member's `sql` as. */
+/** The ClickHouse types of a member's `sql`. */
 export const MEMBER_TYPES = {
   number: 'Float64',
   text: 'String',
@@ -12,15 +12,15 @@ export const MEMBER_TYPES = {
   boolean: 'UInt8',
 } as const satisfies Readonly<Record<MemberKind, string>>
 
-/** A value of a record that it can be sorted and filtered by. */
+/** A value of a record for sorting and filtering. */
 export interface Member {
-  /** The members that lead to it with dots in between: `financialData.marketCap`. */
+  /** The member names from the record to the value, separated by dots: `financialData.marketCap`. */
   readonly path: string
   readonly kind: MemberKind
   readonly isNullable: boolean
   /**
-   * Its value in a row that has `record`: a float, Unix milliseconds, 0 or 1, or a text in lower case, as `toComparable`
-   * has it.
+   * SQL for its value in a row with `record`: a float, Unix milliseconds, 0 or 1, or a text in lower case, like
+   * `toComparable`.
    */
   readonly sql: string
 }
@@ -38,7 +38,7 @@ const TO_SQL: Readonly<Record<MemberKind, (sql: string) => string>> = {
   text: (sql) => `lowerUTF8(toString(${sql}))`,
 }
 
-/** The members of a record by their paths, lists and what is inside them left out (docs/contract.md, section 8). */
+/** The members of a record by path, without lists and their items (docs/contract.md, section 8). */
 export function toMembers(record: z.ZodObject): ReadonlyMap<string, Member> {
   const columns = toColumns(record, Object.keys(record.shape), { shape: 'flat', hasLists: true })
   return new Map(
@@ -51,7 +51,9 @@ export function toMembers(record: z.ZodObject): ReadonlyMap<string, Member> {
   )
 }
 
-/** A member's value as it compares: times as Unix milliseconds, truth as 0 or 1, text in lower case; null is unknown. */
+/**
+ * A member's value for comparison: times as Unix milliseconds, booleans as 0 or 1, text in lower case; null is unknown.
+ */
 export function toComparable(record: unknown, { path, kind }: Member): number | string | null {
   let value = record
   for (const name of path.split('.')) value = (value as Record<string, unknown> | null)?.[name] ?? null

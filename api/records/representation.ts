@@ -3,54 +3,54 @@ import type { Format } from '../answers/formats.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { toFileName } from './file-name.ts'
 
-/** How a request wants a route's records to be represented: format, members, page, and the name of the file. */
+/** The requested representation of a route's records: format, members, page, and the file name. */
 export interface Representation {
   readonly record: z.ZodObject
   readonly format: Format
-  /** The members wanted, in the record's order. */
+  /** The requested members, in the record's order. */
   readonly fields: readonly string[]
   readonly hasAllFields: boolean
-  /** The sort values of the last record that the client has; an empty text where it has none. */
+  /** The sort values of the last record that the client has; an empty text on a first page. */
   readonly after: string
-  /** Equal for every request with the same answer. */
+  /** Equal for all requests with the same answer. */
   readonly key: string
   toFileName(): string
-  /** The `Link` to what follows on a record with these sort values. */
+  /** The `Link` to the page after a record with these sort values. */
   nextLink(after: string): string
 }
 
 type Query = Readonly<Record<string, unknown>>
 
-/** Parameters that say how much of an answer is wanted and how it is written, not what it is an answer to. */
+/** Parameters that select a part or a form of an answer and do not change its query. */
 const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format'])
 
-/** Parameters in a fixed order, so that equal queries are equal texts. */
+/** Sorts the parameters, so that equal queries have equal texts. */
 export const toQueryKey = (path: string, query: Query) =>
   `${path}?${JSON.stringify(Object.entries(query).sort(([a], [b]) => (a < b ? -1 : 1)))}`
 
-/** Parameters whose values may hold commas, and those that are moments. */
+/** Parameters with values that may contain commas, and those that are times. */
 const REPEATED: ReadonlySet<string> = new Set(['name', 'filter'])
 const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf'])
 
-/** A value as the parameter that parses to it: several values are several parameters, a moment is a number here. */
+/** Formats a parsed value as parameters: an array may become several parameters, and a time is a number here. */
 function toTexts(name: string, value: unknown): string[] {
   if (Array.isArray(value)) return REPEATED.has(name) ? value.map(String) : [value.join(',')]
   if (typeof value === 'number' && TIMES.has(name)) return [new Date(value).toISOString()]
   return value === undefined ? [] : [String(value)]
 }
 
-/** `query` as it was parsed, with ids of the entities found; a cursor in it must belong to the rest of it. */
+/** `query` is the parsed query with the ids of the entities; its cursor must belong to the rest of it. */
 export function toRepresentation(facts: {
   path: string
   query: Query
   format: Format
   record: z.ZodObject
-  /** With the members that a record has unless the query names others. */
+  /** The record's default members, unless the query names others. */
   usual: z.ZodObject
   names: readonly string[]
 }): Representation {
   const { path, query, format, record, usual, names } = facts
-  // Most requests have no cursor and no page after them.
+  // Computed on use: most requests have no cursor and no next page.
   const toScope = () => {
     const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
     return toQueryKey(path, about)

@@ -8,33 +8,33 @@ import { openFramed } from '../answers/frame.ts'
 import { toColumns, toSelectList } from './columns.ts'
 import type { Representation } from './representation.ts'
 
-/** Where a route's records come from. */
+/** The source of a route's records. */
 export interface RecordSource {
   readonly name: string
   /**
-   * Selects `record` (a named tuple) and `as_of` (DateTime64(3)) in order. One that comes in pages also selects
-   * `page_key` and takes the parameters `limit` and `after`.
+   * Selects `record` (a named tuple) and `as_of` (DateTime64(3)) in order. A paged source also selects `page_key` and
+   * takes the parameters `limit` and `after`.
    */
   readonly sql: string
   readonly params?: Readonly<Record<string, unknown>>
-  /** Most records of the page; without it the source is whole. */
+  /** Maximum records of the page; a source without it is not paged. */
   readonly page?: number
-  /** A hash of all that can change in one row, where one is at hand that costs less than the record's JSON. */
+  /** A hash of all variable data in one row, if one exists that is cheaper than a hash of the record's JSON. */
   readonly rowHash?: string
-  /** What rows have that `rowHash` leaves out, such as the names of tokens: with another name they are other bytes. */
+  /** Data that `rowHash` does not cover, such as the names of tokens: another name changes the bytes. */
   readonly identity?: string
 }
 
 const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
 
-/** How many records a page holds, their newest time, a digest of them, and where the next page begins. */
+/** Number of records in a page, their newest time, their digest, and the start of the next page. */
 async function summarize(db: Database, source: RecordSource) {
   const { name, sql, params, page, rowHash = 'cityHash64(toJSONString(record))' } = source
   const inPage = page === undefined ? '1' : `at < ${page}`
   const last = page === undefined ? "''" : `toJSONString(argMaxIf(page_key, at, ${inPage}))`
   const [row] = await db.rows({
     name: `${name}-summary`,
-    // The place is part of the hash: the same records in another order are other bytes.
+    // The row number is part of the hash: the same records in another order are other bytes.
     sql: `SELECT countIf(${inPage}) AS records, toUnixTimestamp64Milli(maxIf(as_of, ${inPage})) AS newest,
   toString(sumIf(cityHash64(at, hash), ${inPage})) AS digest, ${last} AS last, toUInt8(count() > records) AS is_cut
 FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`,
@@ -50,8 +50,8 @@ async function collect(answer: StreamAnswer, timeoutMs: number): Promise<Buffer>
 }
 
 /**
- * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next`
- * are the sort values of the last record where more follow on the page, else an empty text.
+ * Records as a table in the requested format, written by ClickHouse: short ones as bytes, long ones as a stream. `next`
+ * has the sort values of the last record if more follow, else an empty text.
  * @throws DataError `storage`
  */
 export async function writeTable(
@@ -61,7 +61,7 @@ export async function writeTable(
 ): Promise<Answer & { records: number; next: string }> {
   const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[representation.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
-  // The stream is limited to the records that the digest covers: another one may be stored in between.
+  // The stream is limited to the records that the digest covers: another record may be stored in between.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
   const facts = {
     records,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The ClickHouse types of values whose schemas do not tell them. */
+/** The ClickHouse types of values that cannot be derived from their schemas. */
 export const columnTypes = z.registry<{ readonly type: string }>()
 
 /** A record's id (docs/contract.md, section 3). */
@@ -12,13 +12,13 @@ export const idValue = z
 /** A time: ISO 8601 UTC with milliseconds. */
 export const timeValue = z.iso.datetime({ precision: 3 }).register(columnTypes, { type: "DateTime64(3, 'UTC')" })
 
-/** A number that no source may have given: null then, never 0 (docs/contract.md, section 4). */
+/** A number that may be unknown: then null, never 0 (docs/contract.md, section 4). */
 export const numberOrNull = z.number().nullable()
 
-/** Numbers of things. Readers of Parquet and Arrow see how wide each is, so that a width never changes. */
+/** Counts. The integer width is visible in Parquet and Arrow files, so it must never change. */
 export const uint8 = z.int().register(columnTypes, { type: 'UInt8' })
 export const uint32 = z.int().register(columnTypes, { type: 'UInt32' })
 export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
 
-/** A number of things that no source may have given. */
+/** A count that may be unknown. */
 export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()

@@ -1,19 +1,19 @@
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 
-/** What is said of a route that others replace. Days are UTC, as `2027-01-31`. */
+/** A deprecated route. Days are UTC, as `2027-01-31`. */
 export interface Deprecation {
   readonly since: string
-  /** The first day on which it may be gone. */
+  /** The first day on which it may be removed. */
   readonly sunset: string
-  /** The path that is to be asked instead. */
+  /** The path that replaces it. */
   readonly instead: string
 }
 
-/** What would break is announced for so long at least (docs/contract.md, section 11). */
+/** Minimum notice for breaking changes (docs/contract.md, section 11). */
 const LEAST_DAYS = 180
 
-/** @throws Error when clients would have less time than they were promised. */
+/** @throws Error if clients would have less time than promised. */
 export function toDeprecated(deprecation: Deprecation): Deprecation {
   const days = (Date.parse(deprecation.sunset) - Date.parse(deprecation.since)) / DAY_MS
   if (days >= LEAST_DAYS) return deprecation
@@ -22,7 +22,7 @@ export function toDeprecated(deprecation: Deprecation): Deprecation {
   )
 }
 
-/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and where to go. */
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to the replacement. */
 export const toDeprecationHeaders = ({ since, sunset, instead }: Deprecation): FlatHeaders => [
   ...['Deprecation', `@${Date.parse(since) / 1000}`],
   ...['Sunset', new Date(sunset).toUTCString()],

@@ -2,7 +2,7 @@ import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import type { ReadFor } from '../answers/gathering.ts'
 import type { Rows } from '../answers/rows.ts'
 
-/** Whole buckets of a token, by its key. */
+/** Complete buckets of a token, by its key. */
 export interface PointsRange extends TimeRange {
   readonly token: number
 }

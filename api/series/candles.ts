@@ -19,25 +19,25 @@ import type { SeriesSource } from './series-source.ts'
 const MAX_CANDLES = 1_000_000
 
 interface Candles extends Omit<Described, 'tag'> {
-  /** What the documentation calls the answer. */
+  /** Schema name in the API documentation. */
   readonly series: string
-  /** Whose stored rows are summed up. */
+  /** The dataset whose stored rows are aggregated. */
   readonly dataset: DatasetFacts
-  /** The interval that stands for a cadence comes first: the finest. */
+  /** The finest interval comes first; it corresponds to a cadence. */
   readonly intervals: readonly [Interval, ...Interval[]]
-  /** A candle, `timestamp` first. */
+  /** The schema of a candle, `timestamp` first. */
   readonly candle: z.ZodObject
-  /** Its other members, as aggregates over the rows of a bucket. */
+  /** Its other members, as SQL aggregates over the rows of a bucket. */
   readonly values: string
   /** The column with a row's time. */
   readonly time: string
-  /** As a source has it; `{token: UInt64}` is the token. */
+  /** See `SeriesSource.readUpTo`; `{token: UInt64}` is the token. */
   readonly readUpTo?: string
 }
 
 /**
- * One candle per bucket with a row. Buckets lie on the grid of all series, which begins on the first Monday (docs/contract.md, section
- * 4).
+ * SQL for one candle per bucket with a row. Buckets lie on the common grid, which begins on the first Monday
+ * (docs/contract.md, section 4).
  */
 const toSql = ({ dataset, candle, values, time: at }: Candles, interval: Interval) => `
 WITH toInt64(toUnixTimestamp(${at})) AS second
@@ -48,7 +48,7 @@ WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64
   AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
 GROUP BY row_at`
 
-/** A route of one token's candles over what is stored of it (docs/contract.md, section 8). */
+/** Defines a route for one token's candles from stored rows (docs/contract.md, section 8). */
 export function defineCandles(candles: Candles): Route {
   return defineRoute({
     ...toDescribed({ ...candles, tag: 'Tokens' }),

@@ -1,15 +1,18 @@
 import { z } from 'zod'
 import { timeValue, uint32 } from '../records/values.ts'
 
-/** What the records of daily sums say. */
+/** Names and descriptions in the records of daily sums. */
 export interface SumNames {
-  /** The member with the sum, what the documentation calls a record, and what the sum is of. */
+  /** The member with the sum, the record's schema name, and the summed quantity. */
   readonly sum: { readonly name: string; readonly series: string; readonly of: string }
-  /** The member that counts, and whom. */
+  /** The member with the count, and the counted noun. */
   readonly count: { readonly name: string; readonly noun: string }
 }
 
-/** A point, and a point like for like: both have the same members, so that `fields` means the same. */
+/**
+ * Builds the schemas of a plain and a like-for-like point. Both have the same members, so that `fields` has the same
+ * meaning.
+ */
 export function toSumRecords({ sum, count }: SumNames) {
   const metadata = (which: string) =>
     z

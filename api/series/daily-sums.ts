@@ -33,9 +33,9 @@ const VALUES = 'recorded_at, tuple(value_usd, tuple(member_count))'
 
 interface DailySums extends SumNames, Omit<Described, 'tag'> {
   readonly dataset: DatasetFacts & Pick<Dataset, 'table'>
-  /** What each member has of a day's sum. */
+  /** SQL for each member's part of a day's sum. */
   readonly members: DayMembers
-  /** All that may be members. */
+  /** All possible members. */
   readonly all: (registry: Registry) => readonly (Lifetime & { readonly key: number })[]
 }
 
@@ -43,8 +43,8 @@ const LIKE_FOR_LIKE =
   'With `basis=like-for-like` each day is compared with the day before, or with `interval=7d` with the day a week before: the two sums are over those that have a value on both days, so that one that is new, or gone, is neither growth nor loss.'
 
 /**
- * A route of sums over all members of the registry by day: as they were stored, or like for like (docs/contract.md, sections 2, 8
- * and 9).
+ * Defines a route for daily sums over all members of the registry: as stored, or like for like (docs/contract.md,
+ * sections 2, 8 and 9).
  */
 export function defineDailySums(sums: DailySums): Route {
   const { plain, alike } = toSumRecords(sums)
@@ -92,24 +92,24 @@ const dailySumParameters = {
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
-/** The sums of the last days or of a range, as a question wants them. */
+/** The sums of the last days or of a range, in the requested form. */
 async function answerAsked(call: Call, source: SeriesSource, query: Query): Promise<Answer> {
   checkRange(query)
   const { limit, ...question } = query
   const now = call.now()
-  // An end alone is the end of the days that are told of when nothing is asked for.
+  // An `end` alone is the end of the default number of days.
   const until = limit === undefined && query.start === undefined ? Math.min(query.end ?? now, now) : now
   const back = query.start !== undefined && limit === undefined ? 0 : until - (limit ?? DEFAULT_DAYS) * DAY_MS
-  // Nobody asked for the time before all history: so many days back may reach there.
+  // A number of days back may reach before the start of the history, which is no client error.
   const start = Math.max(query.start ?? FIRST_DAY, back)
   const { answer } = await answerQuestion(call, source, { ...question, start })
-  // So many days before now begin later with every day, wherever they end.
+  // A range of days back from now starts later every day, whatever its end.
   return until === now && back > (query.start ?? 0) ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
 /**
- * The stored points, oldest first unless it is asked for otherwise: a record is the day, the sum and how many have a part in
- * it. Those of the last days are put together from what is kept.
+ * The stored points, oldest first by default. A record contains the day, the sum and the number of its members. The
+ * last days are assembled from cached rows.
  */
 async function answerStored(
   call: Call,
@@ -130,7 +130,7 @@ async function answerStored(
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }
 
-/** The sums as they are stored. */
+/** The sums as stored. */
 const toStoredSource = (dataset: DatasetFacts, record: z.ZodObject): SeriesSource => ({
   name: dataset.name,
   dataset,

@@ -3,10 +3,10 @@ import { z } from 'zod'
 /** Members of a record that are the same in every row of a series, with their SQL. */
 export type Constants = Readonly<Record<string, string>>
 
-/** What filled rows are made for. */
+/** The series for which rows are filled in. */
 interface Filled {
   readonly record: z.ZodObject
-  /** The member that says when. */
+  /** The member with the time. */
   readonly time: string
   readonly constants?: Constants
 }
@@ -14,7 +14,7 @@ interface Filled {
 const bare = (schema: z.ZodType): z.ZodType =>
   schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
 
-/** A schema with every value of it nullable, and that said where it is described. */
+/** Makes all values of a schema nullable, and adds that to their descriptions. */
 function toNullable(schema: z.ZodType): z.ZodType {
   const inner = bare(schema)
   const description = schema.description ?? ''
@@ -25,7 +25,7 @@ function toNullable(schema: z.ZodType): z.ZodType {
   return z.strictObject(Object.fromEntries(nullable)).describe(description)
 }
 
-/** A point, or a row for a bucket without one: everything may be null then but when it is and whose. */
+/** A point, or a row for a bucket without one: there everything except time and constants may be null. */
 export function toFilledSchema({ record, time, constants = {} }: Filled): z.ZodObject {
   const members = Object.entries(record.shape as z.ZodRawShape)
   const isKnown = (name: string) => name === time || name in constants
@@ -44,7 +44,7 @@ export const toPoints = (filled: Filled) => {
   })
 }
 
-/** A row's value, null where there is no row; an object has its members so. */
+/** SQL for a row's value, null if there is no row; recursive for the members of objects. */
 function toValue(schema: z.ZodType, sql: string, isThere: string): string {
   const inner = bare(schema)
   if (!(inner instanceof z.ZodObject)) return `if(${isThere}, toNullable(${sql}), NULL)`
@@ -52,7 +52,7 @@ function toValue(schema: z.ZodType, sql: string, isThere: string): string {
   return `tuple(${members.map(([name, one]) => toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)).join(', ')})`
 }
 
-/** The members of `toFilledSchema` in SQL, from a row's record if it `isThere`; `bucket` is when. */
+/** SQL for the members of `toFilledSchema`, from a row's record if `isThere`; `bucket` is the time. */
 export function toFilledValues(
   { record, time, constants = {} }: Filled,
   sql: string,

@@ -4,9 +4,9 @@ import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import { toObject } from '../records/columns.ts'
 
 /**
- * The points of a series source that compare each day with the one an interval before: of the members that have a value on both
- * days the sum on either, and their number. A day that has no member in common with the earlier one has no point. Values
- * are added as decimals, as those of the stored sums are: a sum of floats depends on the order in which rows are read.
+ * SQL for the points of a series source that compare each day with the day one interval before: the sums on both days
+ * over the members with a value on both, and their number. A day without common members has no point. Values are added
+ * as decimals, like the stored sums: floating-point sums depend on the order in which rows are read.
  */
 export function toLikeForLikeSql(record: z.ZodObject, members: DayMembers, interval: Interval): string {
   const seconds = INTERVAL_SECONDS[interval]

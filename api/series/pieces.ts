@@ -3,36 +3,36 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Memory, Place } from '../answers/memory.ts'
 import { detach, NO_ROWS, type Rows, type Slice, toSlice } from '../answers/rows.ts'
 
-/** Buckets of a piece: a day of 5-minute points, some 60 kB of JSON. */
+/** Buckets per chunk: one day of 5-minute points, about 60 kB of JSON. */
 const PIECE_BUCKETS = 288
 
-/** A piece of a series: the buckets that start in one stretch of the grid that all requests share. */
+/** A chunk of a series: a fixed range of buckets on a grid that all requests share. */
 export interface Piece extends TimeRange {
-  /** Which stretch. */
+  /** The number of the chunk. */
   readonly piece: number
 }
 
-/** A series whose pieces are kept. */
+/** A series whose chunks are cached. */
 export interface Series {
-  /** What tells it from all other series that are kept. */
+  /** Distinguishes it from all other cached series. */
   readonly key: string
   readonly dataset: string
   readonly interval: Interval
 }
 
-/** One that answers are put together from. */
+/** A series from whose chunks answers are assembled. */
 export interface PieceSource extends Series {
-  /** Rows of the series, oldest first, among them all whose buckets start in a range. Ends with the signal. */
+  /** Reads rows of the series, oldest first, including all whose buckets start in the range. Ends with the signal. */
   read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
 }
 
-/** One that also tells where it has rows at all, for answers that end after some of them. */
+/** A series that can also count its rows, for answers with a limited number of rows. */
 export interface CountedSource extends PieceSource {
-  /** How many rows each piece has whose buckets start in a range; those without any may be left out. */
+  /** Number of rows per chunk whose buckets start in the range; empty chunks may be absent. */
   count(db: Database, range: TimeRange, pieceMs: number): Promise<ReadonlyMap<number, number>>
 }
 
-/** What a request needs to read pieces; `signal` ends its waiting. */
+/** Dependencies for reading chunks; `signal` ends the wait. */
 interface Reader {
   readonly memory: Memory
   readonly db: Database
@@ -41,7 +41,7 @@ interface Reader {
 
 export const toPieceMs = (interval: Interval): number => PIECE_BUCKETS * INTERVAL_SECONDS[interval] * 1000
 
-/** The pieces that hold a range, whole. */
+/** The complete chunks that contain a range. */
 export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
   const length = toPieceMs(interval)
   const pieces: Piece[] = []
@@ -51,13 +51,13 @@ export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
   return pieces
 }
 
-/** Where a piece is kept. The observations of its last bucket may lie behind it. */
+/** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
 export function toPlace({ key, dataset, interval }: Series, piece: Piece): Place & Piece {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
 
-/** Pieces in order, with one statement for all that are not kept. */
+/** Reads chunks in order, with one statement for all that are not cached. */
 async function readPieces(source: PieceSource, { memory, signal }: Reader, pieces: readonly Piece[]): Promise<Rows[]> {
   const length = toPieceMs(source.interval)
   const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
@@ -71,7 +71,7 @@ async function readPieces(source: PieceSource, { memory, signal }: Reader, piece
   return memory.shelf<Rows>().ask(places, read, signal)
 }
 
-/** All rows of a range, oldest first, if all of its pieces are kept. */
+/** All rows of a range, oldest first, if all its chunks are cached. */
 export function peekRange(series: Series, memory: Memory, range: TimeRange): Slice[] | undefined {
   const shelf = memory.shelf<Rows>()
   const slices: Slice[] = []
@@ -90,9 +90,9 @@ export async function readRange(source: PieceSource, reader: Reader, range: Time
 }
 
 /**
- * The first rows of a range, oldest first: at least `least` of them where there are so many. First the pieces are read
- * that hold them if no bucket is empty. Where that is not enough, and no kept piece goes on, one statement tells which
- * pieces have rows at all, so that however sparse a series is two more statements are enough.
+ * The first rows of a range, oldest first: at least `least` rows if there are that many. First reads the chunks that
+ * would contain them if no bucket were empty. If that is not enough and no cached chunk follows, one statement counts
+ * the rows per chunk. Two more statements are therefore enough, however sparse the series is.
  */
 export async function readFirst(
   source: CountedSource,
@@ -123,7 +123,9 @@ export async function readFirst(
   return slices
 }
 
-/** Takes from the pieces those that hold the next `least` rows. That those before and between have none is kept. */
+/**
+ * Removes from `rest` the chunks with the next `least` rows. The chunks before and between them are cached as empty.
+ */
 async function takeFilled(
   source: CountedSource,
   { memory, db }: Reader,
@@ -145,7 +147,7 @@ async function takeFilled(
   return taken
 }
 
-/** The newest time of what the slices are made of, in Unix milliseconds; null where they have no rows. */
+/** The newest data time in the slices, in Unix milliseconds; null if they have no rows. */
 export function findNewest(slices: readonly Slice[]): number | null {
   let newest: number | null = null
   for (const { rows, first, end } of slices) {
@@ -156,7 +158,7 @@ export function findNewest(slices: readonly Slice[]): number | null {
 
 export const countSlices = (slices: readonly Slice[]) => slices.reduce((sum, { first, end }) => sum + end - first, 0)
 
-/** How many rows of slices, oldest first, are of a time or later. */
+/** Number of rows in slices, oldest first, with a time of at least `since`. */
 export const countSince = (slices: readonly Slice[], since: number): number =>
   slices.reduce((sum, { rows, first, end }) => {
     const late = toSlice(rows, { from: since, to: Number.POSITIVE_INFINITY })

@@ -5,7 +5,7 @@ import { Problem } from '../problem/problem.ts'
 
 const MOST_POINTS = 10_000
 
-/** How a series may be asked for beyond its range (docs/contract.md, section 8). */
+/** The optional parameters of a series, in addition to its range (docs/contract.md, section 8). */
 export interface SeriesQuestion {
   readonly order?: 'asc' | 'desc' | undefined
   readonly interval?: Interval | undefined
@@ -13,7 +13,7 @@ export interface SeriesQuestion {
   readonly fill?: 'null' | undefined
 }
 
-/** The parameter `order`; each route has an order of its own. */
+/** The parameter `order`; each route has its own default. */
 export const order = (usual: 'asc' | 'desc') =>
   oneOf(['asc', 'desc'], `Oldest first or newest first; \`${usual}\` when it is not given.`, 'desc').optional()
 
@@ -34,7 +34,7 @@ const points = z
     examples: [100],
   })
 
-/** The parameters of series of these intervals, the finest first, which is what they have unless they are asked for another one. */
+/** The parameters of series with these intervals. The finest comes first and is the default. */
 export const seriesParameters = (intervals: readonly [Interval, ...Interval[]], usual: 'asc' | 'desc') => ({
   interval: oneOf(intervals, `Length of a bucket; ${intervals[0]} when it is not given.`, '1d').optional(),
   points,
@@ -42,7 +42,7 @@ export const seriesParameters = (intervals: readonly [Interval, ...Interval[]], 
   fill,
 })
 
-/** The same for series whose interval has to be chosen, by itself or by the number of points. */
+/** Like `seriesParameters`, for series whose interval must be chosen, by `interval` or by `points`. */
 export const chosenParameters = (intervals: readonly [Interval, ...Interval[]]) => ({
   interval: oneOf(intervals, 'Length of a bucket; required unless `points` is given.', '1d').optional(),
   points,
@@ -50,20 +50,20 @@ export const chosenParameters = (intervals: readonly [Interval, ...Interval[]]) 
   fill,
 })
 
-/** @throws Problem `invalid_parameter` where both an interval and a number of points are asked for. */
+/** @throws Problem `invalid_parameter` if both an interval and a number of points are given. */
 export function checkInterval({ interval, points: asked }: SeriesQuestion): void {
   if (interval === undefined || asked === undefined) return
   const detail = 'points stands instead of interval: give one of them, for example points=100.'
   throw new Problem('invalid_parameter', detail, { param: 'points' })
 }
 
-/** @throws Problem `invalid_parameter` where buckets are asked for of a time of which nothing is collected. */
+/** @throws Problem `invalid_parameter` if filled buckets are requested before the start of the history. */
 export function checkFill({ fill: asked, start }: SeriesQuestion & { readonly start: number }): void {
   if (asked === undefined || start >= Date.parse(HISTORY_START)) return
   throw new Problem('invalid_parameter', `With fill, start must not be before ${HISTORY_START}.`, { param: 'start' })
 }
 
-/** @throws Problem as `checkInterval`, and `missing_parameter` where neither is given. */
+/** @throws Problem as `checkInterval`, and `missing_parameter` if neither is given. */
 export function checkChosen(question: SeriesQuestion, intervals: readonly Interval[]): void {
   checkInterval(question)
   if (question.interval !== undefined || question.points !== undefined) return
@@ -71,7 +71,7 @@ export function checkChosen(question: SeriesQuestion, intervals: readonly Interv
   throw new Problem('missing_parameter', detail, { param: 'interval', allowed: intervals })
 }
 
-/** Whether a series is asked for as it is without a question, in its usual order and interval. */
+/** Whether a series is requested in its default order and interval, without other options. */
 export const isPlain = (question: SeriesQuestion, usual: 'asc' | 'desc', finest: Interval): boolean =>
   (question.order ?? usual) === usual &&
   (question.interval ?? finest) === finest &&

@@ -4,7 +4,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { SeriesRange } from './series.ts'
 import { type SeriesSource, toBucketSql, toPointsSql } from './series-source.ts'
 
-/** How many points each interval has of a range. */
+/** Number of points of a range per interval. */
 async function countPoints(
   db: Database,
   source: SeriesSource,
@@ -34,7 +34,8 @@ async function countPoints(
 }
 
 /**
- * The coarsest interval that gives at least so many points of a range, or the finest where none does (docs/contract.md, section 8).
+ * The coarsest interval with at least `points` points in a range, or the finest if there is none (docs/contract.md,
+ * section 8).
  * @throws DataError `storage`
  */
 export async function chooseInterval(
@@ -50,7 +51,10 @@ export async function chooseInterval(
   return enough.at(-1)?.[0] ?? intervals[0]
 }
 
-/** Up to when a series was read, or the newest time of an open range's last two weeks, in Unix milliseconds; null where there is none. */
+/**
+ * Time up to which a series was read, or the newest time in an open range's last two weeks, in Unix milliseconds; null
+ * if there is none.
+ */
 export async function findNewestOf(db: Database, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
   const [row] = await db.rows({
     name: `${source.name}-newest`,
@@ -64,7 +68,7 @@ export async function findNewestOf(db: Database, source: SeriesSource, { to }: S
   return row === undefined || row.newest === 0 ? null : row.newest
 }
 
-/** The time of the first point of a series up to now, in Unix milliseconds; undefined where it has none. */
+/** The time of the first point of a series up to now, in Unix milliseconds; undefined if it has none. */
 export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number | undefined> {
   const [row] = await db.rows({
     name: `${source.name}-oldest`,

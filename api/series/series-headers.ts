@@ -1,6 +1,6 @@
 import type { SERIES_HEADERS } from '../http/headers.ts'
 
-/** What a series answer says of itself in its headers. */
+/** The headers that describe a series answer. */
 export const toSeriesHeaders = (
   interval: string,
   points: number,

@@ -4,31 +4,31 @@ import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/i
 import { toObject } from '../records/columns.ts'
 import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
 
-/** A series as statements, of which answers of any order, interval and number of points are made. */
+/** A series as SQL statements, for answers of any order, interval and number of points. */
 export interface SeriesSource {
-  /** What logs and traces call the statements. */
+  /** Name of the statements in logs and traces. */
   readonly name: string
-  /** Whose cadence says when the series is stale. */
+  /** The dataset whose cadence decides when the series is stale. */
   readonly dataset: DatasetFacts
   readonly record: z.ZodObject
-  /** The member that says when, which stays where a row is filled in. */
+  /** The member with the time, which filled rows also have. */
   readonly time: string
   /** Members that are the same in every row, as SQL. */
   readonly constants?: Constants
   readonly intervals: readonly [Interval, ...Interval[]]
   /**
-   * The points whose buckets start in a range (parameters `from` and `to`, Unix milliseconds) in no order: `row_at`, `as_of` (both
-   * DateTime64(3)) and `record`. Unless there are points of each interval, those of the finest one, of which the first of a coarser
-   * bucket stands for it.
+   * SQL for the points whose buckets start in a range (parameters `from` and `to`, Unix milliseconds), unordered:
+   * `row_at`, `as_of` (both DateTime64(3)) and `record`. If the series has no separate points per interval, selects
+   * those of the finest one; the first of a coarser bucket represents it.
    */
   sql(interval: Interval): string
   readonly params: Readonly<Record<string, unknown>>
   /**
-   * Selects `newest`, up to when the rows were read (Unix milliseconds), where they are read on time and yet seldom new; else
-   * the series is as old as its newest row.
+   * SQL that selects `newest`, the time up to which the rows were read (Unix milliseconds), for rows that are read on
+   * time but rarely change. Without it the series is as old as its newest row.
    */
   readonly readUpTo?: string
-  /** Set where an interval has points in other buckets than the finest one has. */
+  /** Set if an interval can have points in buckets where the finest interval has none. */
   readonly hasOwnPoints?: boolean
 }
 
@@ -55,8 +55,8 @@ ORDER BY p.row_at
 LIMIT 1 BY bucket`
 
 /**
- * Every bucket of the range that is due, before the parameter `due`, or has a point: `bucket`, `as_of` and `record` as with a point,
- * and whether there is one.
+ * Every bucket of the range that is due (before the parameter `due`) or has a point: `bucket`, `as_of` and `record`
+ * like a point, and `is_there`.
  */
 export const toFilledSql = (source: SeriesSource, interval: Interval) => `
 SELECT grid.bucket AS bucket, if(p.is_there, p.as_of, toDateTime64(0, 3, 'UTC')) AS as_of, p.is_there AS is_there,

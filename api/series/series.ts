@@ -6,9 +6,9 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { Problem } from '../problem/problem.ts'
 import { toSeriesHeaders } from './series-headers.ts'
 
-/** What a series covers: whole buckets that start in the range, which begins and ends on the grid. */
+/** The range of a series: complete buckets that start in it. It begins and ends on the grid. */
 export interface SeriesRange extends TimeRange {
-  /** Whether it reaches up to now, so that time adds buckets to it. */
+  /** Whether it reaches up to now, so that buckets are added over time. */
   readonly open: boolean
 }
 
@@ -18,16 +18,16 @@ export function checkRange({ start, end }: { start?: number | undefined; end?: n
   throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
 }
 
-/** The first grid time at or after a moment. */
+/** The first grid time at or after a time. */
 const nextStart = (ms: number, interval: Interval) =>
   toBucketStart(ms - 1, interval) + INTERVAL_SECONDS[interval] * 1000
 
-/** The start of the bucket after the one that holds a moment. */
+/** The start of the bucket after the one that contains a time. */
 export const startAfter = (ms: number, interval: Interval) => nextStart(ms + 1, interval)
 
 /**
- * The whole buckets whose starts lie in [start, end) (docs/contract.md, section 4). Without an end, or with one to come, the
- * last is the bucket under way.
+ * The complete buckets whose starts lie in [start, end) (docs/contract.md, section 4). Without an end, or with a future
+ * one, the last is the current bucket.
  */
 export function toSeriesRange(
   query: { start: number; end?: number | undefined; interval: Interval },
@@ -42,12 +42,15 @@ export function toSeriesRange(
   }
 }
 
-/** The next moment at which a bucket of any interval begins: coarser grids are parts of the finest one. */
+/**
+ * The next time at which a bucket of any interval begins: every grid time of a coarser interval is also one of the
+ * finest.
+ */
 export function nextGridTime(now: number): number {
   return startAfter(now, '5m')
 }
 
-/** The points of a series answer; `early` are those in buckets that are not due. */
+/** Number of points in a series answer; `early` are those in buckets that are not due. */
 export interface PointCounts {
   readonly points: number
   readonly early: number
@@ -56,7 +59,7 @@ export interface PointCounts {
 const rowCount = z.object({ rows: z.int() })
 
 /**
- * How many rows a statement selects.
+ * Counts the rows that a statement selects.
  * @throws DataError `storage`
  */
 export async function countRows(
@@ -69,7 +72,7 @@ export async function countRows(
   return row?.rows ?? 0
 }
 
-/** How many buckets of a range are due, which ends at `due`, and have no point. */
+/** Number of due buckets without a point in a range; `due` is the end of the due buckets. */
 export const countMissing = (
   { from, to }: TimeRange,
   interval: Interval,
@@ -77,13 +80,13 @@ export const countMissing = (
   { points, early }: PointCounts,
 ): number => Math.max(0, countBuckets(from, Math.min(to, due), interval) - (points - early))
 
-/** When an answer over a range becomes another one by the clock alone: while its range is open or has buckets that are not due. */
+/** When the clock alone changes an answer over a range: while the range is open or has buckets that are not due. */
 export const toExpiry = ({ open, to }: SeriesRange, due: number, now: number): { readonly expiresAt?: number } =>
   open || to > due ? { expiresAt: nextGridTime(now) } : {}
 
 /**
- * Age, expiry and headers of a series answer. Buckets are counted up to the end of the range, or up to the last point when
- * `limit` cut the answer there.
+ * Age, expiry and headers of a series answer. Buckets are counted up to the end of the range, or up to the last point
+ * if `limit` cut the answer there.
  */
 export function describeSeries(
   series: PointCounts & {

@@ -3,12 +3,12 @@ import type { Rows } from '../answers/rows.ts'
 import type { Representation } from '../records/representation.ts'
 import { type RowsStatement, writeRows } from './written-rows.ts'
 
-/** Whether an answer is the whole rows as JSON, which are kept; ClickHouse writes every other one. */
+/** Whether an answer consists of complete rows as JSON, which are cached; ClickHouse writes all other forms. */
 export const isOfWholeRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
 
 /**
- * All rows of a short series, such as one a day: read once for every range of it, and again after a commit of its
- * dataset, which may have several series.
+ * All rows of a short series, such as a daily one. They are read once for all ranges, and again after a change event of
+ * the dataset, which may have several series.
  * @throws DataError `storage`
  */
 export async function readWhole(

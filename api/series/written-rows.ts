@@ -7,8 +7,8 @@ import { JSON_SETTINGS, readWritten } from '../answers/written-json.ts'
 export interface RowsStatement {
   readonly name: string
   /**
-   * Selects `record` (a named tuple, the row), `row_at` (DateTime64(3), the time that the rows are ordered by) and `as_of`
-   * (DateTime64(3)) in the wanted order.
+   * Selects `record` (a named tuple, the row), `row_at` (DateTime64(3), the time by which rows are ordered) and `as_of`
+   * (DateTime64(3)) in the requested order.
    */
   readonly sql: string
   readonly params: Readonly<Record<string, unknown>>
@@ -18,7 +18,7 @@ const numbers = z.array(z.number())
 const head = z.tuple([numbers, numbers, numbers])
 
 /**
- * Rows as ClickHouse writes their JSON, in one statement together with their lengths and times.
+ * Reads rows with their JSON as ClickHouse writes it, in one statement with their lengths and times.
  * @throws DataError `storage`
  */
 export async function writeRows(db: Database, { sql, ...statement }: RowsStatement): Promise<Rows> {
@@ -40,7 +40,7 @@ FROM (SELECT row_at, as_of, toJSONString(record) AS row FROM (${sql}))`,
   return toRows(written.body, starts, Float64Array.from(at), Float64Array.from(asOf))
 }
 
-/** Where rows of these lengths begin that have a comma between two. */
+/** Start offsets of rows with these lengths, separated by commas. */
 function toStarts(lengths: readonly number[]): Uint32Array {
   const starts = new Uint32Array(lengths.length + 1)
   for (const [row, length] of lengths.entries()) starts[row + 1] = (starts[row] ?? 0) + length + 1

@@ -9,65 +9,67 @@ import type { Queue } from './queue.ts'
 import type { ReadyAnswer } from './ready.ts'
 import type { Origin } from './request-metrics.ts'
 
-/** A kept answer, the registry that it was made with, and the versions of its datasets that it was made of. */
+/** A cached answer with the registry version and the dataset versions that it was made from. */
 interface Entry {
   readonly answer: ReadyAnswer
   readonly basis: string
   readonly versions: Versions
   readonly madeAt: number
-  /** The feed's count of changes when the versions were last found to be current. */
+  /** Number of change events that the feed had counted when the versions were last verified. */
   foundAt: number
   hits: number
 }
 
-/** Of each dataset, undefined while nobody tells of commits. */
+/** One version per dataset; undefined while no change events arrive. */
 type Versions = readonly (string | undefined)[]
 
-/** How long bytes are served while neither Redis nor the database tells of commits. */
+/** Maximum age of a cached answer while neither Redis nor the database reports change events. */
 const UNHEARD_MS = 1000
-/** What an entry costs beyond its bytes. */
+/** Estimated memory overhead of an entry, in addition to the answer's bytes. */
 const ENTRY_BYTES = 1024
-/** An answer with so many hits is asked for so often that after a change a crowd would wait for the new one. */
+/** From this number of hits on, an answer is popular: after a change many clients would wait for the new one. */
 const CROWD_HITS = 100
-/** Of so many answers that were not kept the keys are remembered. */
+/** Maximum number of remembered keys of answers that were not cached. */
 const MAX_PASSED = 5000
-/** How long after a change the crowd is still given the old answer, while the new one is made. */
+/** How long after a change clients still receive the old popular answer while the new one is made. */
 const STALE_MS = 1000
 
 type Make = (abandoned: AbortSignal) => Promise<ReadyAnswer | StreamAnswer>
 
-/** What is asked for. */
 interface Asked {
   readonly key: string
-  /** The version of the registry that the request was understood with. */
+  /** The registry version that the request was resolved with. */
   readonly basis: string
   readonly datasets: readonly DatasetFacts[]
-  /** Who waits in the queue; undefined for what is made however many others wait. */
+  /** The client key for the fair queue; undefined for answers that bypass the queue. */
   readonly asker: Asker | undefined
 }
 
 export interface ByteCache {
-  /** What the kept answers take. */
+  /** Size of all cached answers, in bytes. */
   readonly bytes: number
-  /** A kept answer that still holds at a time, in Unix milliseconds. */
+  /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
   peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
-  /** An answer that was made at once from what is kept: it is kept itself when it is asked for again. Tells whether. */
+  /**
+   * Offers an answer that was made from cached chunks. The cache stores it on the second request only. Returns whether
+   * it was stored.
+   */
   offer(asked: Pick<Asked, 'key' | 'basis' | 'datasets'>, answer: ReadyAnswer): boolean
   /**
-   * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
-   * `left` when the client leaves; `make` is told when all who share the answer have left, and not called when that is
-   * before their turn.
-   * @throws Problem `unavailable` when it would have to wait too long.
+   * Returns a cached answer, or makes one that all concurrent requests for the key share. Streams are not cached.
+   * Rejects with the reason of `left` when the client disconnects. `make` is aborted when all sharing clients have
+   * disconnected, and not called if that happens before their turn.
+   * @throws Problem `unavailable` when the request would have to wait too long.
    */
   get(asked: Asked, make: Make, left: Leaving): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
-/** When entries hold: with their registry, as long as no commit changed their datasets, and the clock did not overtake them. */
+/** An entry is valid until its registry version or one of its dataset versions changes, or until it expires. */
 function createValidity({ commits, basis, now }: Pick<CacheOptions, 'commits' | 'basis' | 'now'>) {
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
     holds: (entry: Entry, datasets: readonly DatasetFacts[], at: number): boolean => {
-      // A clock that was set back since would keep it for as long as it went back.
+      // If the clock was set back, the entry would stay valid for as long as the clock was set back.
       if (at < entry.madeAt || at >= entry.answer.expiresAt) return false
       if (entry.foundAt === commits.changes) return true
       const { versions } = entry
@@ -78,8 +80,8 @@ function createValidity({ commits, basis, now }: Pick<CacheOptions, 'commits' | 
       return true
     },
     /**
-     * Whether a crowd asks for an entry that held until a moment ago. One without versions, or of another registry, is given
-     * to nobody: when it ceased to hold is not known.
+     * Whether the entry is popular and became invalid less than `STALE_MS` ago. Entries without versions, or of another
+     * registry version, do not qualify: the time when they became invalid is unknown.
      */
     isForCrowd: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
       const { answer, versions, hits } = entry
@@ -95,30 +97,30 @@ function createValidity({ commits, basis, now }: Pick<CacheOptions, 'commits' | 
 interface CacheOptions {
   maxBytes: number
   commits: CommitFeed
-  /** The version of the registry now. With another one all versions of datasets are new ones as well. */
+  /** The current version of the registry. A new registry version implies new versions of all datasets. */
   basis: () => string
   queue: Queue
   now: () => number
-  /** Told of a failure that nobody waits for: the successor of an old answer could not be made. */
+  /** Called when a background renewal of a stale answer fails, because no request waits for that failure. */
   onLost: (error: unknown) => void
 }
 
 /**
- * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before
- * it was made. One that many ask for is served for a second longer, while its successor is made.
+ * A cache of answers with a byte budget; a budget of 0 disables it. An entry is valid for the dataset versions read
+ * before it was made. A popular entry is served for one more second while its successor is made.
  */
 export function createByteCache(options: CacheOptions): ByteCache {
   const { now, onLost } = options
   const kept = new LRUCache<string, Entry>({
     maxSize: Math.max(1, options.maxBytes),
-    // Compressed forms are added later and are at most about as long as the body.
+    // Compressed forms are added later and are together at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
   const flights = createFlights<ReadyAnswer | StreamAnswer>(options.queue)
   const { versionsOf, holds, isForCrowd } = createValidity(options)
 
   const passed = new LRUCache<string, true>({ max: MAX_PASSED })
-  // What is made of kept pieces would only take their room, unless it is asked for again.
+  // An answer made from cached chunks is cheap to make again, so it is cached only on its second request.
   const isWorthKeeping = (key: string, { isQuick }: ReadyAnswer) => {
     if (isQuick !== true || passed.has(key)) return true
     passed.set(key, true)
@@ -135,7 +137,8 @@ export function createByteCache(options: CacheOptions): ByteCache {
     flights.board(
       `${basis} ${versionsOf(datasets).join()} ${key}`,
       async (abandoned) => {
-        // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
+        // Versions are read before the rows. A change between the two reads makes the entry count as outdated, which it
+        // may be.
         const versions = versionsOf(datasets)
         const madeAt = now()
         const answer = await make(abandoned)
@@ -168,8 +171,8 @@ export function createByteCache(options: CacheOptions): ByteCache {
         const { flight, isNew } = fly(asked, make)
         return { answer: await flight.join(left()), from: isNew ? 'made' : 'flight' }
       }
-      // A failure here, such as a full queue, reaches no client. The next request tries again, and once the old answer is
-      // gone it gets the failure.
+      // A failure here, such as a full queue, reaches no client. The next request tries again. After the old answer
+      // expires, the request receives the failure.
       renew(asked, make).catch(onLost)
       return { answer: old.answer, from: 'stale' }
     },

@@ -3,21 +3,23 @@ import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
 
 interface QueuedFlight<T> extends Flight<T> {
-  /** Somebody else wants it, who may have a better place in the queue. */
+  /** Another client requests the same work and may have a better position in the queue. */
   alsoFor(asker: Asker): void
 }
 
-/** Work under way, by what it is for: all who ask for the same meanwhile share one flight. */
+/** Running work by key: concurrent requests with the same key share one single flight. */
 export interface Flights<T> {
   /**
-   * The flight for a key, begun with `work` where there is none, as soon as the asker's turn comes; at once without an
-   * asker.
-   * @throws Problem `unavailable` when it would have to wait too long.
+   * Returns the single flight for a key. If none exists, starts `work` when the queue admits it, or immediately without
+   * an `asker`.
+   * @throws Problem `unavailable` when the request would have to wait too long.
    */
   board(key: string, work: (abandoned: AbortSignal) => Promise<T>, asker?: Asker): { flight: Flight<T>; isNew: boolean }
 }
 
-/** Work that begins when the queue has a place for it, and not at all when all who want it have left by then. */
+/**
+ * Starts the work when the queue has a free slot. Does not start it if all waiting clients have disconnected by then.
+ */
 function startQueued<T>(queue: Queue, asker: Asker, work: (abandoned: AbortSignal) => Promise<T>): QueuedFlight<T> {
   let alsoFor: QueuedFlight<T>['alsoFor'] = () => {}
   const flight = startFlight((abandoned) => {
@@ -42,7 +44,7 @@ async function workInTurn<T>(
   }
 }
 
-/** Flights that wait in a queue. */
+/** Creates single flights that wait in a queue. */
 export function createFlights<T>(queue: Queue): Flights<T> {
   const underway = new Map<string, QueuedFlight<T>>()
   return {
@@ -64,7 +66,7 @@ export function createFlights<T>(queue: Queue): Flights<T> {
         if (underway.get(key) === flight) underway.delete(key)
       }
       underway.set(key, flight)
-      // Whoever comes now must not wait for what has failed or is being broken off.
+      // A new request must not join a single flight that has failed or is being aborted.
       flight.abandoned.addEventListener('abort', land)
       return { flight, isNew: true }
     },

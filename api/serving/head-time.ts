@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 
 /**
- * When an answer began, by the process's clock (`performance.now`); now where it has not: whoever asked has left. What comes
- * then takes as long as the client needs to read it.
+ * Returns the time when the response's headers were written, by the process clock (`performance.now`), or the current
+ * time if they were not written. The time after the headers depends on how fast the client reads.
  */
 export function noteHead(response: ServerResponse): () => number {
   let begunAt: number | undefined

@@ -1,23 +1,23 @@
-/** Who asks, and for what: those who wait take turns by client, and each client's requests by route. */
+/** Fair-queue key: one queue per client and route. Clients take turns, and so do the routes of each client. */
 export interface Asker {
   readonly client: string
   readonly route: string
 }
 
-/** Who wait, each in the line of its client and route. */
+/** A fair queue: waiting items in one line per client and route. */
 export interface Lines<T> {
   readonly size: number
   add(asker: Asker, item: T): void
   remove(asker: Asker, item: T): void
-  /** Takes out whose turn it is among the clients who may; undefined when none of them waits. */
+  /** Removes and returns the next item of a client that `may` admits; undefined if there is none. */
   take(may: (client: string) => boolean): T | undefined
-  /** How many of a client wait. */
+  /** Number of a client's waiting items. */
   lengthOf(client: string): number
-  /** About how many have their turn before somebody who comes now: of all, and of its own client. */
+  /** Estimated number of items that would be served before a new one: of its own client, and of all clients. */
   ahead(asker: Asker): { readonly ofOwn: number; readonly ofAll: number }
   /**
-   * Takes out who came last to the longest line, in favour of an asker whose own line is shorter; undefined where it
-   * is not, so that the asker has to go.
+   * Removes and returns the newest item of the longest line, in favour of a client key with a shorter line. Returns
+   * undefined if its line is not shorter; the new item must then be rejected.
    */
   giveWay(asker: Asker): T | undefined
 }
@@ -27,7 +27,7 @@ type Routes<T> = Map<string, T[]>
 const count = <T>(routes: Routes<T> | undefined): number =>
   routes === undefined ? 0 : [...routes.values()].reduce((sum, line) => sum + line.length, 0)
 
-/** How many of these lines come before the next of a line that has so many: of each as many, and perhaps one more. */
+/** Number of items served before the next item of a line with `own` items: at most `own + 1` of each other line. */
 const countBefore = (own: number, lines: readonly number[]): number =>
   lines.reduce((before, length) => before + Math.min(length, own + 1), 0)
 
@@ -36,9 +36,9 @@ type Length = readonly [name: string, length: number]
 const toLongest = (lengths: readonly Length[]): Length | undefined =>
   lengths.toSorted(([, one], [, other]) => other - one)[0]
 
-/** Lines that take turns: client after client, and of each client route after route. */
+/** Creates a fair queue: round-robin over clients, and over the routes of each client. */
 export function createLines<T>(): Lines<T> {
-  // A map keeps the order in which its keys were set: whose turn was last is set anew, behind all others.
+  // A map keeps insertion order. After its turn a key is deleted and inserted again, behind all others.
   const clients = new Map<string, Routes<T>>()
   let size = 0
 

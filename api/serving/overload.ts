@@ -1,16 +1,19 @@
 import type { Asker, Lines } from './lines.ts'
 
-/** What decides who may wait, and how many places are whose. */
+/** Settings of the admission policy: how many slots a client may use and how long requests may wait. */
 export interface JudgeOptions {
-  /** Most of the places that one client takes, so that who asks for little finds one free beside a flood. */
+  /** Maximum number of slots per client, so that a client with few requests finds a free slot beside a flood. */
   readonly perClient: number
-  /** The same of a flood, who waits for more than `modest`, while others come who are none, so that it does not slow their work down; as many as of anybody without. */
+  /**
+   * Maximum number of slots for a flood (a client with more than `modest` waiting requests) while other clients that
+   * are no floods send requests. Default: `perClient`.
+   */
   readonly perFlood?: number
-  /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
+  /** Maximum expected waiting time: normally, and in overload. */
   readonly patience?: Patience
-  /** Who waits for so few is never part of an overload. */
+  /** A client with at most this number of waiting requests is never part of an overload. */
   readonly modest?: number
-  /** A clock in milliseconds that only goes forward. */
+  /** A monotonic clock in milliseconds. */
   readonly clock: () => number
 }
 
@@ -19,30 +22,33 @@ interface Patience {
   readonly overloadMs: number
 }
 
-/** A page with a hundred charts waits for all of them, however slow the machine is. */
+/** A page with a hundred charts waits for all of them, even on a slow machine. */
 const BURST = 128
-/** Who waits for no more than a browser does at once is not what overloads the service, and may wait as long as usual. */
+/**
+ * A browser sends about this number of requests concurrently. Clients with fewer waiting requests do not overload the
+ * service and get the normal waiting time.
+ */
 const MODEST = 16
-/** Seconds; in overload one for who asks for more than that. */
+/** 3 seconds normally; in overload 1 second for clients with at least `modest` waiting requests. */
 const PATIENCE: Patience = { usualMs: 3_000, overloadMs: 1_000 }
 /**
- * A queue that has not been empty for so long has more to do than it can. Whoever waited on would only wait longer, and
- * so would everybody who comes after the load has gone: then the queue is kept short.
+ * A queue that was not empty for this time has more work than it can do. Longer queues would only add waiting time,
+ * also for requests that arrive after the load ends. In overload the queue is therefore kept short.
  */
 const OVERLOADED_AFTER_MS = 2_000
-/** Who has waited so many times as long as anybody may expect to is given up. */
+/** A request is rejected after it has waited for this multiple of the normal maximum. */
 const GIVEN_UP_AFTER = 3
-/** Others are there as long as one of them came within so many milliseconds. */
+/** A client counts as active for this many milliseconds after its last request. */
 const BESIDE_MS = 1_000
 /**
- * So many times as long as its work took a flood's place rests in overload, while others are there, and never longer than
- * these are remembered: its answers are written by the process that writes theirs.
+ * In overload, while other clients are active, a flood's slot stays unused for this multiple of its work's duration,
+ * and at most for `BESIDE_MS`. The reason: one process writes the answers of the flood and of all other clients.
  */
 const REST = 2
-/** What the newest duration counts in the mean of all. */
+/** Weight of the newest duration in the moving average. */
 const NEWEST_WEIGHT = 0.1
 
-/** How fast places become free. */
+/** Estimates how fast slots become free. */
 function createPace(clock: () => number) {
   let mean = 0
   let lastLeft = clock()
@@ -51,16 +57,19 @@ function createPace(clock: () => number) {
       mean = mean === 0 ? tookMs : mean + NEWEST_WEIGHT * (tookMs - mean)
       lastLeft = clock()
     },
-    /** The first to take a place after a pause: that nobody left meanwhile says nothing. */
+    /** The first slot is taken after a pause, during which no slot could become free. */
     begins: () => {
       lastLeft = clock()
     },
-    /** How long somebody waits who has so many before him, when so many places are taken. While nobody leaves, it may well go on for as long again. */
+    /**
+     * Expected waiting time with `ahead` requests before it and `taken` slots in use. The time since the last slot
+     * became free is added, because the wait may continue for as long again.
+     */
     expect: (ahead: number, taken: number) => ((ahead + 1) / taken) * mean + (clock() - lastLeft),
   }
 }
 
-/** Tells who is not alone. Of all who came only the last two are remembered. */
+/** Detects whether other clients are active. Only the last two clients are remembered. */
 function createCompany(clock: () => number) {
   let newest = { client: '', at: Number.NEGATIVE_INFINITY }
   let before = newest
@@ -77,8 +86,9 @@ function createCompany(clock: () => number) {
 }
 
 /**
- * Tells who is a flood: who waited for more than `modest`, until it waits for no more than half of that. Refusals hold the
- * line of a flood at the edge, where it would be one and none in turn, and company to others like it.
+ * Detects floods: a client becomes a flood with more than `modest` waiting requests, and stays one until at most half
+ * of that wait. The hysteresis is needed because rejections hold a flood's line at the limit: it would alternate
+ * between flood and not, and count as an active client for other floods.
  */
 function createFloods<T>(lines: Lines<T>, modest: number) {
   const found = new Set<string>()
@@ -92,31 +102,34 @@ function createFloods<T>(lines: Lines<T>, modest: number) {
   }
 }
 
-/** Tells how many places are whose, and who would have to wait too long for one. */
+/** Admission policy: decides the number of slots per client and whether a request would wait too long. */
 export interface Judge {
-  /** Somebody has come. */
+  /** A request has arrived. */
   came(asker: Asker): void
-  /** A line has become shorter, and its client may be a flood no more. */
+  /** A client's line became shorter; the client may no longer be a flood. */
   shorter(client: string): void
-  /** Nobody waits. */
+  /** The queue is empty. */
   empty(): void
-  /** The first place is taken after a pause. */
+  /** The first slot is taken after a pause. */
   begins(): void
-  /** A place has become free after so many milliseconds of work. */
+  /** A slot became free after `tookMs` milliseconds of work. */
   ends(tookMs: number): void
-  /** Most places that a client takes now. */
+  /** Current maximum number of slots for a client. */
   toShare(client: string): number
-  /** How long a client's place rests after so many milliseconds of work; 0 where it does not. */
+  /**
+   * Milliseconds for which a client's slot stays unused after `tookMs` milliseconds of work; 0 if it is free
+   * immediately.
+   */
   toRestMs(client: string, tookMs: number): number
-  /** Whether somebody who comes now would have to wait too long, where so many places are taken. */
+  /** Whether a new request would have to wait too long with `taken` slots in use. */
   isTooLong(asker: Asker, taken: number): boolean
-  /** Whether it is so for a flood in overload. */
+  /** Like `isTooLong`, but only for floods in overload. */
   isOfFlood(asker: Asker, taken: number): boolean
-  /** Who has waited for so many milliseconds is given up. */
+  /** A request is rejected after it has waited for this time. */
   readonly lateMs: number
 }
 
-/** Judges by who waits now and how fast it has gone until now. */
+/** Creates an admission policy that uses the current queue and the recent durations. */
 export function createJudge<T>(lines: Lines<T>, options: JudgeOptions): Judge {
   const { perClient, perFlood, patience = PATIENCE, modest = MODEST, clock } = options
   const pace = createPace(clock)
@@ -128,7 +141,7 @@ export function createJudge<T>(lines: Lines<T>, options: JudgeOptions): Judge {
   const isFlood = (client: string) => floods.has(client) && company.isBesideOthers(client)
   const isResting = (client: string) => perFlood !== undefined && isOverloaded() && isFlood(client)
   const toShare = (client: string) => (isFlood(client) ? (perFlood ?? perClient) : perClient)
-  // Whoever is before it in its own line takes its places in turn, whoever else is before it all of them.
+  // Requests ahead of the same client use only the client's share of the slots; requests of all clients use all slots.
   const expect = (asker: Asker, taken: number): number => {
     const { ofOwn, ofAll } = lines.ahead(asker)
     const share = Math.min(taken, toShare(asker.client)) / (isResting(asker.client) ? 1 + REST : 1)
@@ -138,14 +151,14 @@ export function createJudge<T>(lines: Lines<T>, options: JudgeOptions): Judge {
     const isOver = isOverloaded()
     const waiting = lines.lengthOf(asker.client)
     const isBurst = !isOver && waiting < BURST
-    // While all that work rest, the next one begins soon all the same.
+    // While all slots rest, the next one still becomes free soon.
     const busy = Math.max(1, taken)
     const expected = isBurst ? pace.expect(0, busy) : expect(asker, busy)
     return expected > (isOver && waiting >= modest ? patience.overloadMs : patience.usualMs)
   }
   return {
     came: ({ client }) => {
-      // Floods beside each other are no company: each would leave places to the other that nobody takes.
+      // Floods do not count as active clients for each other: each would reserve slots that the other does not use.
       if (!floods.has(client)) company.came(client)
     },
     shorter: (client) => void floods.has(client),

@@ -3,11 +3,14 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { breakOff } from './break-off.ts'
 
-/** Memory for requests that wait behind another of their connection, over all connections. */
+/** Memory limit for requests that wait behind another one of their connection, over all connections. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024
-/** What Node holds for a request beside the text of its head. */
+/** Estimated memory of a request in Node, in addition to the text of its head. */
 const REQUEST_BYTES = 4 * 1024
-/** How much of them is parsed in a turn of the event loop; of one address a part of a chunk of the smallest requests. */
+/**
+ * Maximum bytes of waiting requests parsed in one turn of the event loop: over all addresses, and per address. The
+ * limit per address is a fraction of one chunk of the smallest requests.
+ */
 const MAX_TURN_BYTES = 32 * 1024 * 1024
 const MAX_TURN_BYTES_OF_ADDRESS = 1024 * 1024
 const REST = 4
@@ -22,31 +25,34 @@ interface Waiting {
 
 interface Connection {
   readonly socket: Duplex
-  /** Its turn is now; earlier ones have ended. */
+  /** The response in progress; earlier ones have ended. */
   current: ServerResponse
   /** Whether the next request begins when `current` closes. */
   isWatched: boolean
   waiting: Waiting[]
-  /** The memory of those that wait. */
+  /** Memory of the waiting requests. */
   bytes: number
-  /** Ends the connection when everything before it is answered. */
+  /** Ends the connection after all earlier requests are answered. */
   end: (() => void) | undefined
 }
 
-/** The requests of each connection, one after the other. */
+/** Serializes the requests of each connection. */
 export interface Pipelining {
-  /** Answers a request when the responses before it have ended; never if the connection ends before. */
+  /**
+   * Answers a request after the earlier responses of its connection have ended; never if the connection closes first.
+   */
   take(request: IncomingMessage, response: ServerResponse, answer: Answer): void
-  /** Reads nothing more from a connection, and ends it when the requests that were read are answered. */
+  /** Stops reading a connection, and ends it after the requests read so far are answered. */
   endAfterAnswers(socket: Duplex, end: () => void): void
-  /** Looks after the connections of a server. */
+  /** Observes the connections of a server. */
   watch(server: Server): void
 }
 
 /**
- * Stops reading the connections of an address, or all, when too much was parsed in a turn of the event loop that has to
- * wait. Node frees the requests of a closed connection at the end of the turn only: the chunks of a thousand connections
- * in one turn would fill the heap. They are read on after `REST` times the time of the turn, so that others have the rest.
+ * Pauses the connections of one address, or of all, when too many waiting requests were parsed in one turn of the event
+ * loop. Node frees the requests of a closed connection only at the end of the turn: chunks of a thousand connections in
+ * one turn would fill the heap. The connections resume after `REST` times the turn's duration, so that other clients
+ * get the remaining time.
  */
 function createTurns() {
   const addresses = new Map<Socket, string>()
@@ -67,7 +73,7 @@ function createTurns() {
       if (isStopped(address) && !socket.isPaused()) stopped.add(socket.pause())
     }
   }
-  /** Whether adding `more` crosses a limit. */
+  /** Whether adding `more` crosses the limit. */
   const isCrossed = (sum: number, more: number, limit: number) => sum <= limit && sum + more > limit
   return {
     count: (socket: Socket, more: number) => {
@@ -95,10 +101,10 @@ const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
   rawHeaders.reduce((sum, { length }) => sum + length, REQUEST_BYTES + url.length)
 
 /**
- * Answers the requests of a connection in turn. Node parses all requests in a chunk of 64 kB at once. While some of them
- * wait, the socket is paused, so that a connection holds the requests of one chunk. All connections together hold at most
- * `maxBytes` of them: beyond it the connection that holds most is closed. A paused socket does not notice that its client
- * has left, so only the sockets of clients that send ahead are paused.
+ * Answers the requests of a connection in order. Node parses all requests of a 64 kB chunk synchronously. While
+ * requests wait, the socket is paused, so that a connection holds the requests of one chunk only. All connections
+ * together hold at most `maxBytes`: beyond the limit the connection that holds most is closed. A paused socket does not
+ * notice a disconnect, so only the sockets of pipelining clients are paused.
  */
 export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
   const connections = new WeakMap<Duplex, Connection>()
@@ -127,7 +133,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
     })
     return connection
   }
-  /** In a later turn of the event loop: a connection with thousands of requests must not keep the others waiting. */
+  /** Continues in a later turn of the event loop: a connection with thousands of requests must not block the others. */
   const watch = (connection: Connection) => {
     if (connection.isWatched) return
     connection.isWatched = true
@@ -142,7 +148,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
     count(connection, -toBytes(next.request))
     connection.current = next.response
     next.answer(next.request, next.response)
-    // After the listeners of the answer itself, which free what it held.
+    // Registered after the listeners of the answer itself, which free its resources.
     if (isPaused(connection)) watch(connection)
     else socket.resume()
   }
@@ -175,7 +181,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
       if (connection === undefined) return end()
       const { current, waiting } = connection
       if (waiting.length === 0 && current.writableFinished) return end()
-      // The bytes that were no HTTP are in the body of the request that is being answered.
+      // The bytes that were no HTTP are in the body of the request in progress.
       if (waiting.length === 0 && !current.req.complete) return breakOff(current)
       connection.end = end
       socket.pause()

@@ -2,39 +2,39 @@ import { toUnavailable } from '../problem/problem.ts'
 import { type Asker, createLines, type Lines } from './lines.ts'
 import { createJudge, type JudgeOptions } from './overload.ts'
 
-/** Whoever is working; gives the place back, once however often it is called. */
+/** Releases a slot. Repeated calls have no effect. */
 export type Leave = () => void
 
-/** A request for a place. */
+/** A request for a slot. */
 interface Ticket {
-  /** Resolves once it is its turn. Rejects when the queue gives it up, or with the reason of its signal. */
+  /** Resolves when a slot is assigned. Rejects when the queue rejects the request, or with the reason of its signal. */
   readonly turn: Promise<Leave>
-  /** Somebody else wants the same work: it is done at the turn of whose turn comes sooner. */
+  /** Another client requests the same work: the request takes the better of the two positions. */
   alsoFor(asker: Asker): void
 }
 
-/** Places for work that the database has to do, and those who wait for one. */
+/** A limited number of slots for database work, with a fair queue for requests that wait for one. */
 export interface Queue {
   /**
-   * Turns away in overload who waits for many answers and would wait too long for one more of a route, before it is read what
-   * is asked for: what that takes is taken from those who are answered.
+   * Rejects a flood's request early in overload, before its parameters are parsed: parsing would take time from
+   * requests that are answered.
    * @throws Problem `unavailable`
    */
   turnAway(asker: Asker): void
   /**
-   * Whether `enter` would take somebody, asked before anything is made that he would need: who is refused costs next to
-   * nothing.
+   * Checks whether `enter` would accept the request, before anything else is prepared for it, so that a rejection is
+   * cheap.
    * @throws Problem `unavailable` as `enter` would.
    */
   admit(asker: Asker): void
   /**
-   * Asks for a place. Who leaves before its turn is not waited for.
-   * @throws Problem `unavailable` at once when it would have to wait too long.
+   * Requests a slot. If the client disconnects before its turn, the request leaves the queue.
+   * @throws Problem `unavailable` immediately if the request would have to wait too long.
    */
   enter(asker: Asker, left: AbortSignal): Ticket
 }
 
-/** What is told of a queue. */
+/** Callbacks for the queue's metrics. */
 export interface QueueMeters {
   waiting(count: number): void
   waited(seconds: number): void
@@ -42,11 +42,11 @@ export interface QueueMeters {
 }
 
 export interface QueueOptions extends Omit<JudgeOptions, 'perClient'> {
-  /** How much is done at once. */
+  /** Number of slots: the maximum of concurrent work. */
   readonly places: number
-  /** Most of the places that one client takes; all of them without. */
+  /** Maximum number of slots per client. Default: all slots. */
   readonly perClient?: number
-  /** Most that wait. */
+  /** Maximum number of waiting requests. */
   readonly most: number
   readonly meters: QueueMeters
 }
@@ -57,24 +57,24 @@ interface Waiting {
   giveUp(error: unknown): void
 }
 
-/** One for all: making an error takes longer than finding out that it is needed. */
+/** One shared error object: creating an error takes longer than deciding to reject. */
 const REFUSAL = toUnavailable('Too many answers are waited for at once.')
 
-/** What becomes of one who waits. */
+/** Queue callbacks: what happens to a waiting request. */
 interface Fates {
-  /** Takes the place that is free now. */
+  /** Takes the free slot. */
   take(client: string): Leave
-  /** Begins whose turn it is, where a place is free. */
+  /** Starts the next requests while slots are free. */
   next(): void
-  /** Called whenever a client has one less in line. */
+  /** Called when a client has one waiting request less. */
   shorter(client: string): void
   refuse(waiting: Waiting): void
   readonly lateMs: number
-  /** Called whenever somebody has come. */
+  /** Called when a request was added to the queue. */
   changed(): void
 }
 
-/** Puts somebody in line, from now until its turn, its leaving or its being given up. */
+/** Adds a request to the queue until its turn, its client's disconnect or its rejection. */
 function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fates: Fates): Ticket {
   let isOver = false
   let [resolve, reject]: [(place: Leave) => void, (reason: unknown) => void] = [() => {}, () => {}]
@@ -92,7 +92,7 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
       stop()
       lines.remove(waiting.asker, waiting)
       fates.shorter(waiting.asker.client)
-      // A line that is no flood's any more may have more places.
+      // A client that is no longer a flood may use more slots.
       fates.next()
       reject(error)
     },
@@ -122,8 +122,8 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
 }
 
 /**
- * So much work at once, and a short queue that is fair between clients and their routes. When it is full, who came last
- * to the longest line is refused.
+ * Creates a limited number of slots with a short queue that is fair between clients and their routes. When the queue is
+ * full, the newest request of the longest line is rejected.
  */
 export function createQueue(options: QueueOptions): Queue {
   const { places, perClient = places, most, meters, clock } = options
@@ -143,7 +143,7 @@ export function createQueue(options: QueueOptions): Queue {
     waiting.giveUp(REFUSAL)
   }
   const next = () => {
-    // More than one may begin where a flood has more places than before, since it is alone or none any more.
+    // More than one request may start if a client got more slots because it is alone or no longer a flood.
     for (let one = lines.take(may); one !== undefined; one = lines.take(may)) one.begin()
     changed()
   }
@@ -167,12 +167,12 @@ export function createQueue(options: QueueOptions): Queue {
       judge.ends(tookMs)
       const restMs = judge.toRestMs(client, tookMs)
       if (restMs === 0) return giveBack(client)
-      // Of others' places one is free all the same.
+      // A slot is free for other clients while this client's slot rests.
       setTimeout(giveBack, restMs, client).unref()
       next()
     }
   }
-  /** @throws Problem `unavailable` when there is none for this asker. */
+  /** @throws Problem `unavailable` if the queue cannot accept a request of this client. */
   const makeRoom = (asker: Asker) => {
     const isFull = lines.size >= most
     const isTooLong = judge.isTooLong(asker, taken)
@@ -196,7 +196,7 @@ export function createQueue(options: QueueOptions): Queue {
     enter: (asker, left) => {
       left.throwIfAborted()
       const cameAt = clock()
-      // Shares grow with the clock: those in line come before who comes now.
+      // Shares change with time: start waiting requests before the new one.
       next()
       judge.came(asker)
       if (may(asker.client)) return { turn: Promise.resolve(take(asker.client, cameAt)), alsoFor: () => {} }

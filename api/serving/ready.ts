@@ -17,48 +17,48 @@ export interface EncodedForm {
   readonly full: string[]
 }
 
-/** A whole answer, ready to be sent in every encoding asked for so far. */
+/** A complete answer with every encoding requested so far. */
 export interface ReadyAnswer {
   readonly body: Buffer
-  /** What its entity tags are made of; null for an answer of the moment, which nobody can have already. */
+  /** The basis of its entity tags; null for an answer that is only valid at the moment of the request. */
   readonly tag: string | null
   readonly head: Head
   readonly expiresAt: number
-  /** Made without a statement: it is kept when it is asked for again. */
+  /** Made without a database statement: it is cached on its second request. */
   readonly isQuick?: boolean
-  /** Compressed already: it has no other encodings. */
+  /** Already compressed: no other encodings are made. */
   readonly isPacked?: boolean
-  /** Parts of it may be asked for. */
+  /** Whether range requests are supported. */
   readonly hasRanges?: boolean
   readonly forms: Map<Encoding, EncodedForm>
 }
 
-/** A tenth of the cadence, yet never so long that a correction of daily data stays unseen for hours. */
+/** A tenth of the cadence, but at most 15 minutes, so that a correction of daily data is not hidden for hours. */
 const MAX_AGE_SECONDS: Readonly<Record<Cadence, number>> = { '5m': 30, '1h': 300, '1d': 900 }
 
-/** How long answers without collected data hold: they change with a release only. */
+/** Maximum age of answers without collected data: they change only with a release. */
 const FIXED_MAX_AGE_SECONDS = 3600
 
-/** While a cache asks again it may serve what it has for twice as long. */
+/** A cache may serve its stale copy for twice the maximum age while it revalidates. */
 const toCacheControl = (maxAge: number): string => `public, max-age=${maxAge}, stale-while-revalidate=${2 * maxAge}`
 
-/** What the headers of every response with an answer are made of. */
+/** Input for the headers of every response with an answer. */
 export interface Head {
-  /** Those that stay the same. */
+  /** Headers that do not depend on the time. */
   readonly headers: FlatHeaders
-  /** From when on the data is stale, in Unix milliseconds; null is never. */
+  /** Time from which the data is stale, in Unix milliseconds; null for never. */
   readonly staleAt: number | null
-  /** How long clients may reuse it by how often its data changes, in seconds; undefined where they may not. */
+  /** Maximum age in seconds, from the cadence of its data; undefined if clients must not cache it. */
   readonly maxAge: number | undefined
-  /** `Cache-Control` for as long. */
+  /** `Cache-Control` for `maxAge`. */
   readonly cacheControl: string
-  /** From when on the answer is another one, in Unix milliseconds; clients may reuse it no longer than until then. */
+  /** Time at which the answer changes, in Unix milliseconds. Clients must not reuse it after that. */
   readonly expiresAt: number
 }
 
 /**
- * `Cache-Control` at a moment: true to how often the data changes, and to how long the answer holds from now on. An
- * answer that is outdated already promises nothing.
+ * `Cache-Control` at a given time, limited by the cadence of the data and by the answer's remaining validity. An
+ * outdated answer gets a maximum age of 0.
  */
 export function toCacheControlAt({ maxAge, cacheControl, expiresAt }: Head, now: number, isOutdated: boolean): string {
   if (maxAge === undefined || (expiresAt === Number.POSITIVE_INFINITY && !isOutdated)) return cacheControl
@@ -66,11 +66,11 @@ export function toCacheControlAt({ maxAge, cacheControl, expiresAt }: Head, now:
   return left >= maxAge ? cacheControl : toCacheControl(left)
 }
 
-/** The most frequent dataset decides how long an answer may be reused. */
+/** The dataset with the shortest cadence decides the maximum age. */
 const toMaxAge = (datasets: readonly DatasetFacts[]): number =>
   Math.min(FIXED_MAX_AGE_SECONDS, ...datasets.map(({ cadence }) => MAX_AGE_SECONDS[cadence]))
 
-/** What all responses with an answer have in common. */
+/** Builds the headers that all responses with an answer have in common. */
 export function toHead(route: Route, answer: Answer): Head {
   const asOf = answer.asOf === null ? undefined : new Date(answer.asOf)
   const headers = [
@@ -93,7 +93,7 @@ export function toHead(route: Route, answer: Answer): Head {
   }
 }
 
-/** A whole answer, ready to be kept and sent; a long one as it is. */
+/** Turns a complete answer into a form for caching and sending. Returns a stream answer unchanged. */
 export function toReady(route: Route, answer: Answer): ReadyAnswer | StreamAnswer {
   if ('open' in answer) return answer
   return {
@@ -108,7 +108,7 @@ export function toReady(route: Route, answer: Answer): ReadyAnswer | StreamAnswe
   }
 }
 
-/** The form of an answer in one encoding, made on first use. Compressing is the only part that takes its time. */
+/** Returns an answer in one encoding and stores it for reuse. Compression is the only slow step. */
 export async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
   const bytes = await encode(answer.body, encoding)
   const headers = [...FIXED_HEADERS, ...answer.head.headers]

@@ -2,21 +2,25 @@ import type { Server, Socket } from 'node:net'
 import { type Asker, createLines } from './lines.ts'
 
 /**
- * So many connections are read again in a turn of the event loop, which accepts a single new one (libuv since 1.45). Were
- * thousands read in a turn, only to be refused, whoever connects meanwhile would wait for many seconds, and be reset at last.
+ * Number of connections resumed per turn of the event loop. A turn accepts only one new connection (libuv since 1.45).
+ * If thousands of connections were read in one turn only to be rejected, new clients would wait for many seconds and
+ * finally be reset.
  */
 const IN_A_TURN = 4
-/** In a turn after which nobody had connected nobody waits for that. What the database answers still waits for the turn. */
+/**
+ * Used when no client connected in the last turn. The limit remains because database results wait for the end of the
+ * turn.
+ */
 const IN_A_QUIET_TURN = 32
 
-/** The connections of those who were just refused. */
+/** Connections whose requests were just rejected. */
 export interface Refused {
   /**
-   * Reads nothing more from a connection before its turn, which is the next one unless many were refused: those of one client
-   * wait behind each other.
+   * Pauses a connection until its turn. This is the next turn of the event loop unless many requests were rejected;
+   * connections of one client take turns with those of other clients.
    */
   hold(client: string, socket: Socket): void
-  /** Takes note of whoever connects to a server. */
+  /** Observes new connections of a server. */
   watch(server: Server): void
 }
 
@@ -35,7 +39,7 @@ export function createRefused(): Refused {
       socket.resume()
     }
     for (const [socket, asker] of [...fresh].slice(most - count)) {
-      // Several requests of a connection may be refused in a turn.
+      // Several requests of a connection may be rejected in one turn.
       if (held.has(socket)) continue
       held.add(socket.pause())
       lines.add(asker, socket)
@@ -44,7 +48,7 @@ export function createRefused(): Refused {
     if (held.size > 0) setImmediate(endTurn)
   }
   return {
-    // Not paused at once: Node reads on when a response ends.
+    // The pause comes at the end of the turn, because Node resumes the socket when a response ends.
     hold: (client, socket) => {
       if (held.size === 0 && fresh.size === 0) setImmediate(endTurn)
       fresh.set(socket, { client, route: '' })

@@ -3,23 +3,24 @@ import { createCounter, createGauge, createHistogram, METRICS } from '../../shar
 import type { QueueMeters } from './queue.ts'
 
 /**
- * Where an answer came from: kept bytes, kept bytes while new ones are made, a query for somebody else, one of its own.
+ * Origin of an answer: the cache, a stale cache entry while its successor is made, a shared single flight, or a query
+ * for this request.
  */
 export type Origin = 'cache' | 'stale' | 'flight' | 'made'
 
-/** The meters of one route, found once: finding a child by its labels costs more than counting does. */
+/** Metrics of one route, looked up once: finding a child by its labels costs more than incrementing it. */
 export interface RouteMeters {
   answered(from: Origin): void
   requested(status: number, seconds: number): void
-  /** A request answered from kept bytes, since `startedAt` of the process's clock (`performance.now`). */
+  /** A request answered from the cache that began at `startedAt` of the process clock (`performance.now`). */
   servedKept(status: number, startedAt: number): void
 }
 
-/** The API's own metrics: requests by route and status, their durations, and where answers come from. */
+/** The API's metrics: requests by route and status, their durations, and the origin of answers. */
 export interface ApiMetrics {
   of(route: string): RouteMeters
   ofQueue(queue: string): QueueMeters
-  /** Tells how many bytes of something are kept, whenever that is asked for, and for how many there is room. */
+  /** Reports the size of a cache on each scrape, and its capacity in bytes. */
   keeps(of: string, roomBytes: number, toBytes: () => number): void
 }
 

@@ -3,12 +3,12 @@ import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode
 import { recordFailure, tracer } from '../../shared/telemetry/spans.ts'
 import { toProblem } from '../problem/problem.ts'
 
-/** Any other word is some client's own, and names of spans must be few. */
+/** Other methods are reported as `_OTHER`, because the number of span names must stay small. */
 const METHODS: ReadonlySet<string> = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '))
 
 /**
- * Answers a request in a span of its own, which goes on with the trace that the client's `traceparent` names. Requests
- * that are answered from kept bytes never come here: nothing happens in them that a span could tell.
+ * Handles a request in its own span, whose parent is the trace of the client's `traceparent`. Requests answered from
+ * the response cache get no span: no work happens in them.
  */
 export function inRequestSpan(request: IncomingMessage, response: ServerResponse, work: () => void): void {
   const method = METHODS.has(request.method ?? '') ? String(request.method) : '_OTHER'
@@ -40,7 +40,7 @@ function end(span: Span, about: { method: string; request: IncomingMessage; resp
   if (typeof route === 'string') {
     span.updateName(`${method} ${route}`)
     span.setAttribute('http.route', route)
-    // A refused query may hold anything, even a key that was meant for another service.
+    // A rejected query may contain anything, even a key for another service.
     const { query } = toParts(request)
     if (query !== '' && (statusCode < 400 || statusCode >= 500)) span.setAttribute('url.query', query)
   }
@@ -52,7 +52,7 @@ function end(span: Span, about: { method: string; request: IncomingMessage; resp
   span.end()
 }
 
-/** Notes in a request's span why it failed, where that is the service's own failure and not the client's. */
+/** Records in the request's span why it failed, if the failure is the service's and not the client's. */
 export function noteFailure(error: unknown): void {
   const span = trace.getActiveSpan()
   if (span?.isRecording() && toProblem(error).status >= 500) recordFailure(span, error)

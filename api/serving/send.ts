@@ -7,19 +7,19 @@ import { Problem, toProblemBody } from '../problem/problem.ts'
 import type { Exchange } from '../route/exchange.ts'
 import { type EncodedForm, type Head, type ReadyAnswer, toCacheControlAt, toForm } from './ready.ts'
 
-/** Below this compression saves less than its headers cost. */
+/** For shorter bodies compression saves less than its headers cost. */
 const MIN_ENCODED_BYTES = 256
 
-/** Says that the data is older than twice its cadence, once it is. */
+/** The `X-Data-Stale` header, if the data is older than twice its cadence. */
 export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
   staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
 
-/** Headers of this request alone: its id, the timing, for how long it may be reused and whether it is stale by now. */
+/** Headers of this request only: request id, timing, maximum age and staleness. */
 export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
   const cacheControl = toCacheControlAt(head, now, from === 'stale')
-  // A shared cache would send the limit of one client to others.
+  // A shared cache would send one client's limit to other clients.
   headers.push(
     'Cache-Control',
     exchange.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'),
@@ -29,7 +29,7 @@ export function toMomentHeaders(exchange: Exchange, head: Head, now: number, fro
 }
 
 /**
- * The part of a representation that a request asks for; undefined for all of it.
+ * Returns the range that a request selects; undefined for the whole representation.
  * @throws Problem `range_not_satisfiable`
  */
 export function toPart({ method, headers }: IncomingMessage, entityTag: string, length: number): ByteRange | undefined {
@@ -41,7 +41,7 @@ export function toPart({ method, headers }: IncomingMessage, entityTag: string, 
 }
 
 /**
- * Checks the precondition of a request (RFC 9110, section 13.1.1). A null tag is an answer without one.
+ * Checks the `If-Match` precondition (RFC 9110, section 13.1.1). A null tag means that the answer has none.
  * @throws Problem `precondition_failed`
  */
 export function checkIfMatch({ headers }: IncomingMessage, tag: string | null): void {
@@ -49,7 +49,7 @@ export function checkIfMatch({ headers }: IncomingMessage, tag: string | null): 
     throw new Problem('precondition_failed', 'If-Match names none of the current bytes.')
 }
 
-/** The headers of a part, of a representation of so many bytes. */
+/** The headers of a partial response to a representation of `length` bytes. */
 export const toPartHeaders = ({ start, end }: ByteRange, length: number): string[] => [
   ...['Content-Range', `bytes ${start}-${end}/${length}`],
   ...['Content-Length', String(end - start + 1)],
@@ -76,7 +76,7 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, n
   else response.end(form.bytes)
 }
 
-/** Sends a whole answer, or 304 to a client that has it; at once where the encoding was asked for before. */
+/** Sends a complete answer, or 304 if the client has it. Synchronous if the encoding was made before. */
 export function sendReady(
   exchange: Exchange,
   answer: ReadyAnswer,
@@ -100,7 +100,7 @@ export function sendReady(
 export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: string): void {
   const { request, response, requestId } = exchange
   const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
-  // As a string it is sent in one piece with the headers.
+  // A string body is sent in one write with the headers.
   const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))
   response.writeHead(problem.status, [
     ...FIXED_HEADERS,

@@ -22,29 +22,29 @@ import type { Readers } from './slow-readers.ts'
 import type { SendStream } from './stream.ts'
 import { createUnsent } from './unsent.ts'
 
-/** The parts of a request's path that stand for parameters. */
+/** Path parameters of a request. */
 type InPath = Readonly<Record<string, string | string[]>>
 
 export interface Serving {
-  /** Answers from kept bytes if it can, before anything is parsed; tells whether it did. */
+  /** Answers from the response cache, before anything is parsed. Returns whether it did. */
   serveKept(exchange: Exchange): boolean
-  /** Answers a GET or HEAD request for a route, unless its client leaves before. */
+  /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
   serve(route: Route, exchange: Exchange, inPath: InPath): Promise<void>
   /**
-   * The whole answer to a GET request of this process itself, in the name of a client.
-   * @throws Problem, or the signal's reason once that is aborted.
+   * Returns the complete answer to an in-process GET request on behalf of a client.
+   * @throws Problem, or the signal's reason after it is aborted.
    */
   answer(
     route: Route,
     asked: { readonly url: string; readonly client: string; readonly requestId: string },
     left: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
-  /** Answers with a failure, and logs those that are the service's own. */
+  /** Answers with a failure. Failures of the service itself are logged. */
   fail(exchange: Exchange, error: unknown): void
 }
 
 /**
- * The format of an answer. A parameter wins over `Accept`; what the parameter says is checked with the others.
+ * The format of an answer. The `format` parameter wins over `Accept`; its value is validated with the other parameters.
  * @throws Problem `not_acceptable`
  */
 function toFormat(route: Route, accept: string | undefined, named: string | undefined): Format {
@@ -53,7 +53,7 @@ function toFormat(route: Route, accept: string | undefined, named: string | unde
   throw new Problem('not_acceptable', `This path answers with ${route.mediaType} only.`, { allowed: [route.mediaType] })
 }
 
-/** What a request asks of a route: typed parameters, and the format. */
+/** Parses a request into typed parameters and the format. */
 function parse(route: Route, accept: string | undefined, raw: RawParameters, inPath: InPath) {
   const named = raw.values.get('format')?.[0]
   const format = toFormat(route, accept, named)
@@ -63,18 +63,18 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
   return { query, format, isNamed: named !== undefined }
 }
 
-/** By whom limits are about: whoever sends many requests waits behind himself. */
+/** Fair-queue key: one queue per client and route. */
 const createToAsker =
   (toClient: ToClient) =>
   ({ path }: Route, { request }: Exchange): Asker => ({ client: toClient(request), route: path })
 
-/** Whether a request is refused because the service is busy or stopping: that is no failure. */
+/** Whether a request is rejected because the service is busy or stopping. Such rejections are no failures. */
 const isRefusal = (error: unknown): error is Problem =>
   error instanceof Problem && error.status >= 500 && error.particulars.cause === undefined
 
 const TELL_REFUSALS_MS = 1_000
 
-/** Logs refusals, at most one line a second: a line for each would cost more than refusing does. */
+/** Logs rejections, at most one line per second: a line for each would cost more than the rejection. */
 export function createRefusals(log: Logger) {
   let toldAt = Number.NEGATIVE_INFINITY
   let untold = 0
@@ -89,7 +89,7 @@ export function createRefusals(log: Logger) {
   }
 }
 
-/** What a client is told of a failure. Those that are the service's own are logged. */
+/** Converts an error to the problem for the client. Failures of the service itself are logged. */
 function createTell(log: Logger) {
   const refusals = createRefusals(log)
   return (requestId: string, error: unknown): Problem => {
@@ -124,10 +124,10 @@ const tooLong = () =>
     'The answer is too long to be given whole: ask for a shorter range or fewer records.',
   )
 
-/** How often an answer is tried whose data changes each time while it is read. */
+/** Maximum attempts for an answer whose data changes each time while it is read. */
 const MOST_TRIES = 5
 
-/** Makes an answer again when its data changed before any of it was sent. */
+/** Makes an answer again if its data changed before any of it was sent. */
 async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -139,17 +139,17 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
   }
 }
 
-/** Most memory of answers that were just made and wait for their clients, which may be on as many connections as they like. */
+/** Memory limit for new answers that wait for their clients. A client may open any number of connections. */
 const MOST_UNSENT_BYTES = 128 * 1024 * 1024
 
-/** An answer, where it is from, and whether this request alone has it. */
+/** An answer, its origin, and whether only this request uses it. */
 interface Found {
   readonly answer: ReadyAnswer | StreamAnswer
   readonly from: Origin
   readonly isPassing?: boolean
 }
 
-/** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
+/** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
   options: {
@@ -179,7 +179,7 @@ export function createServing(
   const { refused, toClient } = options
   const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)
 
-  /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
+  /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
     const at = now()
     const { datasets } = route
@@ -192,7 +192,7 @@ export function createServing(
     return { answer, from: 'made' as const, isPassing }
   }
 
-  /** An answer for somebody, found among the kept or made. */
+  /** Finds an answer in the caches or makes it. */
   const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: Leaving) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
@@ -204,7 +204,7 @@ export function createServing(
     return found
   }
 
-  /** A request's way: parse, settle what is asked for, find it, send. */
+  /** Handles a request: parse, resolve, find the answer, send. */
   const serveOnce = async (
     route: Route,
     exchange: Exchange,
@@ -219,7 +219,7 @@ export function createServing(
     if (settled.connect !== undefined) return settled.connect(exchange)
     const { answer, from, isPassing } = await find(route, settled, asker, left)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
-    // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
+    // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
     if (from !== 'cache') unsent.take(exchange.response, answer.body)
     const { format, isNamed } = asked
@@ -231,7 +231,7 @@ export function createServing(
     serve: async (route, exchange, inPath) => {
       const { request, response } = exchange
       const asker = toAsker(route, exchange)
-      // What was answered before may be kept, or be made for others at this moment.
+      // An answer that was served before may be cached, or another request may be making it.
       const isKnown = known.find(request.url ?? '', request.headers.accept) !== undefined
       if (!isKnown && !route.volatile && !route.isUrgent) queue.turnAway(asker)
       const left = toLeaving(response)
@@ -254,7 +254,7 @@ export function createServing(
     },
     serveKept: (exchange) => {
       const { method, url = '', headers } = exchange.request
-      // These may fail, and only `serve` reports failures.
+      // Range requests and preconditions may fail, and only `serve` reports failures.
       if (headers.range !== undefined || headers['if-match'] !== undefined) return false
       if (method !== 'GET' && method !== 'HEAD') return false
       const meant = known.find(url, headers.accept)
@@ -262,7 +262,7 @@ export function createServing(
       const at = now()
       const answer = cache.peek(meant.key, meant.route.datasets, at)
       if (answer === undefined) return false
-      // Not at the response's end: a listener there costs more than finding the bytes.
+      // Counted now and not at the response's end: a listener would cost more than finding the bytes.
       const count = () => meant.meters.servedKept(exchange.response.statusCode, exchange.startedAt)
       const sending = sendReady(exchange, answer, at, 'cache')
       if (sending === undefined) count()

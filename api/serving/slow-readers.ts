@@ -2,67 +2,67 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
-/** A client is slow while it takes less than so many bytes in so many milliseconds. */
+/** A client is slow while it reads less than `bytes` in `ms` milliseconds. */
 export interface Pace {
   readonly bytes: number
   readonly ms: number
 }
 
 /**
- * 64 KiB in half a minute: on a slower line no long answer would ever arrive. A phone that has no network for half a
- * minute has to ask again.
+ * 64 KiB in 30 seconds: on a slower connection a long answer would never arrive. A phone without network for 30 seconds
+ * must send its request again.
  */
 const CLOSED_BELOW: Pace = { bytes: 64 * 1024, ms: 30_000 }
 
 /**
- * When places are scarce, a client that needs this share of the pace's time or more for its bytes (five seconds) is
- * closed.
+ * When slots are scarce, a client is closed if its next `bytes` take this share of the pace's time or more (five
+ * seconds).
  */
 const GIVES_WAY = 1 / 6
 
-/** The clients' connections, by how fast they take what is sent to them. */
+/** Client connections by their reading speed. */
 export interface Readers {
-  /** Closes the connection of the slowest of these, and tells which it was; none of them may be slow. */
+  /**
+   * Closes the connection of the slowest reader among the given responses and returns its response; undefined if none
+   * is slow.
+   */
   closeSlowest<Response extends { readonly socket: Socket | null }>(among: Iterable<Response>): Response | undefined
-  /** Looks after every connection of a server from now on. */
+  /** Observes every new connection of a server. */
   watch(server: Server): void
 }
 
-/** Where the count of a client's next `bytes` began: how much it had taken by then, and how many looks ago that was. */
+/** Start of the measurement of a client's next `bytes`: the bytes read until then, and the number of checks since. */
 interface Mark {
   taken: number
   looks: number
 }
 
 /**
- * How often connections are looked at in the time of a pace. Looks are counted and not time: while the process itself
- * stood still no client could be seen to read.
+ * Number of checks per pace interval. Checks are counted instead of time: while the process was blocked it could not
+ * observe reads.
  */
 const LOOKS = 30
 
-/**
- * How many bytes have left this process. Of a write that is still waiting here nothing counts before all of it has
- * left.
- */
+/** Number of bytes that have left this process. A pending write counts only after all of it has left. */
 const toTaken = (socket: Socket) => socket.bytesWritten - socket.writableLength
 
 /**
- * Closes connections whose clients take next to nothing of what is sent to them: each holds memory, and with a long
- * answer a statement. A client that has taken everything so far, and waits for the database, is never slow.
+ * Closes connections whose clients read almost nothing: each holds memory, and with a long answer a database statement.
+ * A client that has read everything sent so far and waits for the database is never slow.
  */
 export function createReaders(log: Logger, pace: Pace = CLOSED_BELOW): Readers {
   const marks = new Map<Socket, Mark>()
-  // How long a client has been taking its current `bytes`, as a share of the pace's time.
+  // How long the client has needed for its current `bytes`, as a share of the pace's time.
   const toSlowness = (socket: Socket | null) => {
     const mark = socket === null ? undefined : marks.get(socket)
     if (socket === null || mark === undefined) return 0
-    // How much of a large write, such as a kept answer, has been taken cannot be seen: it gets the time of all its
+    // The progress of a large write, such as a cached answer, is not visible. The client gets the time for all its
     // bytes.
     const share = Math.max(1, socket.writableLength / pace.bytes)
     return mark.looks / (LOOKS * share)
   }
   const close = (sockets: readonly Socket[]) => {
-    // An orderly end would have to wait until the client has taken what the system holds for it, up to some megabytes.
+    // A graceful close would wait until the client has read the kernel's buffer, up to some megabytes.
     for (const socket of sockets) socket.resetAndDestroy()
     if (sockets.length > 0) log.info({ closed: sockets.length }, 'connections of slow readers were closed')
   }

@@ -21,25 +21,25 @@ import type { Spools } from './spool.ts'
 import type { WholeFile, WholeFiles } from './whole-files.ts'
 
 /**
- * Most long answers that ClickHouse has not written to their end. Where there is room on the disk that is a matter of
- * moments, else it lasts as long as the client reads. 64 of them, all slow, take ClickHouse up to 2.2 GB, about half of
- * what it has by default, and more than half of the reader's quota of execution time. That leaves enough for all other
- * requests; twice as many would not.
+ * Maximum number of long answers that ClickHouse is still writing. With disk space a statement ends quickly, else it
+ * lasts as long as the client reads. 64 slow statements take up to 2.2 GB of ClickHouse's memory, about half of its
+ * default, and more than half of the reader's quota of execution time. The rest suffices for all other requests; 128
+ * statements would not leave enough.
  */
 const MAX_STATEMENTS = 64
-/** Most long answers on their way at once: each holds memory and perhaps a file. */
+/** Maximum number of long answers in progress: each holds memory and possibly a file. */
 const MAX_DOWNLOADS = 256
 /**
- * Most of them that one client has, so that others find places while it reads all of its own slowly. Of statements there is
- * no such share: only where the disk has no room are they as slow as their clients, and sixty-four slow readers of one
- * address are then served like any.
+ * Maximum per client, so that other clients find free slots while one reads slowly. Statements have no such limit: they
+ * are as slow as their clients only without disk space, and 64 slow readers of one address are then served like any
+ * others.
  */
 const MAX_OF_CLIENT = 128
-/** When a client may have one more, in seconds, unless one of its others ends before. */
+/** `Retry-After` in seconds for a client that has all its slots in use. */
 const RETRY_AFTER = '10'
 
 /**
- * So much of an answer is read before its head is sent. A shorter one is known to be whole by then, or is made again.
+ * Bytes of an answer that are read before its headers are sent. A shorter answer is complete by then, or is made again.
  */
 const READ_AHEAD_BYTES = 256 * 1024
 
@@ -60,15 +60,15 @@ async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
 }
 
 async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  // Bytes that were sent are let go at once: the rest may take minutes.
+  // Sent bytes are released immediately: the rest may take minutes.
   while (read.length > 0) yield read.shift() as Buffer
   yield* rest
 }
 
-/** Most bytes of one write, so that it can be seen how fast a client takes them. */
+/** Maximum bytes per write, so that the client's reading speed can be measured. */
 const WRITE_BYTES = 64 * 1024
 
-/** The bytes in small writes. `onFailure` hears of failures of the answer itself, and not of those of the client. */
+/** Splits the bytes into small writes. `onFailure` receives failures of the answer, not disconnects of the client. */
 async function* toWrites(
   framed: AsyncGenerator<Buffer>,
   left: AbortSignal,
@@ -93,18 +93,18 @@ export type SendStream = (
   left: AbortSignal,
 ) => Promise<void>
 
-/** Places for the responses of long answers, so many in all and so many for a client; without that, as for all. */
+/** Slots for responses of long answers: `most` in total and `perClient` for each client. */
 function createDownloadPlaces(readers: Readers, most: number, perClient = most) {
   const taken = new Map<ServerResponse, string>()
-  /** Closes the slowest of these; tells whether one of them was slow. */
+  /** Closes the slowest of these responses. Returns whether one of them was slow. */
   const makeRoom = (among: Iterable<ServerResponse>): boolean => {
     const slowest = readers.closeSlowest(among)
     return slowest !== undefined && taken.delete(slowest)
   }
   return {
     /**
-     * @throws Problem `rate_limited` when the client has all of its places, `unavailable` when all are taken; and none of
-     * those who read is slow.
+     * @throws Problem `rate_limited` when the client uses all its slots, `unavailable` when all slots are in use; in
+     * both cases only if none of the readers is slow.
      */
     take: (response: ServerResponse, client: string) => {
       const own = [...taken].flatMap(([one, its]) => (its === client ? [one] : []))
@@ -120,12 +120,12 @@ function createDownloadPlaces(readers: Readers, most: number, perClient = most) 
   }
 }
 
-/** Whether a request asks for a part, and for one of these bytes. */
+/** Whether a request selects a range of this representation. */
 const isPartWanted = ({ headers }: IncomingMessage, tag: string): boolean =>
   toByteRange(headers.range, Number.POSITIVE_INFINITY) !== undefined &&
   isSameAs(headers['if-range'], toEntityTag(tag, 'identity'))
 
-/** Sends a file, or a part of it; to HEAD, only how long it is. */
+/** Sends a file or a range of it; for HEAD only its length. */
 async function sendWhole(
   { request, response }: Exchange,
   whole: WholeFile,
@@ -142,13 +142,13 @@ async function sendWhole(
 interface StreamingOptions {
   readonly readers: Readers
   readonly spools: Spools
-  /** For those that are read in parts. */
+  /** For answers that are read in ranges. */
   readonly files: WholeFiles
-  /** For those that ClickHouse is to write. */
+  /** For answers that ClickHouse must write. */
   readonly queue: Queue
 }
 
-/** In which form an answer goes to a client: how it is packed, and whether it is made whole first. */
+/** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
 function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
   const { isPacked, isBinary } = FORMATS[format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
@@ -159,12 +159,13 @@ function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
 }
 
 /**
- * Sends long answers as ClickHouse writes them. What a slow client has not taken waits on the disk, so that the
- * statement ends early; where there is no room, it goes at the pace of the client. The query ends when the client leaves,
- * and the response breaks off when the query fails, or its data changed on the way and it is no snapshot. Where there
- * are too many, of all or of one client, the slowest is closed in favour of a new one.
- * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a snapshot;
- * Problem `unavailable` when too many wait, `rate_limited` when too many are one client's; the reason of `left` when the client leaves.
+ * Sends long answers while ClickHouse writes them. Bytes that a slow client has not read wait on the disk, so that the
+ * statement ends early. Without disk space the statement runs at the client's speed. The query ends when the client
+ * disconnects. The response is aborted when the query fails, or when its data changes before the end and it is no
+ * snapshot. With too many answers, in total or of one client, the slowest is closed in favour of a new one.
+ * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a
+ * snapshot; Problem `unavailable` when too many wait, `rate_limited` when one client has too many; the reason of `left`
+ * when the client disconnects.
  */
 export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
   const downloads = createDownloadPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
@@ -181,8 +182,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
       leaveQueue()
       statements.leave(response)
     }
-    // However the response ends, `left` is aborted too. Who failed is told by what came first: the answer or the
-    // client.
+    // `left` is aborted however the response ends. The first event decides whether the answer or the client failed.
     let failure: unknown
     try {
       leaveQueue = await queue.enter(asker, left).turn
@@ -201,8 +201,8 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     } finally {
       over.abort()
       ended()
-      // Where the client left before the first write nobody else ends it, and its file would stay open. Not waited for: places
-      // are free at once.
+      // If the client disconnects before the first write, no other code ends the generator, and its file would stay
+      // open. The result is not awaited, so that slots are free immediately.
       void rest?.return(undefined)
     }
   }
@@ -220,7 +220,8 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     ]
     checkIfMatch(request, tag)
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
-    // Readers of remote Parquet and Arrow ask HEAD for a length; of other tables it needs no statement.
+    // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
+    // statement.
     if (request.method === 'HEAD' && !isWhole) return void response.writeHead(200, toHeaders()).end()
     downloads.take(response, asker.client)
     try {

@@ -3,7 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A file without a name: it is gone with the process, however that ends. */
+/** Opens a file without a name: it disappears with the process, however the process ends. */
 export async function openUnnamed(): Promise<FileHandle> {
   const path = join(tmpdir(), `dao-data-${randomUUID()}`)
   const file = await open(path, 'wx+', 0o600)
@@ -16,7 +16,7 @@ export async function openUnnamed(): Promise<FileHandle> {
   }
 }
 
-/** Writes all of the bytes at a place of a file. */
+/** Writes all bytes at an offset of a file. */
 export async function writeAt(file: FileHandle, bytes: Buffer, place: number): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     at += (await file.write(bytes, at, bytes.length - at, place + at)).bytesWritten

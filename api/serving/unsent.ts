@@ -2,10 +2,10 @@ import type { ServerResponse } from 'node:http'
 import { toUnavailable } from '../problem/problem.ts'
 import type { Readers } from './slow-readers.ts'
 
-/** Answers that were just made, until their clients have taken them: a budget of memory for all of them. */
+/** A memory budget for new answers until their clients have read them (response budget). */
 export interface Unsent {
   /**
-   * Counts an answer's bytes until its response closes; those that several clients wait for once. Where there are too many
+   * Counts an answer's bytes until its response closes. Bytes shared by several responses count once. Beyond the budget
    * the slowest client is closed.
    * @throws Problem `unavailable` when none of the clients is slow.
    */
@@ -28,7 +28,7 @@ export function createUnsent(readers: Pick<Readers, 'closeSlowest'>, mostBytes: 
   const toMore = (body: Buffer) => (holders.has(body) ? 0 : body.length)
   return {
     take: (response, body) => {
-      // Of one whose client has left already nobody would say that it closes.
+      // A destroyed response emits no further `close` event.
       if (response.destroyed) return
       while (total + toMore(body) > mostBytes) {
         const slowest = readers.closeSlowest(held.keys())

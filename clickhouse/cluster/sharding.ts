@@ -34,6 +34,7 @@ const ENTITY = {
   governor_events: 'dao',
   governor_readings: 'dao',
   dao_treasuries: 'dao',
+  dao_fees: 'dao',
   dao_ratings: 'dao',
   dao_ratings_latest: 'dao',
   twitter_counts: 'dao',

@@ -2,6 +2,7 @@ import { daoLinks } from './daos.ts'
 import type { Dataset } from './define-dataset.ts'
 import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
+import { daoFees } from './fees.ts'
 import { governance } from './governance.ts'
 import { governors } from './governors.ts'
 import { tokenHolders } from './holders.ts'
@@ -30,6 +31,7 @@ export const datasets = [
   tokenHolders,
   daoLinks,
   daoTreasury,
+  daoFees,
   daoRatings,
   marketCap,
   indexPoints,

@@ -36,7 +36,7 @@ interface Source {
   /** Name of the provider in the stand-in. */
   readonly host?: string
   readonly payload: Payload
-  /** Coverage state after an empty response for two entities. */
+  /** Coverage state after an empty response for two of all entities: silence is judged only if all were asked. */
   readonly empty: 'failed' | 'unserved' | 'nothing' | 'stored'
   /** The response is a page instead of JSON: half of one may be sufficient. */
   readonly isPage?: true
@@ -62,24 +62,26 @@ const SOURCES: readonly Source[] = [
   },
   { dataset: 'tvl', provider: 'defillama', payload: slotAt(HOUR), empty: 'unserved' },
   { dataset: 'tvl', provider: 'defillama', payload: days, empty: 'failed' },
-  { dataset: 'holders', provider: 'moralis', payload: slotAt(HOUR), empty: 'failed' },
-  { dataset: 'holders', provider: 'ethplorer', payload: slotAt(HOUR), empty: 'failed' },
-  { dataset: 'treasury', provider: 'goldrush', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'holders', provider: 'moralis', payload: slotAt(HOUR), empty: 'unserved' },
+  { dataset: 'holders', provider: 'ethplorer', payload: slotAt(HOUR), empty: 'unserved' },
+  { dataset: 'treasury', provider: 'goldrush', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'treasury', provider: 'goldrush', payload: days, empty: 'failed' },
   { dataset: 'treasury', provider: 'defillama', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'treasury', provider: 'defillama', payload: days, empty: 'failed' },
+  { dataset: 'fees', provider: 'defillama', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'fees', provider: 'defillama', payload: days, empty: 'failed' },
   { dataset: 'discord', provider: 'discord', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'telegram', provider: 'telegram', payload: slotAt(TODAY), empty: 'unserved', isPage: true },
   {
     dataset: 'telegram',
     provider: 'telegram-bot',
     payload: slotAt(TODAY),
-    empty: 'failed',
+    empty: 'unserved',
     is403AboutOne: true,
   },
   { dataset: 'twitter', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'twitter-sentiment', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
-  { dataset: 'governance', provider: 'snapshot', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'governance', provider: 'snapshot', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'governors', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'moralis-swaps', host: 'moralis', payload: slotAt(HOUR), empty: 'stored' },

@@ -62,6 +62,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     tables: ['dao_cast_votes'],
   },
   treasury: { row: (value_usd) => ({ observed_at: AT, value_usd, tokens: [], source: 'x' }), column: 'value_usd' },
+  fees: { row: (fees_usd) => ({ observed_at: AT, fees_usd }), column: 'fees_usd' },
   ratings: {
     row: (overall_rating) => ({ observed_at: AT, rated_at: AT, overall_rating, source: 'x' }),
     column: 'overall_rating',

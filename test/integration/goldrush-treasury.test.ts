@@ -69,10 +69,11 @@ describe('goldrush', () => {
       answering({ balances: () => readFixture('goldrush/balances.json') as object }),
     )
     expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({
-      value_usd: 9087.21,
-      spam_count: 2,
+      value_usd: 9087.22,
+      spam_count: 1,
       tokens: [
         { symbol: 'ETH', quantity: 2.581423, value_usd: 9087.21 },
+        { symbol: 'DUST', quantity: 1e-18, value_usd: 0.01 },
         { symbol: 'UNI-V2', quantity: 173403155.20471841, value_usd: null },
       ],
     })
@@ -81,7 +82,7 @@ describe('goldrush', () => {
   it('prices unpriced tokens with DefiLlama in few calls, and keeps null if it has no price', async () => {
     const ways = [{ quote: null }, { quote: 0, quote_rate: null }, { quote: 0, quote_rate: 0 }]
     const unpriced = Array.from({ length: 100 }, (_, n) => item(address(n), `T${n}`, ways[n % ways.length]))
-    const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7' } }
+    const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7', timestamp: Date.now() / 1000 } }
     const { server, source } = await connectTreasury(goldrush, answering({ balances: () => data(unpriced), coins }))
     const row = await source.fetchTreasury(alfa, TODAY, signal)
     expect(row).toMatchObject({ value_usd: 15 })
@@ -200,7 +201,7 @@ describe('goldrush', () => {
     const other = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
     const { server, source } = await connectTreasury(goldrush, (_, response, url) => {
       if (url.pathname === '/coins/batchHistorical') return sendJson(response, { coins: prices(url) })
-      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: { 'ethereum:0x1': { price: 9 } } })
+      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: { 'ethereum:0x1': { price: 9, timestamp: Date.now() / 1000 } } })
       if (!url.pathname.includes('/portfolio_v2/'))
         return sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')]))
       const { items } = portfolio(url.pathname).data

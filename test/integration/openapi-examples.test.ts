@@ -41,6 +41,8 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
   listDaoHoldings: '/data/daos/treasury/holdings?name=Uniswap&limit=3',
   getDaoTreasuryHistory: '/data/daos/treasury/historic?name=Uniswap&limit=2',
+  listDaoFees: '/data/daos/fees?name=Uniswap&limit=1',
+  getDaoFeesHistory: '/data/daos/fees/historic?name=Uniswap&limit=2',
   listDaoRatings: '/data/daos/ratings?name=Aave&limit=1',
   listDaoSocials: '/data/daos/socials?name=Aave&limit=1',
   getDaoTwitterHistory: '/data/daos/socials/historic-twitter?name=Uniswap&limit=2',

@@ -32,6 +32,7 @@ const TOKEN_SECTIONS = {
 } as const
 const DAO_SECTIONS = {
   treasury: ['daos/treasury', 'treasury'],
+  fees: ['daos/fees', 'fees'],
   governance: ['daos/governance/summary', 'governance'],
   ratings: ['daos/ratings', 'ratings'],
   socials: ['daos/socials', 'twitter', 'discord'],

@@ -113,7 +113,7 @@ describe('ratings from file to response', () => {
       message: expect.stringContaining('ratings-file: RATINGS_SOURCE: nowhere.csv cannot be read (ENOENT)'),
     })
     await expect(collectFile()).rejects.toMatchObject({ code: 'provider_malformed' })
-    await expect(collectFile(line('uniswap', 'x'), line('aave', 'y'), line('ens'))).rejects.toMatchObject({
+    await expect(collectFile(line('uniswap', 'x'), line('aave', 'y'), line('ens', 'z'))).rejects.toMatchObject({
       code: 'rows_rejected',
       message: expect.stringMatching(/: ratings\.csv:2: overallRating: must be a number/),
     })

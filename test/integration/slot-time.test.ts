@@ -55,7 +55,7 @@ async function runSlot(
           const { members } = z.object({ members: z.number() }).parse(await client.json({ path: `/${key}`, signal }))
           return { dao: key, observed_at: new Date(slot).toISOString(), active_members: null, total_members: members }
         },
-        { ...run, concurrency: 1 },
+        { ...run, providerName: 'discord', concurrency: 1 },
       ),
   }
   const through = <A extends { name?: string; table?: string }, R>(ask: (statement: A) => R) => {

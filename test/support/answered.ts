@@ -4,8 +4,10 @@ import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Entity, Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
+import { toNameSlug } from '../../workers/providers/defillama/client.ts'
 import { PendingError } from '../../workers/run/pending.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import { hasFees } from '../upstream/providers/defillama.ts'
 import type { Pipeline } from './pipeline.ts'
 
 /** What a run asks for: a slot, or a range with its step. */
@@ -109,9 +111,10 @@ export function toSome(
   // The hundreds of millions of Arbitrum's blocks take a node's stand-in half a minute.
   const isQuick = (entity: Entity) =>
     dataset !== 'governors' || (entity as Dao).governors.every(({ chain }) => chain === 'ethereum')
+  const isListed = (entity: Entity) => dataset !== 'fees' || hasFees(toNameSlug(entity as Dao) ?? '')
   return job
     .entities(pipeline.registry)
-    .filter((entity) => collector?.covers(entity) && lacks(entity) && isQuick(entity))
+    .filter((entity) => collector?.covers(entity) && lacks(entity) && isQuick(entity) && isListed(entity))
     .slice(0, count)
 }
 

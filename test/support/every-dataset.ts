@@ -129,6 +129,10 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
       ...{ dao, observed_at: at(ago), value_usd: 10 + ago, tokens, holdings: toHoldings(10 + ago), spam_count: 2 },
       source: 'goldrush',
     })),
+    dao_fees: each(40, (dao, ago) => ({
+      ...{ dao, observed_at: new Date(midnight - ago * DAY - 1).toISOString(), fees_usd: 1e6 / 3 + ago },
+      revenue_usd: ago % 10 === 4 ? null : 1e5 - ago,
+    })),
     dao_ratings: keys.map((dao) => ({
       ...{ dao, observed_at: at(0), rated_at: at(30), ...scores, value_proposition: 4, token_economics: 5 },
       ...{ source: 'Somebody', report_url: null },

@@ -37,6 +37,8 @@ const EVERY_TABLE = [
   'daos/treasury?limit=100',
   'daos/treasury/holdings?name=Uniswap&limit=500',
   'daos/treasury/historic?name=Uniswap',
+  'daos/fees?limit=100',
+  'daos/fees/historic?name=Uniswap',
   'daos/ratings?limit=100',
   'daos/socials?limit=100',
   'daos/socials/historic-twitter?name=Uniswap&start=2026-05-01',

@@ -20,7 +20,7 @@ const of = (key: string, basis = REGISTRY) => ({
   asker: { client: 'a', route: 'r' },
 })
 
-/** Of a client that never leaves. */
+/** Signal of a client that never disconnects. */
 const { signal } = new AbortController()
 setMaxListeners(0, signal)
 const stays = () => signal
@@ -66,8 +66,8 @@ function setUp(maxBytes = 1_000_000) {
   return { state, cache, get }
 }
 
-describe('the byte cache', () => {
-  it('makes an answer once per version', async () => {
+describe('createByteCache', () => {
+  it('builds a response once per data version', async () => {
     const { state, get } = setUp()
     expect((await get('a')).from).toBe('made')
     expect((await get('a')).from).toBe('cache')
@@ -76,7 +76,7 @@ describe('the byte cache', () => {
     expect(state.made).toBe(2)
   })
 
-  it('keeps no answer for longer where the clock is set back', async () => {
+  it('drops responses when the clock is set back', async () => {
     const { state, get } = setUp()
     state.now = 7_200_000
     const answer = ready('a', state.now + 5_000)
@@ -87,7 +87,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('cache')
   })
 
-  it('keeps nothing that was made with another registry, whatever the answer is made of', async () => {
+  it('does not serve responses of another registry, even without datasets', async () => {
     const { state, cache } = setUp()
     const asked = { ...of('a'), datasets: [] }
     const make = async () => ready('a')
@@ -96,21 +96,21 @@ describe('the byte cache', () => {
     state.basis = 'another registry'
     state.version = 'v2'
     expect(cache.peek('a', [], state.now)).toBeUndefined()
-    // Of a request that was understood before.
+    // A request that was parsed with the previous registry.
     expect((await cache.get(asked, make, stays)).from).toBe('made')
     expect(cache.peek('a', [], state.now)).toBeUndefined()
     expect((await cache.get({ ...asked, basis: state.basis }, make, stays)).from).toBe('made')
     expect(cache.peek('a', [], state.now)?.tag).toBe('a')
   })
 
-  it('lets everybody who asks meanwhile share one query', async () => {
+  it('shares one build among concurrent requests', async () => {
     const { state, get } = setUp()
     const answers = await Promise.all(Array.from({ length: 50 }, () => get('a')))
     expect(state.made).toBe(1)
     expect(answers.filter(({ from }) => from === 'flight')).toHaveLength(49)
   })
 
-  it('keeps nothing as current that was asked for before a commit', async () => {
+  it('does not cache a response if a change event arrives during its build', async () => {
     const { state, cache, get } = setUp()
     const slow = cache.get(
       of('a'),
@@ -125,7 +125,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('made')
   })
 
-  it('serves for a second while commits cannot be heard, and not after they can', async () => {
+  it('serves a response for one second while the change stream is unavailable, and not afterwards', async () => {
     const { state, cache, get } = setUp()
     state.version = undefined
     await get('a')
@@ -138,14 +138,14 @@ describe('the byte cache', () => {
     expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
-  it('drops an answer that the clock has overtaken', async () => {
+  it('drops a response when it expires', async () => {
     const { state, cache, get } = setUp()
     await get('a', ready('a', 5))
     state.now = 5
     expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
-  it('serves a crowd the old answer for a second while the new one is made', async () => {
+  it('serves the old response of a popular key for a second while the new one is built', async () => {
     const { state, cache, get } = setUp()
     const old = await get('a')
     for (let hit = 0; hit < 100; hit++) await get('a')
@@ -157,7 +157,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('cache')
   })
 
-  it('gives not even a crowd what was made while commits could not be heard, once its second is over', async () => {
+  it('does not serve a response cached without a change stream after its second, even for a popular key', async () => {
     const { state, get } = setUp()
     state.version = undefined
     await get('a')
@@ -166,7 +166,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('made')
   })
 
-  it('lets a crowd wait for the new answer once the change is a second old, and nobody else be served an old one', async () => {
+  it('waits for the new response if the change is over a second old or the key is not popular', async () => {
     const { state, get } = setUp()
     await get('a')
     for (let hit = 0; hit < 99; hit++) await get('a')
@@ -177,7 +177,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('made')
   })
 
-  it('tells of a successor that could not be made, and tries again', async () => {
+  it('reports a failed rebuild and retries it', async () => {
     const { state, cache, get } = setUp()
     await get('a')
     for (let hit = 0; hit < 100; hit++) await get('a')
@@ -189,27 +189,27 @@ describe('the byte cache', () => {
     await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
   })
 
-  it('keeps nothing with a budget of 0', async () => {
+  it('caches nothing with a budget of 0', async () => {
     const { get } = setUp(0)
     expect((await get('a')).from).toBe('made')
     expect((await get('a')).from).toBe('made')
   })
 
-  it('does not keep failures', async () => {
+  it('does not cache failures', async () => {
     const { cache, get } = setUp()
     const failing = cache.get(of('a'), async () => Promise.reject(new Error('no')), stays)
     await expect(failing).rejects.toThrow('no')
     expect((await get('a')).from).toBe('made')
   })
 
-  it('stays within its bytes', async () => {
+  it('stays within its byte limit', async () => {
     const { cache, get } = setUp(10_000)
     for (const key of ['a', 'b', 'c', 'd']) await get(key, ready('x'.repeat(1500)))
     expect(cache.peek('a', [tokenPrices], 0)).toBeUndefined()
     expect(cache.peek('d', [tokenPrices], 0)).toBeDefined()
   })
 
-  it('goes on for those who still wait, and breaks off when the last one has left', async () => {
+  it('continues for the remaining clients, and aborts when the last one disconnects', async () => {
     const { cache } = setUp()
     const [one, other] = [new AbortController(), new AbortController()]
     const seen: AbortSignal[] = []
@@ -230,7 +230,7 @@ describe('the byte cache', () => {
     await vi.waitFor(() => expect(seen.map(({ aborted }) => aborted)).toEqual([true, false]))
   })
 
-  it('does not begin for who has left, and keeps what was made before somebody left', async () => {
+  it('does not start for a disconnected client, and keeps a response built before the disconnect', async () => {
     const { state, cache, get } = setUp()
     await expect(
       cache.get(
@@ -250,7 +250,7 @@ describe('the byte cache', () => {
     expect(state.made).toBe(0)
   })
 
-  it('makes the successor of an old answer to its end, whoever leaves', async () => {
+  it('finishes the rebuild of an old response after its client disconnects', async () => {
     const { state, cache, get } = setUp()
     await get('a')
     for (let hit = 0; hit < 100; hit++) await get('a')
@@ -272,7 +272,7 @@ describe('the byte cache', () => {
     await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
   })
 
-  it('refuses more cold answers than it can make, but none that is urgent', async () => {
+  it('rejects uncached requests over the queue limit, except urgent ones', async () => {
     const { state, cache } = setUp()
     const never = () => new Promise<never>(() => {})
     for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, stays)

@@ -15,7 +15,7 @@ const toText = (text: string): Text => ({ text, size: text.length })
 function setUp(maxBytes = 100_000) {
   const commits = createHandFeed()
   let told: (signal: AbortSignal) => void = () => {}
-  // Its statements never end by themselves: what else is read is what a test hands out.
+  // Statements never finish on their own, so only the reads of a test complete.
   const db = {
     rows: ({ signal }: { signal: AbortSignal }) => {
       told(signal)
@@ -33,8 +33,8 @@ function setUp(maxBytes = 100_000) {
   return { commits, memory, shelf, keep, place, onStatement, get: (key: string) => shelf.get(key)?.text }
 }
 
-describe('a memory', () => {
-  it('drops by a commit what is of its times, and nothing else', () => {
+describe('createMemory', () => {
+  it('drops only entries in the time range of a change event', () => {
     const { commits, get, keep } = setUp()
     keep('a', 0, 10)
     keep('b', 10, 20)
@@ -48,7 +48,7 @@ describe('a memory', () => {
     expect(get('a')).toBeUndefined()
   })
 
-  it('drops what is made of several datasets by a commit of any of them', () => {
+  it('drops entries of several datasets at a change event of any of them', () => {
     const { commits, memory, shelf, get } = setUp()
     const ofTwo = (key: string): Place => ({ key, dataset: ['prices', 'holders'], from: 0, to: 10 })
     for (const dataset of ['prices', 'holders']) {
@@ -64,7 +64,7 @@ describe('a memory', () => {
     expect(get('b')).toBeUndefined()
   })
 
-  it('does not keep what may have changed while it was read', () => {
+  it('does not cache data that may have changed during the read', () => {
     const { commits, memory, get, keep } = setUp()
     const mark = memory.mark()
     commits.commit('prices', { from: 15, to: 15 })
@@ -79,7 +79,7 @@ describe('a memory', () => {
     expect(get('c')).toBeDefined()
   })
 
-  it('loses what may have been missed', () => {
+  it('drops everything when the change stream is interrupted', () => {
     const { commits, get, keep } = setUp()
     keep('a', 0, 10)
     commits.away(true)
@@ -88,7 +88,7 @@ describe('a memory', () => {
     expect(get('a')).toBeUndefined()
   })
 
-  it('stays within its bytes', () => {
+  it('stays within its byte limit', () => {
     const { memory, get, keep } = setUp(2000)
     for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
     expect(get('a')).toBeUndefined()
@@ -104,7 +104,7 @@ describe('a memory', () => {
   })
 })
 
-/** A reading that ends when it is told to. */
+/** A read that completes when the test calls `end`. */
 function createReading() {
   const asked: string[][] = []
   const ends: (() => void)[] = []
@@ -118,14 +118,14 @@ function createReading() {
 
 const texts = async (asking: Promise<Text[]>) => (await asking).map(({ text }) => text)
 
-describe('what is asked of a memory', () => {
+describe('shelf.ask', () => {
   const places = ({ place }: ReturnType<typeof setUp>) => ({
     a: place('a', 0, 10),
     b: place('b', 10, 20),
     c: place('c', 20, 30),
   })
 
-  it('is read once, however many ask and however their places overlap', async () => {
+  it('reads overlapping chunks once for concurrent requests', async () => {
     const setup = setUp()
     const { a, b, c } = places(setup)
     const { asked, read, end } = createReading()
@@ -139,7 +139,7 @@ describe('what is asked of a memory', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('is read again by those who ask after a commit, and kept as it is then', async () => {
+  it('reads again for requests after a change event, and caches the new value', async () => {
     const setup = setUp()
     const { a, b } = places(setup)
     const { asked, read, end } = createReading()
@@ -157,7 +157,7 @@ describe('what is asked of a memory', () => {
     expect([setup.get('a'), setup.get('b')]).toEqual(['a1', 'b2'])
   })
 
-  it('ends when all who wait have left, and not before', async () => {
+  it('aborts the read when all waiting clients have disconnected, and not before', async () => {
     const setup = setUp()
     const { a } = places(setup)
     const [one, other] = [new AbortController(), new AbortController()]
@@ -176,7 +176,7 @@ describe('what is asked of a memory', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true])
   })
 
-  it('is tried again after it failed', async () => {
+  it('reads again after a failure', async () => {
     const setup = setUp()
     const { a } = places(setup)
     const stays = new AbortController().signal
@@ -188,13 +188,13 @@ describe('what is asked of a memory', () => {
   })
 })
 
-describe('the rows of an array', () => {
+describe('readRows and createRowCutter', () => {
   const rows = Array.from({ length: 20 }, (_, n) => `{"n":${n}}`)
   const array = `[\n${rows.join(',\n')}\n]\n`
   const inChunks = (size: number) =>
     Readable.from(array.match(new RegExp(`[^]{1,${size}}`, 'g'))?.map((text) => Buffer.from(text)) ?? [])
 
-  it.each([1, 2, 3, 7, 50, 1000])('are cut into stretches, however the chunks fall (%d bytes)', async (size) => {
+  it.each([1, 2, 3, 7, 50, 1000])('cuts an array for any split into chunks (%d bytes)', async (size) => {
     const cutter = createRowCutter([3, 1, 10, 6])
     const passed: Buffer[] = []
     for await (const bytes of readRows(inChunks(size))) {
@@ -208,7 +208,7 @@ describe('the rows of an array', () => {
     )
   })
 
-  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])('are refused of %j', async (text) => {
+  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])('throws for %j', async (text) => {
     const read = async () => {
       const passed: Buffer[] = []
       for await (const bytes of readRows(Readable.from([Buffer.from(text)]))) passed.push(bytes)

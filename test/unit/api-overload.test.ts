@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createQueueStage, names, settled } from '../support/queue-stage.ts'
 
-describe('the queue of answers in overload', () => {
-  it('has a flood take fewer places while others come, and as many as before once they are gone', async () => {
+describe('createQueue in overload', () => {
+  it('gives a flood fewer places while another client is active, and all of its places afterwards', async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
     const flood = names('a', 12).map((name) => board('a', 'r', name))
     await settled()
@@ -19,7 +19,7 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all([...flood, other])).toHaveLength(13)
   })
 
-  it('has the place of a flood rest in overload while others come', async () => {
+  it('pauses the place of a flood in overload while another client is active', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
@@ -27,10 +27,11 @@ describe('the queue of answers in overload', () => {
     await finish(150, 14)
     expect([state.now, begun.length]).toEqual([2_100, 16])
     const other = board('b', 'r', 'b0')
-    // The two that are under way, which began at 1,950 and at 2,100, and the other one's.
+    // Three tasks are running: two of the flood, started at 1,950 and 2,100, and one of the other client.
     await finish(50, 3)
     expect(begun.slice(16)).toEqual(['b0'])
-    // What took 200 rests for 400, what took 100 for 200: then it has none of its places any more, and may have one.
+    // A task of 200 ms pauses the flood for 400 ms, one of 100 ms for 200 ms. The flood then has no running task and
+    // may start one.
     vi.advanceTimersByTime(399)
     await settled()
     expect(begun).toHaveLength(17)
@@ -42,7 +43,7 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all([...flood, other])).toHaveLength(31)
   })
 
-  it('takes on who need not wait long while all that work rest', async () => {
+  it('accepts a task with a short expected wait while all places of the flood are paused', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const { board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
@@ -60,12 +61,12 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all([...flood, other, late])).toHaveLength(208)
   })
 
-  it('leaves no place idle between floods that nobody else is beside', async () => {
+  it('uses all places if only floods are active', async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
     const floods = [...names('a', 10), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
     await settled()
     expect(begun).toEqual(['a0', 'a1', 'b0', 'b1'])
-    // Since they came as clients like any, both are floods, and more of both come.
+    // Clients a and b started as normal clients and are floods by now. They send more.
     state.now += 1_000
     const more = [...names('a-', 5), ...names('b-', 5)].map((name) => board(name.slice(0, 1), 'r', name))
     await finish(0, 4)
@@ -74,21 +75,21 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all([...floods, ...more])).toHaveLength(30)
   })
 
-  it('takes nobody for company who was a flood until now, and waits for half of that at least', async () => {
+  it('treats a client as a flood until at most half of `modest` tasks wait', async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 4 })
     const floods = [...names('a', 30), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
     await settled()
-    // Both came as clients like any.
+    // Clients a and b started as normal clients.
     state.now += 1_000
     await finish(0, 8)
     expect(begun).toHaveLength(12)
-    // Of b four wait, as of a client who asks for little: refusals hold a flood there.
+    // Four tasks of b wait, at the limit of a modest client. Rejections can keep a flood at this limit.
     state.now += 1_000
     const edge = board('b', 'r', 'b at the edge')
     await finish(0, 4)
     expect(begun.slice(12).toSorted()).toEqual(['a6', 'a7', 'b6', 'b7'])
     await finish(0, 5)
-    // One of b waits: it asks for little from now on, beside what is left of a.
+    // Client b has one waiting task, so it counts as modest next to the rest of a.
     const little = board('b', 'r', 'little')
     await finish(0, 4)
     expect(begun.slice(-4).filter((name) => name.startsWith('a'))).toHaveLength(2)
@@ -96,14 +97,14 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all([...floods, edge, little])).toHaveLength(42)
   })
 
-  it('counts on no more places for a flood than it has', async () => {
+  it('computes the wait of a flood from the places it really has', async () => {
     const { state, board, finish } = createQueueStage({ places: 4, perClient: 4, perFlood: 1, modest: 2 })
     const first = board('a', 'r', 'first')
     await finish(50)
     await first
     const others = ['b', 'c', 'd'].map((client) => board(client, 'r', client))
     const flood = names('a', 129).map((name) => board('a', 'r', name))
-    // More than a burst: a quarter of 129 times 0.05 seconds would be borne, but it takes turns on its one place.
+    // More than a burst. A quarter of 129 * 0.05 s would be acceptable, but the flood has only one place.
     await expect(board('a', 'r', 'too late')).rejects.toMatchObject({ code: 'unavailable' })
     const more = board('b', 'r', 'of somebody else')
     await finish(50)
@@ -111,7 +112,7 @@ describe('the queue of answers in overload', () => {
     expect(state.refused).toBe(1)
   })
 
-  it('has nobody wait for more than seconds in overload, however many ask for little', async () => {
+  it('limits the wait to seconds in overload, also with many modest clients', async () => {
     const { state, board, finish } = createQueueStage({ modest: 64 })
     const first = board('a', 'r', 'first')
     await finish(100)
@@ -122,7 +123,7 @@ describe('the queue of answers in overload', () => {
     const outcomes = Promise.allSettled(late)
     await finish(100)
     await Promise.all(clients)
-    // Of 50 the 22nd is under way and 28 wait: the first two of these find 2.9 and 3 seconds before them.
+    // The 22nd of 50 tasks is running and 28 wait. The first two late tasks expect 2.9 and 3 seconds.
     expect((await outcomes).map(({ status }) => status)).toEqual([
       ...Array(2).fill('fulfilled'),
       ...Array(8).fill('rejected'),
@@ -130,12 +131,12 @@ describe('the queue of answers in overload', () => {
     expect(state.refused).toBe(8)
   })
 
-  it('refuses who would wait for more than seconds, by how fast it goes', async () => {
+  it('rejects a task with an expected wait of several seconds at the current speed', async () => {
     const { board, finish } = createQueueStage()
     const first = board('a', 'r', 'first')
     await finish(1_000)
     await first
-    // A burst is no matter of time.
+    // The size of a burst does not depend on the speed.
     const answers = names('b', 129).map((name) => board('b', 'r', name))
     await expect(board('b', 'r', 'too late')).rejects.toMatchObject({ code: 'unavailable' })
     const other = board('c', 'r', 'of somebody else')
@@ -143,14 +144,14 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all([...answers, other])).toHaveLength(130)
   })
 
-  it('is kept short while it has more to do than it can, and takes everybody again as soon as it has not', async () => {
+  it('is kept short in overload, and accepts all clients again afterwards', async () => {
     const { state, board, finish } = createQueueStage({ modest: 5 })
     const first = board('a', 'r', 'first')
     await finish(100)
     await first
     const burst = names('b', 50).map((name) => board('b', 'r', name))
     await finish(100, 25)
-    // 24 wait, and have for 2.5 seconds: who comes last to that line finds 2.4 of them before it, who asks for little 0.1 to 0.9.
+    // 24 tasks have waited for 2.5 seconds. A new client of that class expects 2.4 seconds, a modest client 0.1 to 0.9.
     const late = Promise.allSettled(names('c', 4).map((name) => board('b', 'r', name)))
     const modest = names('d', 5).map((name) => board('d', 'r', name))
     expect((await late).map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
@@ -162,7 +163,7 @@ describe('the queue of answers in overload', () => {
     expect(await Promise.all(after)).toHaveLength(30)
   })
 
-  it('turns a flood away in overload before anything is known of what it asks for, and nobody else', async () => {
+  it('turnAway() rejects only a flood in overload, before its request is parsed', async () => {
     const { state, queue, board, finish } = createQueueStage({ modest: 5 })
     const first = board('a', 'r', 'first')
     await finish(100)
@@ -170,7 +171,7 @@ describe('the queue of answers in overload', () => {
     const burst = names('b', 50).map((name) => board('b', 'r', name))
     await settled()
     const turnAway = (client: string, route = 'r') => queue.turnAway({ client, route })
-    // However many wait: it may be a page with many charts.
+    // A page with many charts may send this many requests.
     expect(() => turnAway('b')).not.toThrow()
     await finish(100, 25)
     expect(() => turnAway('b')).toThrow(expect.objectContaining({ code: 'unavailable' }))
@@ -182,14 +183,14 @@ describe('the queue of answers in overload', () => {
     expect(() => turnAway('b')).not.toThrow()
   })
 
-  it('lets who waits for few wait for seconds in overload too', async () => {
+  it('lets modest clients wait for seconds in overload', async () => {
     const { board, finish } = createQueueStage({ modest: 5 })
     const first = board('a', 'r', 'first')
     await finish(250)
     await first
     const burst = names('b', 50).map((name) => board('b', 'r', name))
     await finish(250, 25)
-    // Its turn comes after one of the flood's each time: the sixth of them is 2.5 seconds away, and no longer one of few.
+    // Tasks alternate with those of the flood. The sixth expects 2.5 seconds and exceeds the limit of a modest client.
     const [sixth, ...few] = names('c', 6)
       .map((name) => board('c', 'r', name))
       .reverse()

@@ -9,7 +9,7 @@ import { createPipelining } from '../../api/serving/pipelining.ts'
 const get = (path: string | number) => `GET /${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 let server: Server
 
-/** A server that answers in turn; the requests that it began, those that it parsed, and a connection to it. */
+/** Starts a server with pipelining. Returns the started requests, the parsed requests and a connection. */
 async function start(answer: (request: IncomingMessage, response: ServerResponse) => void, maxBytes?: number) {
   const begun: (string | undefined)[] = []
   const parsed: (string | undefined)[] = []
@@ -36,7 +36,7 @@ afterEach(() => {
 })
 
 describe('createPipelining', () => {
-  it('answers the requests of a connection one after the other, in their order', async () => {
+  it('answers the requests of a connection one at a time, in order', async () => {
     let [underWay, most] = [0, 0]
     const { begun, socket } = await start(async (request, response) => {
       underWay += 1
@@ -61,7 +61,7 @@ describe('createPipelining', () => {
     expect(most).toBe(1)
   })
 
-  it('answers every request of a chunk, however many they are', async () => {
+  it('answers all 301 requests of one chunk', async () => {
     const { begun, socket } = await start((request, response) => response.end(`<${request.url}>`))
     const paths = Array.from({ length: 300 }, (_, index) => `/${index}`)
     socket.write(
@@ -71,23 +71,23 @@ describe('createPipelining', () => {
     expect(begun).toHaveLength(301)
   })
 
-  it('does not read a connection on while its requests wait', async () => {
+  it('stops reading a connection while its requests wait', async () => {
     const { begun, parsed, socket } = await start((_, response) => void response.write('begun'))
     const large = `GET /large HTTP/1.1\r\nHost: a\r\nX-Large: ${'x'.repeat(10_000)}\r\n\r\n`
     socket.on('error', () => {}).write(`${get('first')}${large.repeat(2_000)}`)
     await once(socket, 'data')
-    // Until the kernel takes no more: the server has stopped reading.
+    // Wait until the kernel accepts no more bytes: the server has stopped reading.
     await expect.poll(() => socket.writableLength).toBeGreaterThan(1_000_000)
     const [read, left] = [parsed.length, socket.writableLength]
     for (let turns = 0; turns < 100; turns += 1) await turn()
     expect([parsed.length, socket.writableLength]).toEqual([read, left])
-    // Two chunks of 64 kB at most: that of the first request, and that of the second.
+    // At most two chunks of 64 kB: one with the first request and one with the second.
     expect(read).toBeLessThan(15)
     expect(begun).toEqual(['/first'])
     socket.destroy()
   })
 
-  it('closes the connection whose waiting requests take most memory when all together take too much', async () => {
+  it('closes the connection with the largest waiting requests if all together exceed the memory limit', async () => {
     const { begun, parsed, join } = await start((_, response) => void response.write('begun'), 100_000)
     const modest = join()
     modest.write([1, 2, 3].map(get).join(''))
@@ -101,14 +101,14 @@ describe('createPipelining', () => {
     modest.destroy()
   })
 
-  it('drops the waiting requests of a connection that ends', async () => {
+  it('drops the waiting requests of a closed connection', async () => {
     let end = () => {}
     const ended = new Promise<void>((resolve) => {
       end = resolve
     })
     const { begun, socket } = await start((_, response) => {
       response.write('begun')
-      // A paused connection notices the end when it writes, as an event stream does every some seconds.
+      // A paused connection detects the close when it writes, like an event stream every few seconds.
       const beat = setInterval(() => response.write('.'), 1)
       response.once('close', () => {
         clearInterval(beat)
@@ -121,7 +121,7 @@ describe('createPipelining', () => {
     expect(begun).toEqual(['/1'])
   })
 
-  it('answers the requests before bytes that are no request, then the bytes', async () => {
+  it('answers the requests before malformed bytes, then rejects the bytes', async () => {
     const { begun, socket } = await start(async (request, response) => {
       await turn()
       response.end(`<${request.url}>`)
@@ -133,7 +133,7 @@ describe('createPipelining', () => {
     expect(begun).toEqual(['/1', '/2'])
   })
 
-  it('breaks off the answer to a request whose own body is no HTTP', async () => {
+  it('aborts the response to a request with a malformed body', async () => {
     const { socket } = await start((request, response) => {
       request.resume()
       response.write('begun')

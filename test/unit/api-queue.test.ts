@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { createFlights } from '../../api/serving/flight.ts'
 import { createQueueStage, names, settled } from '../support/queue-stage.ts'
 
-describe('the queue of answers', () => {
-  it('does so much at once and all of it in the end', async () => {
+describe('createQueue', () => {
+  it('runs at most `places` tasks at a time and finishes all of them', async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4 })
     const answers = names('a', 100).map((name) => board('a', 'r', name))
     await settled()
@@ -13,7 +13,7 @@ describe('the queue of answers', () => {
     expect([state.waiting, state.refused, state.waits.length]).toEqual([0, 0, 100])
   })
 
-  it('takes turns between clients, and between the routes of each', async () => {
+  it('alternates between clients, and between the routes of each client', async () => {
     const { board, begun, finish } = createQueueStage()
     const floods = names('a', 20).map((name) => board('a', 'charts', name))
     const others = [board('b', 'charts', 'b0'), board('b', 'charts', 'b1'), board('a', 'lists', 'other route')]
@@ -23,7 +23,7 @@ describe('the queue of answers', () => {
     expect(begun).toHaveLength(23)
   })
 
-  it('keeps a place for others beside a flood, and for who wants the same as the flood', async () => {
+  it('reserves a place for other clients during a flood, also for a task that the flood has queued', async () => {
     const { board, begun, finish } = createQueueStage({ places: 3, perClient: 2 })
     const flood = names('a', 6).map((name) => board('a', 'r', name))
     await settled()
@@ -32,7 +32,7 @@ describe('the queue of answers', () => {
     await settled()
     expect(begun).toEqual(['a0', 'a1', 'b0'])
     await finish(0, 3)
-    // The place that b has left is free, and its next one is a's work.
+    // The place freed by b is idle, and the next task of b is also queued by a.
     const same = board('b', 'r', 'a5')
     await settled()
     expect(begun).toEqual(['a0', 'a1', 'b0', 'a2', 'a3', 'a5'])
@@ -40,7 +40,7 @@ describe('the queue of answers', () => {
     expect(await Promise.all([...flood, other, same])).toHaveLength(8)
   })
 
-  it('has nobody overtake its own line when there are more places for it', async () => {
+  it("keeps the order of a client's tasks when it gets more places", async () => {
     const { state, board, begun, finish } = createQueueStage({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
     const flood = names('a', 8).map((name) => board('a', 'r', name))
     const other = board('b', 'r', 'b0')
@@ -55,7 +55,7 @@ describe('the queue of answers', () => {
     expect(begun.at(-1)).toBe('late')
   })
 
-  it('refuses at once who would make it longer than it may be, and the flood before anybody else', async () => {
+  it('rejects a task if the queue is full, and drops tasks of a flood first', async () => {
     const { state, board, finish } = createQueueStage({ most: 10 })
     const [first, ...flood] = names('a', 11).map((name) => board('a', 'charts', name))
     await expect(board('a', 'charts', 'one more')).rejects.toMatchObject({ code: 'unavailable' })
@@ -71,7 +71,7 @@ describe('the queue of answers', () => {
     expect(state.refused).toBe(3)
   })
 
-  it('does nothing for who has left before the turn', async () => {
+  it('does not run a queued task after its client disconnects', async () => {
     const { state, board, begun, finish } = createQueueStage()
     const leaves = new AbortController()
     const [one, two, three] = [board('a', 'r', 'one'), board('a', 'r', 'two', leaves.signal), board('a', 'r', 'three')]
@@ -83,7 +83,7 @@ describe('the queue of answers', () => {
     expect(begun).toEqual(['one', 'three'])
   })
 
-  it('does what several want at the turn of the first of them, unless all have left', async () => {
+  it('runs a shared task at the earliest turn of its clients, also after one of them disconnects', async () => {
     const { board, begun, finish } = createQueueStage()
     const flood = names('a', 10).map((name) => board('a', 'r', name))
     const leaves = new AbortController()
@@ -95,7 +95,7 @@ describe('the queue of answers', () => {
     expect(begun.slice(0, 3)).toEqual(['a0', 'a1', 'a9'])
   })
 
-  it('waits for nobody when nothing goes on any more', async () => {
+  it('rejects tasks if no task has finished for 6 seconds', async () => {
     const { state, board, finish } = createQueueStage()
     const stuck = board('a', 'r', 'stuck')
     await settled()
@@ -106,7 +106,7 @@ describe('the queue of answers', () => {
     expect(await Promise.all([board('b', 'r', 'later'), finish()])).toContain('later')
   })
 
-  it('goes on after work that fails', async () => {
+  it('continues after a failed task', async () => {
     const { queue } = createQueueStage()
     const flights = createFlights<string>(queue)
     const fails = flights.board('x', () => Promise.reject(new Error('no')), { client: 'a', route: 'r' }).flight.join()

@@ -15,7 +15,7 @@ import { silent } from '../support/silent.ts'
 
 const CLIENTS = 80
 
-/** Connections that are refused at once, in this order; what it gives are those that are read again, turn by turn. */
+/** Holds a rejected connection per client, in order. Returns the connections resumed in each turn of the event loop. */
 async function refuseAtOnce(clients: readonly string[], connects: boolean): Promise<string[][]> {
   const refused = createRefused()
   const gate = new EventEmitter()
@@ -44,31 +44,31 @@ async function refuseAtOnce(clients: readonly string[], connects: boolean): Prom
   return turns.filter(({ length }) => length > 0)
 }
 
-describe('of those who were refused at once', () => {
+describe('createRefused', () => {
   const flood = Array.from({ length: CLIENTS }, () => 'a flood')
 
   it.each([
-    ['four', 'somebody connected in', true, 4],
-    ['thirty-two', 'nobody connected in', false, 32],
-  ])('no more than %s are read again after a turn that %s, in their order', async (_most, _who, connects, most) => {
+    ['four', 'with new connections', true, 4],
+    ['thirty-two', 'without new connections', false, 32],
+  ])('resumes at most %s connections in a turn %s, in order', async (_most, _who, connects, most) => {
     const turns = await refuseAtOnce(flood, connects)
     expect(Math.max(...turns.map(({ length }) => length))).toBe(most)
-    // The first of them are not paused at all.
+    // The first connections are not paused.
     expect(turns.flat()).toEqual(flood.map((client, number) => `${client} ${number}`).slice(most))
   })
 
-  it('nobody waits behind the many connections of another client', async () => {
+  it('does not delay one client behind the connections of another', async () => {
     const [first] = await refuseAtOnce([...flood, 'somebody modest'], true)
     expect(first).toContain(`somebody modest ${CLIENTS}`)
   })
 })
 
-/** Its answer waits for a place that nobody gives back: the first to ask has it, everybody else is refused. */
+/** The response to this request occupies the only place, so all other requests are rejected. */
 const FIRST = '/data/tokens'
 const [REFUSED, LAST] = ['/data/daos?limit=1', '/data/daos?limit=3'] as const
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
-it('goes on past those who left meanwhile, and reads the others as ever', async () => {
+it('createRefused skips disconnected clients and resumes the others', async () => {
   const never = () => new Promise<never>(() => {})
   const stuck: Database = { ...noDatabase, rows: never, stream: never }
   const commits = createHandFeed()
@@ -99,7 +99,7 @@ it('goes on past those who left meanwhile, and reads the others as ever', async 
   const many: Socket[] = []
   while (many.length < CLIENTS) many.push(await join('127.0.0.1'))
   const [others, gone] = [many.slice(10), many.slice(0, 10)]
-  // The first of them are not held back, and the last of them are, in the moment in which they leave.
+  // The last connections are held, and disconnect at that moment. The first ones are not held.
   const all = [...others, ...gone]
   server.on('request', () => {
     if (count(REFUSED) === CLIENTS) for (const client of gone) client.destroy()

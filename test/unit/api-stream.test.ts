@@ -10,7 +10,7 @@ import { createStreaming } from '../../api/serving/stream.ts'
 const CHUNK = Buffer.alloc(64 * 1024, ' ')
 const meters = { waiting: () => {}, waited: () => {}, refused: () => {} }
 
-/** More than is read before the head is sent. */
+/** More bytes than are read before the headers are sent. */
 const answer = {
   open: async () => Readable.from([Buffer.from('['), ...Array(16).fill(CHUNK), Buffer.from(']')]),
   before: '',
@@ -19,7 +19,7 @@ const answer = {
   holds: async () => true,
 } as unknown as StreamAnswer
 
-/** As a disk with room takes it: ClickHouse is done at once, however slowly the client reads. */
+/** Spools to disk with free space: ClickHouse is done immediately, regardless of the client's speed. */
 const onDisk: Spools = {
   through: async function* (source, { ended }) {
     ended()
@@ -34,7 +34,7 @@ const toStreaming = (spools: Spools, readers: Readers, places: number) =>
 const toExchange = (response: Writable) =>
   ({ request: { method: 'GET', headers: {} }, response, extra: [] }) as unknown as Exchange
 
-it('a client has so many long answers at once and takes none from others', async () => {
+it('createStreaming limits the long responses per client and does not close those of other clients', async () => {
   const slow: unknown[] = []
   const readers: Readers = {
     closeSlowest: (among) => {
@@ -45,7 +45,7 @@ it('a client has so many long answers at once and takes none from others', async
   }
   const sendStream = toStreaming(onDisk, readers, 200)
   const lefts: AbortController[] = []
-  /** Resolves with the response once its head is sent; nobody reads its body. */
+  /** Resolves with the response when its headers are sent. The body is not read. */
   const begin = (client: string) =>
     new Promise<Writable>((resolve, reject) => {
       const response = Object.assign(new Writable({ write: () => {} }), { writeHead: () => resolve(response) })
@@ -66,7 +66,7 @@ it('a client has so many long answers at once and takes none from others', async
   for (const left of lefts) left.abort(new Error('left'))
 })
 
-it('a long answer whose client leaves as it begins leaves nothing open', async () => {
+it('createStreaming closes the spool if the client disconnects at the start of the response', async () => {
   const state = { isOpen: false }
   const spools: Spools = {
     through: async function* (source) {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 import { createUnsent } from '../../api/serving/unsent.ts'
 
-it('holds so many bytes for clients that do not read, and closes the slowest for others', () => {
+it('createUnsent limits the bytes held for slow clients, and closes the slowest one for others', () => {
   const create = (destroyed = false) => Object.assign(new EventEmitter(), { destroyed }) as unknown as ServerResponse
   const slow: ServerResponse[] = []
   const unsent = createUnsent({ closeSlowest: (among) => [...among].find((one) => slow.includes(one as never)) }, 100)
@@ -13,7 +13,7 @@ it('holds so many bytes for clients that do not read, and closes the slowest for
   unsent.take(create(true), Buffer.alloc(60))
   unsent.take(second, Buffer.alloc(40))
   expect(() => unsent.take(third, Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
-  // Who waits for the same bytes takes none, and they are there until the last of them has left.
+  // A client of the same body uses no additional bytes. The bytes are freed with the last client.
   const same = create()
   unsent.take(same, body)
   second.emit('close')
@@ -22,7 +22,7 @@ it('holds so many bytes for clients that do not read, and closes the slowest for
   expect(() => unsent.take(create(), Buffer.alloc(60))).toThrow(expect.objectContaining({ code: 'unavailable' }))
   slow.push(same)
   unsent.take(create(), Buffer.alloc(60))
-  // Closed in favour of that one, they count no second time.
+  // Clients closed for another one are not counted again.
   first.emit('close')
   same.emit('close')
   expect(() => unsent.take(create(), Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))

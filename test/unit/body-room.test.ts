@@ -3,8 +3,8 @@ import { createBodyRoom } from '../../api/answers/body-room.ts'
 
 const BYTES = 70_000
 
-describe('room for bodies', () => {
-  it('gives memory again that was given back, to one at a time', () => {
+describe('createBodyRoom', () => {
+  it('reuses returned memory, for one body at a time', () => {
     const room = createBodyRoom()
     const first = room.take(BYTES)
     const second = room.take(BYTES)
@@ -15,7 +15,7 @@ describe('room for bodies', () => {
     expect(room.take(BYTES).buffer).not.toBe(first.buffer)
   })
 
-  it('takes back what it gave, once', () => {
+  it('accepts each of its buffers back only once, and no other buffers', () => {
     const room = createBodyRoom()
     const body = room.take(BYTES)
     room.giveBack(body.subarray(10, 20))
@@ -27,7 +27,7 @@ describe('room for bodies', () => {
     expect(room.take(BYTES).buffer).not.toBe(foreign.buffer)
   })
 
-  it('holds no more than it may', () => {
+  it('keeps at most 16 MB', () => {
     const room = createBodyRoom()
     const lent = Array.from({ length: 40 }, () => room.take(2 ** 20))
     for (const body of lent) room.giveBack(body)
@@ -35,7 +35,7 @@ describe('room for bodies', () => {
     expect(lent.filter(({ buffer }) => again.has(buffer))).toHaveLength(16)
   })
 
-  it.each([0, 10, 3 * 2 ** 20])('leaves %i bytes to Node', (bytes) => {
+  it.each([0, 10, 3 * 2 ** 20])('does not pool bodies of %i bytes', (bytes) => {
     const room = createBodyRoom()
     const body = room.take(bytes)
     expect(body).toHaveLength(bytes)

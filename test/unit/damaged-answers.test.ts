@@ -50,7 +50,7 @@ const STAND_INS: readonly Provider[] = [
   ...[snapshot, x, discordStandIn, telegramStandIn],
 ]
 
-/** A seeded random number from 0 up to 1. */
+/** A seeded random number in [0, 1). */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -62,13 +62,13 @@ function createRandom(seed: number): () => number {
 }
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
-/** A list or a map of elements, each of which may be damaged. */
+/** A list or map whose elements may be damaged. */
 type Elements = Json[] | { [name: string]: Json }
 
 const isMap = (value: unknown): value is { [name: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Every number becomes one that nothing can be. */
+/** Replaces every number by an impossible one. */
 function toAbsurd(value: Json): Json {
   if (typeof value === 'number') return 1e40
   if (typeof value === 'string' && value !== '' && Number.isFinite(Number(value))) return '1e40'
@@ -76,7 +76,7 @@ function toAbsurd(value: Json): Json {
   return isMap(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toAbsurd(one)])) : value
 }
 
-/** A member less, so that the element lacks what it should have. */
+/** Removes one member or element. */
 function withoutMember(value: Json, random: () => number): Json {
   if (Array.isArray(value)) return value.slice(1)
   if (!isMap(value)) return null
@@ -87,7 +87,7 @@ function withoutMember(value: Json, random: () => number): Json {
 
 const DAMAGES = ['null', 'text', 'number', 'empty', 'absurd', 'member', 'duplicate', 'truncated'] as const
 type Damage = (typeof DAMAGES)[number]
-/** After these the element is no element any more, and that has to be reported. */
+/** Damages that destroy the element and must be reported. */
 const REPORTED: ReadonlySet<Damage> = new Set(['null', 'text', 'number', 'empty', 'absurd'])
 
 function damageOne(elements: Elements, at: number, damage: Damage, random: () => number): void {
@@ -107,7 +107,7 @@ function damageOne(elements: Elements, at: number, damage: Damage, random: () =>
   else for (const gone of names.slice(at)) delete elements[gone]
 }
 
-/** What is asked for, of whom, and which lists of an answer have elements to damage. */
+/** The job, provider and entities of a test, and the damageable lists of a response. */
 interface Case {
   readonly name: string
   readonly job: Job
@@ -116,14 +116,14 @@ interface Case {
   readonly range?: { readonly from: number; readonly to: number; readonly interval: Interval }
   readonly slot?: number
   readonly now?: number
-  /** The lists of an answer; none of an answer that is left as it is. */
+  /** The damageable lists of a response; empty if the response must stay unchanged. */
   elements(answer: Json, path: string): readonly Elements[]
-  /** In place of the stand-in's answer. */
+  /** Replaces the response of the stand-in. */
   answer?(path: string): Json
-  /** In place of JSON. */
+  /** Replaces JSON by lines of text. */
   readonly text?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
-  /** What stored rows a provider reads. */
+  /** Stored rows that the provider reads. */
   readonly stored?: readonly object[]
 }
 
@@ -134,10 +134,10 @@ interface Hit {
 }
 
 interface Outcome {
-  /** What is in the rows, by its key: a row, or one element of a row's list. */
+  /** The content of the rows by key: a row, or one element of a row's list. */
   readonly parts: ReadonlyMap<string, string>
   readonly reports: readonly string[]
-  /** How many elements each list has that may be damaged, over all answers. */
+  /** The number of damageable elements of each list, over all responses. */
   readonly sizes: readonly number[]
 }
 
@@ -183,16 +183,14 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
   )
   const rows = collected.given.flatMap((one) => one.rows)
   const parts = new Map<string, string>()
-  // The same row twice is stored as one.
+  // Duplicate rows are stored as one.
   for (const [key, text] of new Map(rows.flatMap(toParts).map((part) => [part.join(), part])).values())
     parts.set(key, (parts.get(key) ?? '') + text)
   const unanswered = collected.answers.all().filter(({ reason }) => reason !== '')
   return { parts, reports: [...reports, ...unanswered.map(({ reason }) => reason)], sizes }
 }
 
-/**
- * The rows as independent parts: a snapshot of holders or of a treasury is a list of them, and the links of a DAO are one.
- */
+/** Splits rows into independent parts: a snapshot of holders or of a treasury is a list of parts. */
 function toParts(row: object): [string, string][] {
   const told = row as Readonly<Record<string, unknown>>
   const time = told.observed_at ?? told.traded_at
@@ -251,7 +249,7 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
 
 const TRIES = 24
 
-/** Damages one element after the other, at places that a seed chooses. */
+/** Damages one element at a time, at seeded random positions. */
 async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
   const random = createRandom([...given.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
   const whole = await run(given, undefined, random)
@@ -260,7 +258,7 @@ async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
   expect(lists.length, 'lists to damage').toBeGreaterThan(0)
   for (let tries = 0; tries < count; tries += 1) {
     const { size, list } = lists[Math.floor(random() * lists.length)] ?? { size: 1, list: 0 }
-    // Of a list nothing is cut off but its last element.
+    // Truncation removes only the last element of a list.
     const damage = DAMAGES[tries % DAMAGES.length] ?? 'null'
     const at = damage === 'truncated' ? size - 1 : Math.floor(random() * size)
     const hit: Hit = { list, at, damage }
@@ -427,7 +425,7 @@ function toTvlCase(file: string): Case {
   }
 }
 
-/** The recording lost its slugs: they are made of the names again. */
+/** The recording has no slugs, so they are derived from the names. */
 function toProtocolsCase(): Case {
   const recorded = readGzip('defillama-protocols-tvl-bma-d/lite-protocols2_2025-12-19.json.gz') as {
     [name: string]: Json
@@ -452,7 +450,7 @@ function toEthplorerCase(): Case {
   }
 }
 
-/** The object with a member of that name, however deep. */
+/** Returns the object with a member of that name, at any depth. */
 function findWith(value: Json, name: string): Json {
   if (isMap(value) && name in value) return value
   const inner = typeof value === 'object' && value !== null ? Object.values(value) : []
@@ -475,10 +473,10 @@ const recordedCases = (): Case[] => [
   toEthplorerCase(),
 ]
 
-describe.skipIf(isAbsent)('one damaged element of a recorded answer costs itself and is reported', () => {
+describe.skipIf(isAbsent)('a damaged element of a recorded response loses only itself and is reported', () => {
   it.each(isAbsent ? [] : recordedCases())('$name', (given) => expectOthersIntact(given, 8))
 })
 
-describe('one damaged element of a stand-in answer costs itself and is reported', () => {
+describe('a damaged element of a stand-in response loses only itself and is reported', () => {
   it.each(STAND_IN_CASES)('$name', (given) => expectOthersIntact(given))
 })

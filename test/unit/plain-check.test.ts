@@ -12,7 +12,7 @@ const quote = {
   is_latest: true,
 }
 
-/** What a member may be sent as: of every kind, at and beside every bound that rows have. */
+/** Values of every type, at and near every bound of the row schemas. */
 const VALUES = [
   null,
   undefined,
@@ -34,7 +34,7 @@ const VALUES = [
 
 describe('toPlainCheck', () => {
   it.each(datasets.map((dataset) => [dataset.name, (dataset as unknown as Dataset).row] as const))(
-    'takes a row of %s only as its schema gives it back',
+    'accepts a row of %s only if its schema returns it unchanged',
     (_, schema) => {
       const check = toPlainCheck(schema)
       const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
@@ -43,7 +43,7 @@ describe('toPlainCheck', () => {
     },
   )
 
-  it('takes exactly the quotes that their schema leaves as they are', () => {
+  it('accepts exactly the quotes that their schema returns unchanged', () => {
     const check = toPlainCheck(tokenPriceRow)
     const rows = Object.keys(quote).flatMap((name) => VALUES.map((value) => ({ ...quote, [name]: value })))
     const isLeft = (row: object) => {
@@ -55,7 +55,7 @@ describe('toPlainCheck', () => {
     expect(rows.filter((row) => !check(row)).length).toBeGreaterThan(100)
   })
 
-  it('leaves a row with another member, or without one, to the schema', () => {
+  it('rejects a row with an additional or missing member', () => {
     const check = toPlainCheck(tokenPriceRow)
     const { tvl: _, ...without } = quote as Record<string, unknown>
     expect([quote, { ...quote, more: 1 }, without, { ...without, more: 1 }].map(check)).toEqual([
@@ -66,7 +66,7 @@ describe('toPlainCheck', () => {
     ])
   })
 
-  it('leaves what it does not know to the schema', () => {
+  it('rejects rows of schemas with unsupported checks', () => {
     const row = { a: 1 }
     expect(toPlainCheck(z.strictObject({ a: z.number() }))(row)).toBe(true)
     expect(toPlainCheck(z.object({ a: z.number() }))(row)).toBe(false)

@@ -22,7 +22,7 @@ async function listen(server: ReturnType<typeof createServer>): Promise<number> 
   return (server.address() as AddressInfo).port
 }
 
-/** A proxy that notes what it is asked for, and leads to `port` whatever that is. */
+/** A proxy that records requests and connects every tunnel to `port`. */
 async function startProxy(port: number, status?: number) {
   const asked: { to: string | undefined; credentials: string | undefined }[] = []
   const note = (to: string | undefined, { headers }: { headers: Record<string, unknown> }) =>
@@ -87,15 +87,15 @@ describe('createHttpClients with proxies', () => {
     ['this machine', '127.0.0.1', {}],
     ['this machine, by name', 'localhost', {}],
     ['a host of NO_PROXY', 'localhost', { NO_PROXY: 'example.org, localhost' }],
-    ['every host where NO_PROXY is *', '127.0.0.1', { no_proxy: '*' }],
-  ])('goes straight to %s', async (_what, host, env) => {
+    ['every host if NO_PROXY is *', '127.0.0.1', { no_proxy: '*' }],
+  ])('connects directly to %s', async (_what, host, env) => {
     const [proxy, { port, seen }] = [await startProxy(0), await startProvider()]
     const client = open({ HTTP_PROXY: proxy.url, ...env }, `http://${host}:${port}`)
     expect(await client.json({ path: '/a', signal })).toEqual({ by: 'provider' })
     expect([proxy.asked, seen]).toEqual([[], ['/a']])
   })
 
-  it('never repeats the credentials of a proxy', async () => {
+  it('does not reveal the credentials of a proxy', async () => {
     const proxy = await startProxy(0, 407)
     const config = parseConfig({ HTTPS_PROXY: proxy.url })
     expect(findSecrets(config)).toContain(PASSWORD)
@@ -112,8 +112,8 @@ describe('createHttpClients with proxies', () => {
   })
 })
 
-describe('the settings of proxies', () => {
-  it('take a host and port without a scheme, and the lower-case names first', () => {
+describe('proxy settings', () => {
+  it('accept host and port without a scheme, and prefer lower-case names', () => {
     const env = {
       HTTP_PROXY: 'proxy.example:3128',
       HTTPS_PROXY: 'http://other.example',
@@ -126,7 +126,7 @@ describe('the settings of proxies', () => {
     })
   })
 
-  it('are refused without repeating them when they name no http proxy', () => {
+  it('are rejected without showing them if they name no http proxy', () => {
     const wrong = () => parseConfig({ HTTPS_PROXY: `socks5://user:${PASSWORD}@proxy.example` })
     expect(wrong).toThrow('HTTPS_PROXY: must be the http or https URL of a proxy')
     expect(wrong).not.toThrow(PASSWORD)

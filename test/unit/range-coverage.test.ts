@@ -13,7 +13,7 @@ import { toReports } from '../../workers/run/to-reports.ts'
 const NOW = Date.parse('2024-05-06T07:02:00Z')
 const registry = loadRegistry()
 
-/** What a range job makes known and notes of its first entity, whose rows are at `times`. */
+/** Returns the reports and notes of a range job about its first entity, whose rows are at `times`. */
 function tell(
   job: Job,
   range: { from: string; to: string; interval: '5m' | '1d' | '7d' },
@@ -48,7 +48,7 @@ function tell(
 const every = (stepMs: number, from: string, to: string) =>
   Array.from({ length: (Date.parse(to) - Date.parse(from)) / stepMs }, (_, at) => Date.parse(from) + at * stepMs)
 
-describe('a range of prices of which a provider has the older part at a longer step', () => {
+describe('range with older prices at a longer step', () => {
   const token = prices.entities(registry)[0]?.key
   const range = { from: '2024-05-05T00:00:00Z', to: '2024-05-06T07:00:00Z', interval: '5m' } as const
   const fine = '2024-05-06T00:00:00Z'
@@ -60,7 +60,7 @@ describe('a range of prices of which a provider has the older part at a longer s
   const steps = [{ from: Date.parse(range.from), to: Date.parse(fine), seconds: 3600 }]
   const told = tell(prices, range, { provider: 'coingecko', rows, read: [], steps })
 
-  it('knows each part at its own step, and that a hole has nothing at that step only', () => {
+  it('is reported with the step of each part, and gaps are empty at that step only', () => {
     expect(told.reports).toEqual([
       ['stored', 3600, '2024-05-05T00:00', '2024-05-05T05:00'],
       ['stored', 3600, '2024-05-05T08:00', '2024-05-06T00:00'],
@@ -69,7 +69,7 @@ describe('a range of prices of which a provider has the older part at a longer s
     ])
   })
 
-  it('notes what is coarser by itself, and the newest buckets as still to come', () => {
+  it('is noted as coarser, with the newest buckets pending', () => {
     expect(told.notes).toEqual([
       ['coarser', '2024-05-05T00:00', '2024-05-06T00:00'],
       ['pending', '2024-05-06T06:50', '2024-05-06T07:00'],
@@ -77,7 +77,7 @@ describe('a range of prices of which a provider has the older part at a longer s
   })
 })
 
-it('a day that is not over, or may still be told, is not known to be nothing', () => {
+it('toReports does not report an unfinished day as empty', () => {
   const dao = tvl.entities(registry)[0]?.key
   const rows = [{ dao, [tvl.dataset.series.time]: '2024-05-05T00:00:00Z' }]
   const range = { from: '2024-05-03T00:00:00Z', to: '2024-05-07T00:00:00Z', interval: '1d' } as const
@@ -89,7 +89,7 @@ it('a day that is not over, or may still be told, is not known to be nothing', (
   expect(told.notes).toEqual([['pending', '2024-05-04T00:00', '2024-05-06T07:00']])
 })
 
-it('weeks begin on Mondays, those that are not settled too', () => {
+it('toReports starts weeks on Mondays, also unfinished ones', () => {
   const token = prices.entities(registry)[0]?.key
   const rows = ['2024-04-01', '2024-04-08'].map((day) => ({ token, observed_at: `${day}T00:00:00Z` }))
   const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-29T00:00:00Z', interval: '7d' } as const
@@ -100,13 +100,13 @@ it('weeks begin on Mondays, those that are not settled too', () => {
   ])
 })
 
-describe('a range that goes on after the end of its entity', () => {
+describe('range beyond the end of its entity', () => {
   const END = '2024-04-04T00:00:00Z'
   const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-08T00:00:00Z' } as const
   const dao = tvl.entities(registry)[0]?.key
   const token = prices.entities(registry)[0]?.key
 
-  it('knows and notes nothing of the time from the end on', () => {
+  it('has no reports and notes after the end', () => {
     const rows = [{ dao, observed_at: '2024-04-02T00:00:00Z' }]
     const told = tell(tvl, { ...range, interval: '1d' }, { provider: 'defillama', rows, read: [], steps: [] }, END)
     expect(told).toEqual({
@@ -119,7 +119,7 @@ describe('a range that goes on after the end of its entity', () => {
     })
   })
 
-  it('lets a row of a long step stand for the time before the end alone', () => {
+  it('cuts a row of a long step at the end', () => {
     const rows = [{ token, observed_at: '2024-04-01T00:00:00Z' }]
     const told = tell(prices, { ...range, interval: '7d' }, { provider: 'a', rows, read: [], steps: [] }, END)
     expect(told.reports.map(([, , , to]) => to)).toEqual(['2024-04-04T00:00'])

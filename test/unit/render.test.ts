@@ -8,20 +8,20 @@ const cluster = { cluster: 'dao', database: 'dao_data' }
 const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
 const render = (target?: Cluster) => statements.flatMap((statement) => renderStatement(statement, target))
 
-describe('the schema', () => {
-  it('for a single server is the files as they stand', async () => {
+describe('renderStatement with all migrations', () => {
+  it('returns the statements unchanged for a single server', async () => {
     const rendered = render()
     expect(rendered).toHaveLength(statements.length)
     const text = rendered.map((statement) => `${statement.trim()};\n`).join('\n')
     await expect(text).toMatchFileSnapshot('__snapshots__/schema-of-a-server.sql')
   })
 
-  it('for a cluster is replicated and sharded', async () => {
+  it('returns replicated and sharded tables for a cluster', async () => {
     const text = render(cluster).map((statement) => `${statement};\n`)
     await expect(text.join('\n')).toMatchFileSnapshot('__snapshots__/schema-of-a-cluster.sql')
   })
 
-  it('has a place on a cluster for every table, and keeps rows that replace one another on one shard', () => {
+  it('knows every table, and keeps rows that replace each other on one shard', () => {
     const tables = statements.flatMap((statement) => {
       const [, table, engine] = /CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*\nENGINE = (\S+)/.exec(statement) ?? []
       const leading = /\nORDER BY \(?(\w+)/.exec(statement)?.[1]
@@ -32,7 +32,7 @@ describe('the schema', () => {
       if (engine !== 'Null') expect([table, SHARDED.get(table)]).toEqual([table, leading])
   })
 
-  it('has the rows of every table on the disk before an insert is answered', () => {
+  it('sets fsync after insert for every table', () => {
     const text = statements.join('\n')
     const tables = statements.flatMap((statement) => {
       const [, table] = /^CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*^ENGINE = \{engine\}/m.exec(statement) ?? []
@@ -46,9 +46,9 @@ describe('the schema', () => {
     expect(lacking).toEqual([])
   })
 
-  it('reaches every node with every statement, and no view reads a distributed table', () => {
+  it('runs every statement on all nodes, and views read only local tables', () => {
     for (const statement of render(cluster)) {
-      // What reads and writes rows goes through the distributed tables, which know every node.
+      // Inserts use the distributed tables, which exist on every node.
       if (statement.startsWith('INSERT INTO ')) expect(statement).not.toContain('_local')
       else expect(statement).toContain(" ON CLUSTER 'dao'")
       expect(statement).not.toContain('{engine}')
@@ -60,8 +60,8 @@ describe('the schema', () => {
   })
 })
 
-describe('a later statement on a cluster', () => {
-  it('changes columns of both tables, and everything else where rows are', () => {
+describe('renderStatement on a cluster', () => {
+  it('changes columns of both tables, and other properties only of the local table', () => {
     expect(renderStatement("ALTER TABLE daos ADD COLUMN colour String DEFAULT 'red' CODEC(ZSTD(1))", cluster)).toEqual([
       "ALTER TABLE daos_local ON CLUSTER 'dao' ADD COLUMN colour String DEFAULT 'red' CODEC(ZSTD(1))",
       "ALTER TABLE daos ON CLUSTER 'dao' ADD COLUMN colour String DEFAULT 'red'",
@@ -83,7 +83,7 @@ describe('a later statement on a cluster', () => {
     'CREATE TABLE IF NOT EXISTS unknown (a Int8) ENGINE = {engine}MergeTree ORDER BY a',
     'CREATE TABLE IF NOT EXISTS daos (a Int8)\nENGINE = Memory',
     'ALTER TABLE unknown ADD COLUMN a Int8',
-  ])('is refused where a cluster has no form of it: %s', (statement) => {
+  ])('rejects a statement without a cluster form: %s', (statement) => {
     expect(() => renderStatement(statement, cluster)).toThrow(expect.objectContaining({ code: 'migration' }))
   })
 })

@@ -10,13 +10,13 @@ const filesOf = (house: string) =>
     .filter((name) => name.endsWith('.ts'))
     .map((name) => join(house, name))
 
-/** The folder in a house that a file is in, as `api/lists`; undefined for what stands beside the folders. */
+/** Returns the module folder of a file, like `api/lists`; undefined for files outside module folders. */
 function toRoom(file: string): string | undefined {
   const [house = '', room, ...rest] = file.split('/')
   return rest.length === 0 ? undefined : `${house}/${room}`
 }
 
-/** Every room with those that its files import. */
+/** Returns every module with the modules it imports. */
 function readRooms(): Map<string, Set<string>> {
   const rooms = new Map<string, Set<string>>()
   for (const file of HOUSES.flatMap(filesOf)) {
@@ -32,10 +32,10 @@ function readRooms(): Map<string, Set<string>> {
   return rooms
 }
 
-describe('rooms', () => {
-  it('import each other in one direction only', () => {
+describe('modules', () => {
+  it('have no import cycles', () => {
     const rooms = readRooms()
-    // Whatever imports nothing of what is left is taken away; what then remains goes round in a circle.
+    // Repeatedly remove modules that import no remaining module. The rest forms cycles.
     for (let before = -1; before !== rooms.size; ) {
       before = rooms.size
       for (const [room, imported] of rooms) if (![...imported].some((other) => rooms.has(other))) rooms.delete(room)
@@ -45,7 +45,7 @@ describe('rooms', () => {
     )
   })
 
-  it('are all named where newcomers read what is where', () => {
+  it('are all listed in docs/development.md', () => {
     const page = readFileSync(join(ROOT, 'docs/development.md'), 'utf8')
     const [, list = ''] = /## Modules\n[^`]*```\n(.*?)\n```/s.exec(page) ?? []
     const told = list.split(/\n(?=\S)/).flatMap((section) => {

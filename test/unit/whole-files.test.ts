@@ -12,7 +12,7 @@ const ASKER = { client: 'one', route: '/data/tokens' }
 const stays = new AbortController().signal
 const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
 
-/** How many files are open, and what is asked of the source. */
+/** Counts open files and reads of the source. */
 function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   const seen = { open: 0, asked: 0 }
   const files = createWholeFiles({
@@ -42,8 +42,8 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   return { seen, get, files }
 }
 
-describe('a whole file', () => {
-  it('is written once, and read in parts', async () => {
+describe('createWholeFiles', () => {
+  it('writes a file once, and serves ranges', async () => {
     const { seen, get } = createWatched()
     const [whole] = await Promise.all([get('a', 'abcdef'), get('a', 'abcdef')])
     expect(whole?.length).toBe(6)
@@ -53,7 +53,7 @@ describe('a whole file', () => {
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
-  it('stays for whoever was given it, though another needs its room before it is read', async () => {
+  it('keeps a file for its reader if another file needs its space', async () => {
     const { get, files } = createWatched()
     const text = 'x'.repeat(900_000)
     let go = () => {}
@@ -78,7 +78,7 @@ describe('a whole file', () => {
     expect(await other).toBeUndefined()
   })
 
-  it('stays for others when a client leaves in the middle of it', async () => {
+  it('keeps a file for other clients if one disconnects', async () => {
     const { seen, get } = createWatched()
     const text = 'x'.repeat(900_000)
     const whole = async () => (await get('a', text)) ?? Promise.reject(new Error('there is no file'))
@@ -93,13 +93,13 @@ describe('a whole file', () => {
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
-  it('is none where the disk takes no file, and nothing is asked for that cannot be kept', async () => {
+  it('returns undefined without reading the source if no file can be created', async () => {
     const { seen, get } = createWatched(() => Promise.reject(full))
     expect(await get('a')).toBeUndefined()
     expect(seen).toEqual({ open: 0, asked: 0 })
   })
 
-  it('is none where the disk takes no bytes, and gives its room and its file back', async () => {
+  it('returns undefined on a full disk, and frees space and file', async () => {
     let isFull = true
     const { seen, get } = createWatched(async () => {
       const file = await openUnnamed()
@@ -112,14 +112,14 @@ describe('a whole file', () => {
     expect((await get('a', 'x'.repeat(900_000)))?.length).toBe(900_000)
   })
 
-  it('fails with its source, and leaves no file open', async () => {
+  it('throws the error of the source, and leaves no file open', async () => {
     const { seen, files } = createWatched()
     const failing = files.get('a', ASKER, () => Promise.reject(new Error('ClickHouse is away')), stays)
     await expect(failing).rejects.toThrow('ClickHouse is away')
     expect(seen.open).toBe(0)
   })
 
-  it('gives way when there are too many, the least lately asked for first', async () => {
+  it('evicts the least recently used file over the limit', async () => {
     const { seen, get } = createWatched()
     for (let n = 0; n < 256; n += 1) {
       const stream = (await get(`${n}`))?.read({ start: 0, end: 0 })

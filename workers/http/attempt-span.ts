@@ -8,13 +8,13 @@ export interface TracedAttempt {
   readonly provider: string
   readonly request: HttpRequest
   readonly target: Target
-  /** How many times the request was sent before. */
+  /** Number of earlier attempts of the request. */
   readonly retries: number
 }
 
 /**
- * Sends a request once in a span of its own when it is part of a trace. Providers are not told of the trace: it is none
- * of their business.
+ * Sends a request once, in its own span if it is part of a trace. The trace context is not sent to the provider,
+ * because it is internal.
  */
 export async function inAttemptSpan(
   traced: TracedAttempt,
@@ -57,7 +57,7 @@ function describe({ provider, request, target, retries }: TracedAttempt) {
   return { kind: SpanKind.CLIENT, attributes }
 }
 
-/** The path of the base URL is left out: a node's key or a bot's token may be part of it. */
+/** The path of the base URL is omitted: it may contain a node's key or a bot's token. */
 function toShownUrl({ url, shown }: Target): string {
   return `${url.protocol}//${url.host}/...${shown}`
 }

@@ -6,7 +6,7 @@ import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
 
-/** A success: the whole body of a 2xx answer, or the word that there is nothing. */
+/** A success: the complete body of a 2xx response, or the statement that nothing exists. */
 export interface Answer {
   readonly status: number
   readonly quotaLeft: number | undefined
@@ -15,10 +15,10 @@ export interface Answer {
   readonly body: string
 }
 
-/** One request that did not succeed, and what that means for the next. */
+/** An unsuccessful request and its meaning for retries. */
 export interface Failure {
   readonly status: number | undefined
-  /** The beginning of what came with the status. */
+  /** The beginning of the response body. */
   readonly said: { readonly contentType: string | null; readonly body: string } | undefined
   readonly quotaLeft: number | undefined
   readonly code: ErrorAnswer | 'provider_malformed'
@@ -31,7 +31,7 @@ const MAX_REDIRECTS = 3
 const ERROR_BODY_BYTES = 16 * 1024
 const QUOTA_HEADERS = ['x-ratelimit-remaining', 'ratelimit-remaining', 'x-rate-limit-remaining'] as const
 
-/** Sends a request once and reads its answer to the end. Rejects only with the reason of an aborted signal. */
+/** Sends a request once and reads the complete response. Rejects only with the reason of an aborted signal. */
 export async function attempt(
   settings: HttpSettings,
   request: HttpRequest,
@@ -83,13 +83,13 @@ export async function attempt(
   }
 }
 
-/** Whether an error status comes with a body that is an answer all the same. */
+/** Returns whether a response with an error status has a body that counts as an answer. */
 function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNullable<Failure['said']>): boolean {
   if (isAnswer === undefined || !isJsonType(said.contentType)) return false
   try {
     return isAnswer(JSON.parse(said.body), status)
   } catch {
-    // A gateway's page, or a body that is too long for an error.
+    // A gateway's page, or a body that was cut because it is too long for an error.
     return false
   }
 }
@@ -97,18 +97,18 @@ function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNul
 /** POST when there is a body, else GET, unless the request names a method. */
 export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
 
-/** Sends one request; the platform's `fetch`, or one that goes through proxies. */
+/** Sends one request with the platform's `fetch`, or with one that uses proxies. */
 export type Fetch = (url: URL, init: RequestInit) => Promise<Response>
 
-/** Requests to this machine, such as to a node beside the workers, never leave it. */
+/** Requests to this machine, such as to a local node, never use a proxy. */
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 
-/** The way to providers: through the proxies of the settings, if there are any. */
+/** Returns the `fetch` to use for providers, with the proxies of the settings. */
 export function createFetch({ http, https, none }: Config['proxy']): Fetch {
-  // At each call: tests put a fetch of their own in its place.
+  // `fetch` is looked up at each call, because tests replace it.
   if (http === undefined && https === undefined) return (url, init) => fetch(url, init)
   const noProxy = none.trim() === '*' ? '*' : [none, ...LOOPBACK].join(',')
-  // Only where there is a proxy: the package takes 20 MB of memory.
+  // Loaded only if there is a proxy: the package needs 20 MB of memory.
   const loaded = import('undici').then((undici) => {
     const dispatcher = new undici.EnvHttpProxyAgent({
       httpProxy: http ?? '',
@@ -124,7 +124,7 @@ export function createFetch({ http, https, none }: Config['proxy']): Fetch {
   }
 }
 
-/** The package's types of requests and responses are not the platform's, which behave alike. */
+/** The package's request and response types differ from the platform's, but behave alike. */
 type ProxiedFetch = (url: URL, init: object) => Promise<Response>
 
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
@@ -174,7 +174,7 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
   }
 }
 
-/** Some hosts say only when their limit is lifted, in seconds from now. */
+/** Some hosts send only the time until their limit is reset, in seconds from now. */
 function toLimitReset({ status, headers }: Response): string | null {
   return status === 429 ? headers.get('ratelimit-reset') : null
 }
@@ -195,8 +195,8 @@ function toQuotaLeft({ headers }: Response): number | undefined {
 }
 
 /**
- * The platform says only "fetch failed"; the code of the cause says what went wrong. Codes of the HTTP client itself say less
- * than their messages: a proxy's refusal is `UND_ERR_ABORTED`.
+ * The platform's message is only "fetch failed"; the error code of the cause has the reason. Exception: for codes of
+ * the HTTP client, the message has more information, such as a proxy's refusal behind `UND_ERR_ABORTED`.
  */
 function toNetworkReason(error: unknown): string {
   let cause = error

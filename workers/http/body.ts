@@ -1,9 +1,9 @@
-/** The body is larger than the cap allows. */
+/** The body is larger than `maxBytes`. */
 export class BodyTooLarge extends Error {}
 
 /**
- * Reads a body to its end, at most `maxBytes` of it after decompression.
- * @throws BodyTooLarge past the cap, and what the connection throws when it breaks.
+ * Reads a complete body of at most `maxBytes` after decompression.
+ * @throws BodyTooLarge above the limit, and the connection's error if it breaks.
  */
 export async function readBody(response: Response, maxBytes: number): Promise<string> {
   const { text, complete } = await readUpTo(response, maxBytes)
@@ -11,7 +11,7 @@ export async function readBody(response: Response, maxBytes: number): Promise<st
   return text
 }
 
-/** The beginning of a body, up to `maxBytes`: enough of an error answer, however long it is. */
+/** Reads the beginning of a body, up to `maxBytes`. Enough for an error response of any length. */
 export async function readExcerpt(response: Response, maxBytes: number): Promise<string> {
   return (await readUpTo(response, maxBytes)).text
 }
@@ -19,7 +19,7 @@ export async function readExcerpt(response: Response, maxBytes: number): Promise
 async function readUpTo(response: Response, maxBytes: number): Promise<{ text: string; complete: boolean }> {
   const parts: Uint8Array[] = []
   let bytes = 0
-  // All at once: decoding large bodies chunk by chunk takes three times as long.
+  // Decodes the whole buffer: decoding large bodies chunk by chunk takes three times as long.
   const toText = () => new TextDecoder().decode(Buffer.concat(parts))
   // Leaving the loop cancels the stream, so that the rest of an oversized body is not downloaded.
   for await (const chunk of response.body ?? []) {
@@ -31,7 +31,7 @@ async function readUpTo(response: Response, maxBytes: number): Promise<{ text: s
   return { text: toText(), complete: true }
 }
 
-/** Whether a content type is one of JSON. An answer without a content type may be JSON. */
+/** Returns whether a content type is JSON. A response without a content type may be JSON. */
 export function isJsonType(contentType: string | null): boolean {
   return contentType === null || /^\s*application\/([\w.+-]+\+)?json\b/i.test(contentType)
 }

@@ -12,15 +12,16 @@ import { type Target, toExcerpt, toTarget } from './target.ts'
 import { createUsedUp, type UsedUp } from './used-up.ts'
 
 /**
- * Sends requests, within the provider's rate limit, again after network errors, timeouts, 408, 429 and 5xx.
- * Both calls throw DataError, its message naming provider, path and reason but never a key:
- * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute or
- *   the requests of the hour are used up for longer; `retryAfterMs` is the wait.
- * - `provider_rejected` for any other error status and for redirects to another host, or what the provider's own reading
- *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
- *   was asked for; never sent again. Of a plan that says when it begins anew, further requests fail alike unsent.
- * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
- * An aborted signal rejects with the signal's reason, and so does an answer that was read after the signal's deadline.
+ * Sends requests within the provider's rate limit. Retries after network errors, timeouts, 408, 429 and 5xx. Both
+ * methods throw a DataError whose message names provider, path and reason, but never a key:
+ * - `provider_unavailable` if the retries are exhausted; without further retries if the provider's wait is longer than
+ *   a minute or the hourly quota is exhausted for longer. `retryAfterMs` is the wait.
+ * - `provider_rejected` for any other error status and for redirects to another host. The provider's `readError` may
+ *   replace it by `provider_exhausted` (plan exhausted) or `provider_unconfigured` (not part of the plan). These are
+ *   never retried. If the plan's reset time is known, further requests fail with the same error without being sent.
+ * - `provider_malformed` for a body above the size limit, of the wrong content type or, for `json`, invalid JSON.
+ *
+ * Rejects with the signal's reason if it is aborted or the response was read after the signal's deadline.
  */
 export interface HttpClient {
   json(request: HttpRequest): Promise<unknown>
@@ -28,8 +29,8 @@ export interface HttpClient {
 }
 
 /**
- * One call as it went, its retries included. `unsent` is one that the provider never heard of, because its plan or our budget
- * of it is used up. `quotaLeft` is what the provider says is left of its limit.
+ * Result of one call including its retries. `unsent`: not sent, because the provider's plan or our budget for it is
+ * exhausted. `quotaLeft` is the remaining limit reported by the provider.
  */
 export interface ProviderCall {
   readonly provider: string
@@ -45,23 +46,23 @@ export interface HttpClients {
   open(settings: HttpSettings): HttpClient
 }
 
-/** The clients of both lanes: those of now, and those of `history`, whose requests are held to a share of each limit. */
+/** HTTP clients of both queue classes. `history` clients may use only a share of each limit. */
 export interface LaneClients extends HttpClients {
   readonly history: HttpClients
 }
 
 interface Options extends LimitOptions {
   readonly log: Logger
-  /** The proxies on the way to providers; none unless given. */
+  /** Proxies for requests to providers; default none. */
   readonly proxy?: Config['proxy']
   readonly observe?: (call: ProviderCall) => void
-  /** Gets every answer, those that are errors included. Its secrets are still in it. */
+  /** Receives every response, including errors. Secrets are not removed. */
   readonly record?: ((exchange: Exchange) => void) | undefined
-  /** The first backoff before jitter; each further one doubles. 500 by default. */
+  /** First backoff in milliseconds before jitter, doubled for each retry; default 500. */
   readonly backoffMs?: number
 }
 
-/** A call under way: what it has come to so far. */
+/** State of a running call. */
 interface Progress {
   status: number | undefined
   quotaLeft: number | undefined
@@ -72,7 +73,10 @@ interface Progress {
 const DEFAULT_RETRIES = 3
 const NO_PROXY: Config['proxy'] = { http: undefined, https: undefined, none: '' }
 
-/** Opens the clients of all providers. It holds the rate limits and whose plan is used up, so a process creates one. */
+/**
+ * Creates the clients of all providers. They share the rate limits and the quotaExhausted state, so a process creates
+ * them once.
+ */
 export function createHttpClients(options: Options): LaneClients {
   const fetchOnce = createFetch(options.proxy ?? NO_PROXY)
   const providers = new Map<string, { whole: RateLimit; history: RateLimit; usedUp: UsedUp }>()
@@ -215,7 +219,7 @@ function toJson(
   }
 }
 
-/** A key with a line break is a mistake in the settings. The platform's own message would repeat the key. */
+/** A key with a line break is an error in the settings. The platform's own message would contain the key. */
 function toHeaders(provider: string, given: Readonly<Record<string, string>> = {}): Headers {
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'dao-data' })
   for (const [name, value] of Object.entries(given)) {

@@ -4,8 +4,8 @@ import type { RateLimit } from './rate-limit.ts'
 import { createSharedWait, type SharedBy, toSharedKey } from './shared-wait.ts'
 
 /**
- * Takes requests of a day in UTC, or answers how long it is to the next day, in milliseconds, where not so many are left.
- * KEYS[1] holds the day and how many were taken. ARGV: requests per day, milliseconds of a day, how many are wanted.
+ * Takes requests of a UTC day. If too few are left, returns the milliseconds until the next day. KEYS[1] holds the day
+ * and the number taken. ARGV: requests per day, milliseconds per day, requests wanted.
  */
 const TAKE = `
 local time = redis.call('TIME')
@@ -20,20 +20,23 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 0
 `
 
-/** What the count is called among a provider's limits. */
+/** Name of the count among a provider's limits. */
 const KEY = 'day'
 
 /**
- * At most `perDay` requests in a day of UTC, for plans that begin anew at midnight; all of them may go at once. One counts
- * as many as the plan bills it as. The count is this process's own. `setting` says in messages what the number is from.
- * @throws DataError `provider_exhausted`, with the time to midnight, when they are used up.
+ * Limits requests to `perDay` per UTC day, for plans that reset at midnight; there is no limit per shorter time. Each
+ * request counts with its billed units. The count is local to this process. `setting` names the source of the limit in
+ * messages.
+ * @throws DataError `provider_exhausted`, with the time to midnight, if the limit is reached.
  */
 export function createDayLimit(provider: string, perDay: number, setting?: string): RateLimit {
   const take = createOwnCount(perDay)
   return toLimit({ provider, perDay, setting }, async (cost) => take(cost))
 }
 
-/** The same limit, held by all processes that share a Redis; while that is away each process keeps it for itself. */
+/**
+ * The same limit, shared by all processes through Redis. While Redis is unavailable, the limit is enforced per process.
+ */
 export function createSharedDayLimit(
   provider: string,
   perDay: number,
@@ -45,7 +48,7 @@ export function createSharedDayLimit(
   return toLimit({ provider, perDay, setting }, async (cost) => (await take(cost)) ?? own(cost))
 }
 
-/** How many requests of the day of `now` (Unix milliseconds) all processes have taken together, as they are billed. */
+/** Returns the billed requests of all processes on the UTC day of `now` (Unix milliseconds). */
 export async function readTaken(
   { redis, prefix }: Pick<SharedBy, 'redis' | 'prefix'>,
   provider: string,

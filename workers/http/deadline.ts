@@ -3,8 +3,9 @@ import { DataError } from '../../shared/errors.ts'
 const checks = new WeakMap<AbortSignal, () => void>()
 
 /**
- * Returns a signal that is aborted with its parent, and when the clock `now` reaches `endsAt` (both in Unix milliseconds). Its
- * timer alone fires too late in a process that was frozen, which may read an answer first: `requireInTime` reads the clock.
+ * Returns a signal that is aborted with its parent, and when the clock `now` reaches `endsAt` (both in Unix
+ * milliseconds). The timer alone is not enough: in a process that was frozen it fires late, possibly after a response
+ * is read. `requireInTime` therefore reads the clock.
  */
 export function withDeadline(
   parent: AbortSignal,
@@ -23,8 +24,8 @@ export function withDeadline(
 }
 
 /**
- * Called before a provider is asked and when its answer was read.
- * @throws the signal's reason when it is aborted or its deadline has passed.
+ * Call before querying a provider and after reading the response.
+ * @throws the signal's reason if it is aborted or its deadline has passed.
  */
 export function requireInTime(signal: AbortSignal): void {
   checks.get(signal)?.()

@@ -1,30 +1,30 @@
 import type { RateLimit } from './rate-limit.ts'
 
 /**
- * The limit of requests that repair history: each is one of the provider's whole limit, and of a share of it besides. In
- * a process only one of them at a time stands in the line of the whole limit. So a request of now waits for at most one
- * place that history has taken before it, however much history there is to repair.
+ * Rate limit of history requests: each takes from the provider's whole limit and from the history share. At most one
+ * history request per process waits in the queue of the whole limit. A live request therefore waits for at most one
+ * history request, whatever the backlog.
  */
 export function createHistoryLimit(share: RateLimit, whole: RateLimit): RateLimit {
   let last: Promise<void> = Promise.resolve()
   const takeBoth = async (signal: AbortSignal, cost?: number, units?: number) => {
-    // One that was aborted in line takes nothing.
+    // A request aborted while waiting takes nothing.
     signal.throwIfAborted()
-    // The share comes first: where it is used up, nothing of the whole may be spent.
+    // The share is taken first: if it is exhausted, nothing is taken from the whole limit.
     await share.take(signal, cost, units)
     await whole.take(signal, cost, units)
   }
   return {
     take(signal, cost, units) {
       const turn = last.then(() => takeBoth(signal, cost, units))
-      // Whoever comes next has its turn however this one ends; its failure is told to the one who asked.
+      // The next request gets its turn even if this one fails; the failure is reported to its own caller.
       last = turn.catch(() => undefined)
       return untilAborted(turn, signal)
     },
   }
 }
 
-/** The same promise, but rejected with the signal's reason as soon as that is aborted. */
+/** Returns the same promise, but rejects with the signal's reason as soon as it is aborted. */
 function untilAborted(turn: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(signal.reason)

@@ -3,12 +3,12 @@ import type { RateLimit } from './rate-limit.ts'
 import { LONGEST_WAIT_MS, sleep } from './retry.ts'
 import { createSharedWait, type SharedBy } from './shared-wait.ts'
 
-/** An hour, and a second for requests that take longer to arrive than others. */
+/** An hour, plus a second for requests with a longer delay on the network. */
 const WINDOW_MS = 3_601_000
 
 /**
- * Takes one of the requests of an hour, or answers how long none is left, in milliseconds. KEYS[1] is a list of the times,
- * in milliseconds of Redis' own clock, of the newest requests. ARGV: requests per hour, milliseconds of an hour.
+ * Takes one request of the hour, or returns the milliseconds until one is free. KEYS[1] is a list of the times of the
+ * newest requests, in milliseconds of the Redis clock. ARGV: requests per hour, milliseconds per hour.
  */
 const TAKE = `
 local time = redis.call('TIME')
@@ -22,17 +22,19 @@ return 0
 `
 
 /**
- * At most `perHour` requests in any hour, for providers whose quota is by the hour or longer; all of them may go at
- * once. The count is this process's own. `take` waits up to a minute.
- * @throws DataError `provider_exhausted` at once, with `retryAfterMs`, where the wait is longer: a worker that sleeps
- * would hold a job that others could do meanwhile.
+ * Limits requests to `perHour` in any hour, for providers with a quota per hour or longer; there is no limit per
+ * shorter time. The count is local to this process. `take` waits up to a minute.
+ * @throws DataError `provider_exhausted`, with `retryAfterMs`, if the wait is longer: a sleeping worker would block a
+ *   job that other workers could run.
  */
 export function createHourLimit(provider: string, perHour: number): RateLimit {
   const take = createOwnCount(perHour)
   return toLimit(provider, perHour, async () => take())
 }
 
-/** The same limit, held by all processes that share a Redis; while that is away each process keeps it for itself. */
+/**
+ * The same limit, shared by all processes through Redis. While Redis is unavailable, the limit is enforced per process.
+ */
 export function createSharedHourLimit(provider: string, perHour: number, sharedBy: SharedBy): RateLimit {
   const take = createSharedWait(provider, { script: TAKE, key: 'hour', args: [perHour, WINDOW_MS] }, sharedBy)
   const own = createOwnCount(perHour)

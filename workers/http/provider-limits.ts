@@ -4,19 +4,19 @@ import { createHourLimit } from './hour-limit.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
 import type { HttpSettings } from './request.ts'
 
-/** How limits are kept, and how much of them is for what. */
+/** Factories of the limits, and the share of history. */
 export interface LimitOptions {
-  /** Makes a provider's limit; by default one that only this process keeps. */
+  /** Creates a provider's limit; default: a limit of this process only. */
   readonly createLimit?: (provider: string, perMinute: number, burst: number | undefined) => RateLimit
-  /** The same for the hour; by default again one that only this process keeps. */
+  /** Creates the hourly limit; default: a limit of this process only. */
   readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
-  /** The same for the day. */
+  /** Creates the daily limit; default: a limit of this process only. */
   readonly createDayLimit?: (provider: string, perDay: number, setting: string | undefined) => RateLimit
-  /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
+  /** Share of each limit that history may use, greater than 0 and at most 1; default 1. */
   readonly historyShare?: number
 }
 
-/** The limits of both lanes: of all a provider's requests, and of those that repair history. */
+/** The whole limit of a provider, and the limit of its history requests. */
 export function toLimits(settings: HttpSettings, options: LimitOptions): { whole: RateLimit; history: RateLimit } {
   const { provider, requestsPerMinute, requestsPerHour, requestsPerDay, burst } = settings
   const { historyShare = 1 } = options
@@ -24,7 +24,7 @@ export function toLimits(settings: HttpSettings, options: LimitOptions): { whole
   const perMinute = requestsPerMinute * historyShare
   const share = {
     provider: `${provider} (history)`,
-    // Under one a minute it is one in several minutes.
+    // Less than one request per minute becomes one request in several minutes.
     requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
     burst,
     requestsPerHour: toShare(requestsPerHour, historyShare),
@@ -50,8 +50,9 @@ interface Limited {
 }
 
 /**
- * The limits of a provider, one after the other. Those of the hour and the day come last, so that they count nothing that
- * was aborted while it waited for its turn in the rate limit; what they refuse has only taken such a turn.
+ * Combines the limits of a provider in sequence. The hourly and daily limits come last, so that they do not count a
+ * request that was aborted while it waited for the rate limit. A request that they refuse has used only a turn of the
+ * rate limit.
  */
 function toLimit(limited: Limited, options: LimitOptions): RateLimit {
   const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay, daySetting } = limited

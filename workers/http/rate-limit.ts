@@ -1,15 +1,15 @@
 const MINUTE_MS = 60_000
 
-/** Hands out the permission to send requests, first come first served. */
+/** Grants permission to send requests in the order of the calls. */
 export interface RateLimit {
   /**
-   * Resolves when a request may be sent that counts as `cost`, 1 by default, and in a day's plan as `units`, which is the
-   * cost by default; rejects with the signal's reason when it is aborted first.
+   * Resolves when a request may be sent. `cost` is what it counts in rate limits (default 1), `units` what it counts in
+   * a daily plan (default `cost`). Rejects with the signal's reason if it is aborted first.
    */
   take(signal: AbortSignal, cost?: number, units?: number): Promise<void>
 }
 
-/** How many requests may go at once. */
+/** Returns the burst size. */
 export const toBurst = (perMinute: number, most = Number.POSITIVE_INFINITY): number =>
   Math.max(1, Math.min(most, Math.floor(perMinute / 5)))
 
@@ -19,9 +19,9 @@ interface Waiter {
 }
 
 /**
- * A token bucket with at most `perMinute` requests in any minute: a fifth of them, or `most`, may go at once, and the refill is
- * slower by the same share. A request that costs more than may go at once waits until that much is there, and those after
- * it wait for the rest. The count is this process's own.
+ * Creates a token bucket that allows at most `perMinute` requests in any minute. The burst is a fifth of them, or
+ * `most`; the refill is slower by the same amount. A request that costs more than the burst waits until enough tokens
+ * are available, and later requests wait for the remaining cost. The count is local to this process.
  */
 export function createRateLimit(perMinute: number, most?: number): RateLimit {
   const burst = toBurst(perMinute, most)
@@ -46,7 +46,7 @@ export function createRateLimit(perMinute: number, most?: number): RateLimit {
       waiting.delete(waiter)
       waiter.grant()
     }
-    // Rounded up: a timer that fires a fraction early would find no whole token and spin.
+    // Rounded up: a timer that fires slightly early would find no whole token and loop.
     const [next] = waiting
     if (next !== undefined) timer = setTimeout(serve, Math.ceil((Math.min(burst, next.cost) - tokens) * refillMs))
   }

@@ -1,49 +1,47 @@
 import type { ErrorCode } from '../../shared/errors.ts'
 
-/** The parameters of a request; those that are undefined are left out. */
+/** Query parameters; undefined ones are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>
 
-/** How one provider's host is spoken to. */
+/** Settings of requests to a provider's host. */
 export interface HttpSettings {
   readonly provider: string
   readonly baseUrl: string
   readonly headers?: Readonly<Record<string, string>>
   /**
-   * Secrets that no message may repeat, besides the keys in headers and in the query's members with such names, and
-   * those in the base URL.
+   * Further secrets to redact in messages. Keys in headers, in query parameters with such names and in the base URL are
+   * always redacted.
    */
   readonly secrets?: readonly string[]
-  /** For a whole answer, body included; each retry has it anew. */
+  /** Timeout of a complete response including the body; restarts with each retry. */
   readonly timeoutMs: number
   /** The largest body, after decompression. */
   readonly maxBytes: number
-  /** Shared by all clients of one provider's name; the first to open in a process sets it. */
+  /** Shared by all clients of the same provider name; the first one opened in a process sets it. */
   readonly requestsPerMinute: number
-  /** How many of them may go at once, for a provider that counts by the second too; a fifth by default. */
+  /** Burst size, for a provider that also limits per second; default: a fifth of `requestsPerMinute`. */
   readonly burst?: number
-  /**
-   * Likewise, for a provider that counts by the hour too. When they are used up, requests fail until the hour is over.
-   */
+  /** For a provider that also limits per hour. When the quota is exhausted, requests fail until the hour is over. */
   readonly requestsPerHour?: number
-  /** Likewise, for a plan that begins anew at midnight UTC. */
+  /** For a plan that resets at midnight UTC. */
   readonly requestsPerDay?: number
-  /** The setting that the number is from, for messages. */
+  /** Name of the setting behind the daily limit, for messages. */
   readonly daySetting?: string
-  /** How many of those of a day history may use at most, where most of them are planned for what is new. */
+  /** Daily limit of history requests, if most of the plan is reserved for new data. */
   readonly historyRequestsPerDay?: number
-  /** The provider's own reading of its error answers, where the status alone misleads. */
+  /** Interprets error responses whose status alone is misleading. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }
 
-/** What an error answer may mean (shared/errors.ts). */
+/** Possible meanings of an error response (shared/errors.ts). */
 export type ErrorAnswer = Extract<
   ErrorCode,
   'provider_unavailable' | 'provider_rejected' | 'provider_exhausted' | 'provider_unconfigured'
 >
 
 /**
- * What an error answer means: `provider_unavailable` is worth another try at once. `says` replaces the excerpt of the
- * body, `retryAfterMs` the `Retry-After` header.
+ * Meaning of an error response. Only `provider_unavailable` is retried by the client. `says` replaces the excerpt of
+ * the body, `retryAfterMs` the `Retry-After` header.
  */
 export interface ErrorReading {
   readonly code: ErrorAnswer
@@ -54,7 +52,7 @@ export interface ErrorReading {
 export interface HttpRequest {
   /** Appended to the base URL; begins with a slash. */
   readonly path: string
-  /** The path with placeholders for ids, by which calls are counted; `path` where it has none. */
+  /** Path with placeholders for ids, used as a metric label; default `path`. */
   readonly route?: string
   readonly query?: Query
   readonly method?: 'GET' | 'POST'
@@ -62,32 +60,32 @@ export interface HttpRequest {
   /** Sent as JSON. */
   readonly body?: unknown
   readonly signal: AbortSignal
-  /** Statuses that say "there is no such thing", to which the answer is undefined. */
+  /** Statuses that mean "does not exist"; the call then returns undefined. */
   readonly absent?: readonly number[]
-  /** Error statuses whose body is an answer like that of a success; to one that is no JSON `json` answers undefined. */
+  /** Error statuses whose body is handled like that of a success. If it is not JSON, `json` returns undefined. */
   readonly answers?: readonly number[]
   /**
-   * Whether JSON that comes with an error status is an answer: one of `answers` whose body is none has the answer undefined,
-   * and any other status is a failure unless its body is one.
+   * Returns whether JSON with an error status is an answer. If it is not: a status in `answers` returns undefined, any
+   * other status fails.
    */
   readonly isAnswer?: (body: unknown, status: number) => boolean
-  /** How many times the usual cap its answer may be large; 1 by default. */
+  /** Factor for the size limit of the response; default 1. */
   readonly timesMaxBytes?: number
-  /** How often the request is sent again after a transient failure, 3 by default. */
+  /** Number of retries after a transient failure; default 3. */
   readonly retries?: number
-  /** How many requests the provider bills it as, such as the calls of a batch; 1 by default. */
+  /** Requests billed for this one, such as the calls of a batch; default 1. */
   readonly cost?: number
-  /** How many units of a day's plan it is billed as, where that is another number; `cost` by default. */
+  /** Units billed in a daily plan; default `cost`. */
   readonly units?: number
 }
 
-/** One request and what came back, as bytes on the wire but for the secrets in it. */
+/** One request and its response, unchanged: secrets are not removed. */
 export interface Exchange {
   readonly provider: string
   readonly method: 'GET' | 'POST'
-  /** Where it went, with its query. */
+  /** URL with query. */
   readonly url: string
-  /** What was sent as JSON. */
+  /** The JSON request body. */
   readonly sent: unknown
   readonly status: number
   readonly contentType: string | null

@@ -1,12 +1,12 @@
-/** A longer wait is left to the queue: a worker that sleeps would hold a job that others could do meanwhile. */
+/** A longer wait is left to the queue: a sleeping worker would block a job that other workers could run. */
 export const LONGEST_WAIT_MS = 60_000
 
 const LONGEST_BACKOFF_MS = 30_000
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds from `now`. Undefined where there is no wait to keep:
- * no header, a value that is neither whole seconds nor an HTTP date, a time that has passed, or `0`, since providers
- * that send it refuse the next request again (docs/providers.md, section 2).
+ * Returns the wait of a `Retry-After` header in milliseconds from `now`. Undefined if there is no wait: no header,
+ * neither whole seconds nor an HTTP date, a time in the past, or `0`. Providers that send `0` reject the next request
+ * again (docs/providers.md, section 2).
  */
 export function toRetryAfterMs(header: string | null, now: number): number | undefined {
   const value = header?.trim() ?? ''

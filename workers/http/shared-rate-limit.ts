@@ -3,9 +3,9 @@ import { sleep } from './retry.ts'
 import { createSharedWait, type SharedBy } from './shared-wait.ts'
 
 /**
- * Reserves the next free places of a token bucket and returns the wait for them in milliseconds. KEYS[1] holds the time, in
- * microseconds of Redis' own clock, at which the bucket would be full again. ARGV: microseconds per token, bucket size,
- * how many places.
+ * Reserves the next tokens of a token bucket and returns the wait for them in milliseconds. KEYS[1] holds the time at
+ * which the bucket would be full again, in microseconds of the Redis clock. ARGV: microseconds per token, bucket size,
+ * tokens wanted.
  */
 const RESERVE = `
 local time = redis.call('TIME')
@@ -22,10 +22,10 @@ const MINUTE_US = 60_000_000
 const TIMER_SLACK_US = 250_000
 
 /**
- * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process requests go first
- * come, first served. Only the places of one request at a time are reserved in Redis, and the first in line then takes them: so processes
- * take turns, and a request that is aborted leaves its place to the next. While Redis is away each process keeps the
- * limit for itself, and logs that once.
+ * The limit of `createRateLimit`, shared by all processes through Redis. Within a process, requests are served in
+ * order. Only the tokens of one request at a time are reserved in Redis, and the first request in the queue takes them.
+ * Processes therefore alternate, and an aborted request leaves its tokens to the next. While Redis is unavailable, the
+ * limit is enforced per process, which is logged once.
  */
 export function createSharedRateLimit(
   provider: string,
@@ -40,7 +40,7 @@ export function createSharedRateLimit(
   const line = new Set<{ readonly cost: number; grant(): void }>()
   let isServing = false
 
-  /** Lets those in line pass one by one, for as long as there are any. */
+  /** Serves the queued requests one by one until the queue is empty. */
   async function serve(): Promise<void> {
     isServing = true
     let held = 0
@@ -83,6 +83,6 @@ export function createSharedRateLimit(
 }
 
 /**
- * The place is reserved for whoever is first in line when it comes up, so no single request's signal ends this wait.
+ * The reservation belongs to the first request in the queue at that time, so no single request's signal ends this wait.
  */
 const NEVER = new AbortController().signal

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import { toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
-/** What processes share a limit by. */
+/** Context of a limit shared between processes. */
 export interface SharedBy {
   /** For commands; its key prefix is `prefix`. */
   readonly redis: Redis
@@ -10,22 +10,22 @@ export interface SharedBy {
   readonly log: Logger
 }
 
-/** A script that takes requests from a limit and answers how long they have to wait, in milliseconds. */
+/** A Lua script that takes requests from a limit and returns the wait in milliseconds. */
 interface Taking {
   readonly script: string
   readonly key: string
-  /** Those that are the same each time; what a call adds comes after them. */
+  /** Constant arguments; the arguments of a call follow. */
   readonly args: readonly number[]
 }
 
 const ANSWER_WITHIN_MS = 2_000
 
-/** Where a provider's limit is kept. */
+/** Returns the Redis key of a provider's limit. */
 export const toSharedKey = (prefix: string, key: string, provider: string): string => `${prefix}:${key}:{${provider}}`
 
 /**
- * Runs a limit's script in the Redis that all processes share. The answer is undefined while Redis is away: then each
- * process keeps the limit for itself, which is logged once.
+ * Runs a limit's script in the shared Redis. Returns undefined while Redis is unavailable. Each process then enforces
+ * the limit separately, which is logged once.
  */
 export function createSharedWait(
   provider: string,
@@ -34,7 +34,7 @@ export function createSharedWait(
 ): (...more: readonly number[]) => Promise<number | undefined> {
   let isAlone = false
   return async (...more) => {
-    // On a connection that is known to be broken the command would wait until it is back.
+    // On a broken connection the command would wait until it is restored.
     if (isAlone && redis.status !== 'ready') return undefined
     try {
       const answer = redis.eval(script, 1, toSharedKey(prefix, key, provider), ...args, ...more)

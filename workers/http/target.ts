@@ -4,16 +4,16 @@ import type { Query } from './request.ts'
 const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i
 const SHOWN_QUERY = 160
 
-/** Where a request goes, and how it may be named in messages and logs. */
+/** URL of a request, and its form for messages and logs. */
 export interface Target {
   readonly url: URL
-  /** Path and query without the base and without keys, the query cut short. */
+  /** Path and query without the base and without keys; the query is truncated. */
   readonly shown: string
-  /** Values that no message may repeat. */
+  /** Values to redact in messages. */
   readonly secrets: readonly string[]
 }
 
-/** Joins base, path and query; members that are undefined are left out. `known` are further secrets. */
+/** Joins base, path and query; undefined members are omitted. `known` are further secrets. */
 export function toTarget(
   baseUrl: string,
   path: string,
@@ -33,7 +33,7 @@ export function toTarget(
     shownQuery.push(`${name}=${secret ? '[redacted]' : value}`)
   }
   for (const [name, value] of headers) {
-    // "Bearer <key>": the key may be repeated without its scheme.
+    // "Bearer <key>": the provider may repeat the key without its scheme.
     if (SECRET_NAME.test(name)) secrets.push(value, value.slice(value.lastIndexOf(' ') + 1))
   }
   const joined = shownQuery.join('&')
@@ -43,8 +43,8 @@ export function toTarget(
 }
 
 /**
- * The platform refuses URLs with credentials and repeats them in its message. They become the Authorization header that
- * they stand for.
+ * Moves the URL's credentials to the equivalent Authorization header. The platform rejects URLs with credentials and
+ * includes them in its message.
  */
 function moveCredentials(url: URL, headers: Headers): void {
   if (url.username === '' && url.password === '') return
@@ -56,7 +56,7 @@ function moveCredentials(url: URL, headers: Headers): void {
   url.password = ''
 }
 
-/** A text of the provider as one short line, with no key in it. */
+/** Returns a provider's text as one short line without keys. */
 export function toExcerpt(text: string, secrets: readonly string[]): string {
   const line = createRedactor(secrets)(text).replace(/\s+/g, ' ').trim()
   return line.length > 200 ? `${line.slice(0, 200)}...` : line

@@ -1,18 +1,21 @@
 import { HOUR_MS } from '../../shared/intervals.ts'
 import type { Failure } from './attempt.ts'
 
-/** One call an hour finds out whether somebody has bought more, or the plan began anew before its time. */
+/** One call per hour detects a larger plan or an early reset. */
 const LOOK_AGAIN_MS = HOUR_MS
 
-/** What a provider said last of a plan that is used up, so that nobody asks it again for the same refusal. */
+/** The last report of an exhausted plan (quotaExhausted), so that the same refusal is not requested again. */
 export interface UsedUp {
-  /** Keeps a refusal that says how long the plan is used up; any other failure says nothing of it. */
+  /** Stores a refusal that includes the time until the plan's reset; ignores other failures. */
   note(failure: Pick<Failure, 'code' | 'reason' | 'retryAfterMs'>): void
-  /** The refusal while it holds, with the time that is left to the plan's reset in milliseconds. */
+  /** Returns the refusal while it is valid, with the milliseconds until the plan's reset. */
   get(): { readonly reason: string; readonly retryAfterMs: number } | undefined
 }
 
-/** The memory of one provider, in this process; a key is changed with a new one. A clock that is moved changes nothing. */
+/**
+ * State of one provider in this process. A changed key needs a new process, which starts without state. Uses a
+ * monotonic clock, so clock changes have no effect.
+ */
 export function createUsedUp(): UsedUp {
   let told = { reason: '', resetAt: 0, holdsUntil: 0 }
   return {

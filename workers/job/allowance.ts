@@ -3,11 +3,11 @@ import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import { type JobState, recall } from './state.ts'
 
-/** How many pages a run may still ask for; shared by all its entities. */
+/** Number of pages that a run may still request, shared by all its entities. */
 export interface Allowance {
-  /** How many there are, 0 where none is left. */
+  /** Returns the remaining pages, 0 if none are left. */
   left(): number
-  /** Takes one page; false when there is none left. */
+  /** Takes one page; returns false if none are left. */
   take(): boolean
 }
 
@@ -22,21 +22,22 @@ export function createAllowance(pages: number): Allowance {
   }
 }
 
-/** The allowance of a slot, which outlives the runs that try it. */
+/** The allowance of a slot, shared by all attempts of the slot. */
 export interface SlotAllowance extends Allowance {
-  /** Stores at once what is left: what was asked for was paid for, whatever becomes of the run. */
+  /** Stores the remaining pages immediately: requests are billed even if the run fails. */
   save(): Promise<void>
 }
 
 /**
- * The calls of one piece: those of all pieces together are the slot's. Where there are fewer calls than pieces, the pieces
- * take turns from slot to slot.
+ * Returns the calls of one piece; the calls of all pieces add up to `perSlot`. If there are fewer calls than pieces,
+ * the pieces take turns from slot to slot.
  */
 export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefined): number {
   if (piece === undefined) return perSlot
   const { index, of } = piece
   const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
-  // One further after each round: where only every second slot has a call, it is not always the same pieces' turn.
+  // Shifts by one after each round. Without the shift, if only every second slot has a call, the same pieces would
+  // always get it.
   const place = (index + turn + Math.floor(turn / of)) % of
   return Math.floor(perSlot / of) + (place < perSlot % of ? 1 : 0)
 }
@@ -44,18 +45,18 @@ export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefi
 const remembered = z.object({ slot: z.number(), left: z.number() })
 
 interface SlotCalls {
-  /** The provider's own name. */
+  /** The provider's name. */
   readonly name: string
-  /** In Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly slot: number
-  /** How many the slot has, or its piece. */
+  /** Calls of the slot, or of its piece. */
   readonly calls: number
   readonly piece?: SlotPiece | undefined
 }
 
 /**
- * The calls of a slot, or those that its piece has of them. One that is tried again has those that its earlier tries left,
- * in whatever process they were.
+ * Opens the allowance of a slot or of its piece. A retry gets the calls that earlier attempts left, also attempts of
+ * other processes.
  */
 export async function openSlotAllowance(
   state: JobState,

@@ -2,18 +2,19 @@ import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Job } from './define-job.ts'
 
 /**
- * Whether a slot is over, so that the present would be stored as its past. It is not collected any more: what it has left
- * out is missing in the coverage, and the scheduler has it collected from history where there is any.
+ * Returns whether a slot is over. It is no longer collected, because the present would be stored as its past. Its
+ * values are missing in the coverage, and the scheduler collects them from history if the job has history.
  */
 export const isLate = (job: Pick<Job, 'cadence'>, slot: number, now: number): boolean => now >= toSlotEnd(job, slot)
 
-/** The first moment that is no part of a slot; both in Unix milliseconds. */
+/** Returns the end of a slot (exclusive). Both are Unix milliseconds. */
 export const toSlotEnd = ({ cadence }: Pick<Job, 'cadence'>, slot: number): number =>
   slot + INTERVAL_SECONDS[cadence] * 1000
 
 /**
- * Whether a slot's rows get the slot's time and hold the state at the moment of the answer. Such an answer is of the slot in
- * which it came. Rows with times of their own, events and computed rows say themselves what time they are of.
+ * Returns whether a slot's rows get the slot's time and hold the state at the time of the response. Such a response
+ * belongs to the slot in which it arrived. Events, computed rows and rows with their own times carry the time that they
+ * describe.
  */
 export const isOfPresent = ({ dataset, computedFrom }: Pick<Job, 'dataset' | 'computedFrom'>): boolean =>
   !dataset.hasOwnTimes && !dataset.resumes && computedFrom.length === 0

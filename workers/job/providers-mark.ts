@@ -6,10 +6,13 @@ import { openState } from './state.ts'
 
 const NAME = 'providers'
 
-/** Tells settings of the providers apart without saying them: a key that was added or changed gives another text. */
+/** Hashes the provider settings (providersHash) without revealing them. An added or changed key gives another hash. */
 const toMark = (config: Config): string => toId(JSON.stringify(config.providers)).slice(0, 12)
 
-/** Notes with which settings a job's workers ask its providers: what others could not give is then due again. */
+/**
+ * Records the provider settings of a job's workers. After a change, data that the providers could not serve before is
+ * due again.
+ */
 export async function recordProviders(db: Database, job: string, config: Config): Promise<void> {
   const state = openState(db, job, Date.now)
   if ((await state.get(NAME)) === toMark(config)) return
@@ -20,8 +23,8 @@ export async function recordProviders(db: Database, job: string, config: Config)
 const changed = z.object({ at: z.int() })
 
 /**
- * When a worker of the job was started last with other settings than the one before, in Unix milliseconds; 0 before there
- * was any. Where workers differ for good, each change makes what is noted due only once.
+ * Returns when a worker of the job last started with settings other than the previous worker's, in Unix milliseconds; 0
+ * if never. If workers permanently have different settings, each change makes the notes due only once.
  */
 export async function readProvidersChange(db: Database, job: string): Promise<number> {
   const [row] = await db.rows({

@@ -4,14 +4,14 @@ import type { Entity, Run } from './define-job.ts'
 import { type JobState, recall } from './state.ts'
 
 /**
- * How often a provider answered about each entity of a slot, over all tries of the slot: an answer is billed also where nobody
- * can use it.
+ * Counts a provider's responses per entity of a slot, over all attempts of the slot. A response is billed even if it is
+ * unusable.
  */
 export interface SlotAnswers {
   of(entity: Entity): number
-  /** Counts the answer of `ask`, also one that is not what the provider documents; a failure to answer is not billed. */
+  /** Runs `ask` and counts its response, including a malformed one. Requests without a response are not billed. */
   count<Answer>(entity: Entity, ask: () => Promise<Answer>): Promise<Answer>
-  /** Stores the counts at once, because a run whose rows are rejected stores nothing else. */
+  /** Stores the counts immediately: a run whose rows are rejected stores nothing else. */
   save(): Promise<void>
 }
 

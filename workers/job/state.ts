@@ -2,27 +2,27 @@ import { z } from 'zod'
 import { parseStored } from '../../shared/json.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 
-/** What a job remembers between runs. `set` only notes a value; the runner stores it once the run's rows are stored. */
+/** State of a job between runs. `set` only buffers a value; the runner stores it after the run's rows are stored. */
 export interface JobState {
   get(name: string): Promise<string | undefined>
   set(name: string, value: string): void
   /**
-   * Stores a value at once, whatever becomes of the run: for what was paid for and must not be bought again. It must hold
-   * without the run's rows.
+   * Stores a value immediately, even if the run fails later. For paid data that must not be bought again. The value
+   * must be valid without the run's rows.
    */
   save(name: string, value: string): Promise<void>
   /** Reports a value that `recall` could not read. */
   readonly onUnreadable?: ((name: string, reason: string) => void) | undefined
 }
 
-/** Reads a remembered JSON value. An unreadable one is reported and counts as never remembered: the run replaces it. */
+/** Reads a stored JSON value. An unreadable value is reported and treated as absent; the run replaces it. */
 export async function recall<S extends z.ZodType>(
   state: JobState,
   name: string,
   schema: S,
 ): Promise<z.output<S> | undefined> {
   const text = await state.get(name)
-  // The state cannot delete a name: an empty text stands for no value.
+  // The state cannot delete a name, so an empty text means no value.
   if (text === undefined || text === '') return undefined
   return parseStored(schema, text, (reason) => state.onUnreadable?.(name, reason))
 }
@@ -30,12 +30,12 @@ export async function recall<S extends z.ZodType>(
 const stored = z.object({ name: z.string(), value: z.string(), at: z.int() })
 type Stored = z.infer<typeof stored>
 
-/** Most names in one statement: they stand in the line of its request. */
+/** Most names in one statement: they are part of the request URL. */
 const MAX_NAMES = 1000
 
 /**
- * A draft of the state for one provider's attempt. `keep` adds it to the run's state; without that, an answer that is
- * discarded leaves nothing behind.
+ * Drafts the state for one attempt of a provider. `keep` adds the draft to the run's state; the draft of a discarded
+ * response has no effect.
  */
 export function draftState(state: JobState): JobState & { keep(): void } {
   const notes = new Map<string, string>()
@@ -54,8 +54,8 @@ export function draftState(state: JobState): JobState & { keep(): void } {
 }
 
 /**
- * Reads what is stored under a name. Names that are asked for in one turn of the event loop, as a job asks for each of
- * its tokens, are read with one statement.
+ * Reads stored values. Names requested in the same turn of the event loop are batched into one statement, because a job
+ * reads one name per token.
  */
 function createReader(db: Database, job: string): (name: string) => Promise<Stored | undefined> {
   let gathered: { names: Set<string>; rows: Promise<ReadonlyMap<string, Stored>> } | undefined
@@ -82,14 +82,14 @@ WHERE job = {job:String} AND name IN {names:Array(String)}`,
 }
 
 /**
- * Stores values with one statement at a time: what comes while one is under way waits for the next, which takes all of it.
- * Of two values under one name the one that came later counts.
+ * Stores values with one statement at a time. Values that arrive during a statement are batched into the next one. The
+ * later of two values with the same name wins.
  */
 function createWriter(insert: (values: ReadonlyMap<string, string>) => Promise<void>) {
   let underway = Promise.resolve()
   let gathered: { values: Map<string, string>; stored: Promise<void> } | undefined
   async function insertNext(values: ReadonlyMap<string, string>, before: Promise<void>): Promise<void> {
-    // Whether that one failed is told to those who wait for it.
+    // Callers of the previous batch receive its error.
     await before.catch(() => undefined)
     gathered = undefined
     await insert(values)
@@ -106,9 +106,9 @@ function createWriter(insert: (values: ReadonlyMap<string, string>) => Promise<v
 }
 
 /**
- * A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. Of two
- * values the one that was written later counts: what is written is later than what was read, also where the clock was
- * ahead then.
+ * Opens a job's state in the `job_state` table, with buffered values of one run. `store` returns whether any value
+ * changed. The value written later wins: `written_at` is greater than that of the value read, even if the clock was
+ * ahead at that time.
  */
 export function openState(
   db: Database,

@@ -3,8 +3,8 @@ import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Entity, Run } from './define-job.ts'
 
 /**
- * Those whose turn it is in a slot (Unix milliseconds) of the cadence, at most `perSlot`, which is at least 1. Only the slot
- * decides, so a slot that is collected again has the same ones, and no cursor has to be stored.
+ * Returns the items that are due in a slot (Unix milliseconds) of the cadence, at most `perSlot`, which is at least 1.
+ * The rotation depends only on the slot. A slot that is collected again has the same items, and no cursor is stored.
  */
 export function toTurn<T>(items: readonly T[], perSlot: number, slot: number, cadence: Cadence): T[] {
   const turns = Math.max(1, Math.ceil(items.length / perSlot))
@@ -13,9 +13,9 @@ export function toTurn<T>(items: readonly T[], perSlot: number, slot: number, ca
 }
 
 /**
- * The entities of a run whose turn it is, of at most `perSlot` in all pieces of its slot: the same as if the slot were one
- * job. A turn of an entity that another provider has answered goes to one that was passed on; the slot draws lots among
- * these.
+ * Returns the due entities of a run, at most `perSlot` over all pieces of its slot, as if the slot were one job. If an
+ * earlier provider has answered a due entity, its turn goes to an entity that was passed on, chosen by a hash of the
+ * slot and its id.
  */
 export function toTurnOfRun<E extends Entity>(
   { entities, peers, passedOn, slot }: Pick<Run<unknown, E>, 'entities' | 'peers' | 'passedOn' | 'slot'>,

@@ -9,8 +9,8 @@ import { xPosts } from '../providers/x/posts.ts'
 import { openSamples, type Sample } from '../sentiment/sample.ts'
 
 /**
- * The mood of recent posts about every live DAO with an account on X. Posts are judged here and not kept. A large sample
- * of all DAOs takes longer than a job: a run reads a part of the pages, and the next goes on there.
+ * The mood of recent posts about every live DAO with an account on X. Posts are classified here and not stored. A large
+ * sample of all DAOs takes longer than a job, so a run reads part of the pages and the next continues.
  */
 export default defineJob({
   name: 'twitter-sentiment',
@@ -43,10 +43,10 @@ export default defineJob({
   },
 })
 
-/** The newest slot in which there were posts about any DAO. */
+/** State: the newest slot with posts about any DAO. */
 const HEARD = 'heard'
 const NO_POSTS = new DataError('provider_unknown', 'x: no post in English about it in the seven days before')
-/** That nobody is written about does not happen: the search is in trouble. */
+/** Some DAO is always mentioned, so a result without any posts means that the search has failed. */
 const SILENCE = new DataError('provider_unavailable', 'x: no post about any account')
 
 function toRow(dao: Dao, slot: number, sample: Sample): Candidate<TwitterSentimentRow> {

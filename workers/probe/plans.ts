@@ -5,14 +5,16 @@ import { toBudget as toCoinGeckoBudget } from '../providers/coingecko/client.ts'
 import { toBudget as toCoinMarketCapBudget } from '../providers/coinmarketcap/client.ts'
 import { toCallsPerDay } from '../providers/moralis/budget.ts'
 
-/** A plan that the workers spread over its days: what a day has, and what of today is left, in requests as they are billed. */
+/** A plan that the workers spread over its days: the requests per day and those left today, in billed requests. */
 export interface DayPlan {
   readonly provider: string
   readonly perDay: number
   readonly left: number
 }
 
-/** The plans of the providers that have a key, as all workers together count them in Redis; `now` is Unix milliseconds. */
+/**
+ * Reads the plans of the providers that have a key, as counted by all workers in Redis. `now` is in Unix milliseconds.
+ */
 export async function readDayPlans(config: Config, redis: Redis, now: number): Promise<DayPlan[]> {
   const perDay = {
     coinmarketcap: toCoinMarketCapBudget(config)?.perDay,

@@ -23,23 +23,24 @@ export interface ProbeOptions {
   readonly log: Logger
   /** Unix milliseconds. */
   readonly now: number
-  /** One question of each provider only, about now. */
+  /** Whether to send only one request per provider, for current data. */
   readonly isShort: boolean
-  /** How long one question may take, retries and waits included. */
+  /** Time limit of one probe, including retries and waits. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** The first pause before a request is sent again, as in the HTTP client. */
+  /** First retry delay, as in the HTTP client. */
   readonly backoffMs?: number
   readonly record?: ((exchange: Exchange) => void) | undefined
 }
 
-/** Posts and hours of a first reading: what a check needs no more of, as they are billed. */
+/** Posts and hours of a first reading. A check needs no more, and they are billed. */
 const FEWEST_POSTS = 10
 const FEWEST_HOURS = 1
 
 /**
- * Asks every provider that is used for one small thing per dataset, by the code that collects: what it says of an answer
- * is what a worker would. Stores nothing. Providers are asked at the same time, each one thing after the other.
+ * Sends one small request per dataset to each configured provider, with the code of the workers. The result of a probe
+ * is therefore the result that a worker would get. Stores nothing. Providers are probed in parallel, the datasets of
+ * one provider in sequence.
  */
 export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
   const { x, coinmarketcap, coingecko } = options.config.providers
@@ -49,7 +50,8 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
     providers: {
       ...options.config.providers,
       x: { ...x, postsPerDao: FEWEST_POSTS },
-      // Whose turn it is in these five minutes says nothing of the provider.
+      // The rotation of entities within the five-minute slots must not affect the result, so the plans have no limit
+      // here.
       coinmarketcap: { ...coinmarketcap, creditsPerMonth: undefined },
       coingecko: { ...coingecko, callsPerMonth: undefined },
     },
@@ -80,7 +82,7 @@ interface Question {
   readonly asked: Asked
 }
 
-/** What is computed from stored rows asks nobody. */
+/** Computed datasets have no provider to probe. */
 function toQuestions({ isShort }: ProbeOptions): Question[] {
   return jobs
     .filter(({ computedFrom }) => computedFrom.length === 0)
@@ -95,12 +97,12 @@ function toQuestions({ isShort }: ProbeOptions): Question[] {
 }
 
 type Asking = ProbeOptions & {
-  /** Takes out what a provider may have repeated of a key. */
+  /** Removes keys that a provider may have repeated in its response. */
   readonly redact: (text: string) => string
   readonly createLimit: (provider: string, perMinute: number, burst?: number) => RateLimit
 }
 
-/** One probe for each host that the provider has: a node for each chain, else one. */
+/** Runs one probe per host of the provider: one per chain if each chain has its own node, or else one. */
 async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const { job, provider, asked } = question
   const calls = { requests: 0, quotaLeft: undefined as number | undefined }
@@ -175,7 +177,7 @@ async function askAbout(
     if (options.signal.aborted) throw error
     if (isTimeout(error))
       return { finding: 'unreached', reason: `no answer within ${options.timeoutMs / 1000} s`, sample: undefined }
-    // A mistake in how one answer is read hides nothing of the others.
+    // A bug in reading one response must not hide the results of the others.
     return { finding: 'malformed', reason: `cannot be read by this program: ${toReason(error)}`, sample: undefined }
   }
 }
@@ -184,10 +186,10 @@ const isTimeout = (error: unknown) => error instanceof Error && error.name === '
 
 interface Answered {
   readonly rows: readonly object[]
-  /** Said to hold all that there is, rows or not. */
+  /** Whether the collector reported the entity as completely read, with or without rows. */
   readonly isRead: boolean
   readonly refusal: DataError | undefined
-  /** The longest step of what came, in seconds. */
+  /** The longest step of the returned data, in seconds. */
   readonly coarsest: number
   readonly range: Range | undefined
 }
@@ -208,7 +210,7 @@ const toRefused = (error: DataError): Told => ({
   sample: undefined,
 })
 
-/** Recent history is an hour, or a day; the oldest is two days of it. */
+/** Recent history is one hour or one day; the oldest history is two days. */
 function toRange(job: Job, asked: Asked, now: number): Range | undefined {
   if (asked === 'now') return undefined
   const first = Date.parse(HISTORY_START)
@@ -219,7 +221,7 @@ function toRange(job: Job, asked: Asked, now: number): Range | undefined {
   return { from: to - length, to, interval }
 }
 
-/** Remembers for one question. */
+/** Creates an in-memory state for one probe. */
 function createState(): JobState {
   const values = new Map<string, string>()
   const keep = async (name: string, value: string) => void values.set(name, value)

@@ -25,7 +25,7 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  // Before it waits for anything: a queue that nobody knows will not come.
+  // Checked before any wait: an unknown queue will not appear later.
   const { worker, datasetsOff } = loadConfig()
   const selected = selectLanes(worker.queues).filter(({ job }) => isOn(job, datasetsOff))
   const program = await openProgram('worker', {
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
-  // On a cluster the queues are spread over its nodes, and each node has to take writes.
+  // On a Redis cluster the queues are spread over the nodes, and each node has to accept writes.
   const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
   ops?.tell({
     checks: {
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
-    // Without Redis nothing can be finished or handed back: the jobs' locks run out, and another worker takes them.
+    // Without Redis no job can be finished or returned. The locks expire, and another worker takes over the jobs.
     const force = redis.status !== 'ready'
     await Promise.all(runners.map((runner) => runner.close(force)))
     clearTimeout(drained)
@@ -66,7 +66,9 @@ async function main(): Promise<void> {
   announceReady({ opsPort: ops?.port })
 }
 
-/** What the runners of this process share: connections, and limits of the providers that hold over all workers together. */
+/**
+ * Creates the resources shared by all runners of this process: connections, and provider limits that all workers share.
+ */
 function openRunnerContext(program: Program, handBack: AbortSignal): RunnerContext {
   const { config, log, db, redis, clock, registry, readRegistry, redact } = program
   const { prefix } = config.redis

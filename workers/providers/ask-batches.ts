@@ -2,18 +2,18 @@ import { DataError } from '../../shared/errors.ts'
 import type { Entity, Run } from '../job/define-job.ts'
 import { toNotAsked } from './ask-each.ts'
 
-/** A call about several entities at once. */
+/** One call for several entities. */
 export interface Batch<E extends Entity> {
   readonly entities: readonly E[]
 }
 
-/** Failures of one answer only: the next call may well be answered. */
+/** Failures that affect only one response; the next call may succeed. */
 const ABOUT_ANSWER: ReadonlySet<string> = new Set(['provider_malformed', 'provider_unknown'])
 
 /**
- * Makes one call after the other and keeps what came of those that were answered. The entities of a failed call are
- * refused. Unless the failure is of this answer only, so are those of the calls that are left, which are not made.
- * @throws DataError the first failure, when no call was answered.
+ * Makes the calls in sequence and returns the rows of the successful ones. The entities of a failed call are refused.
+ * If the failure affects more than this response, the remaining calls are not made and their entities are refused, too.
+ * @throws DataError the first failure, if no call succeeded.
  */
 export async function askBatches<E extends Entity, B extends Batch<E>, Row>(
   batches: readonly B[],

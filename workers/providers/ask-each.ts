@@ -2,34 +2,37 @@ import { DataError, isAboutProvider, toReason } from '../../shared/errors.ts'
 import type { Entity, Range, Run } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 
-/** After this many failures in a row, without a success between them, the provider itself is taken to be down. */
+/** After this many failures without a success between them, the provider counts as unavailable. */
 const MOST_FAILURES_IN_A_ROW = 3
 
-/** A few entities may all be unknown, as those that other providers left; of this many a provider knows some. */
+/**
+ * A few entities may all be unknown, such as those left by other providers. From this number on, a provider must know
+ * some.
+ */
 const MANY = 10
 
-/** What a question resolves to that was not sent, because a run has a limit. */
+/** Result of a request that was not sent because of the run's limit. */
 export const NOT_SENT = Symbol('not sent')
 
 type AskEachOptions<E extends Entity> = {
   readonly concurrency: number
-  /** Present where history is asked for. */
+  /** Set for history. */
   readonly range?: Range | undefined
   /**
-   * All entities that the provider would be asked about in this slot if nothing were stored of it; `entities` unless given.
-   * Those that are asked may be the rest that nobody knows.
+   * All entities that would be requested from the provider in this slot if none were stored; default `entities`.
+   * `entities` may be only those still without an answer.
    */
   readonly whole?: readonly Entity[]
 } & Pick<Run<unknown, E>, 'log' | 'refuse' | 'state' | 'providerName'>
 
 /**
- * Asks a provider about entities one by one, `concurrency` at a time. An entity whose question fails is refused, and the
- * others are still asked. After a failure that is about the provider itself, or several failures in a row, those that
- * are left are refused for the same reason. Entities whose last question failed are asked last, the longest unasked
- * first: the same failing entities never end the run of the others. `undefined` is an empty answer about an entity. A
- * provider that has nothing but empty answers about the whole of a slot, or knows none of many entities, is taken to be
- * in trouble.
- * @throws whatever is no DataError.
+ * Queries a provider for each entity, `concurrency` at a time. An entity whose request fails is refused, and the others
+ * are still requested. After a failure of the provider itself, or several failures in a row, the remaining entities are
+ * refused for the same reason.
+ * Entities whose last request failed are requested last, oldest failure first, so that permanently failing entities
+ * never prevent the others. `undefined` is an empty response for an entity. If a provider returns only empty responses
+ * for a whole slot, or knows none of many entities, it counts as failed.
+ * @throws any error that is not a DataError.
  */
 export async function askEach<E extends Entity, Answer>(
   entities: readonly E[],
@@ -82,7 +85,7 @@ export async function askEach<E extends Entity, Answer>(
   const isSilent = unanswered.length > 1 || unknown.length >= MANY
   const asked = new Set(entities.map(({ key }) => key))
   const isWhole = whole.every(({ key }) => asked.has(key))
-  // Of a range there may well be nothing for all the entities of a part.
+  // In a range, it is normal that all entities of a part have no data.
   if (range === undefined && isWhole && answers.length === 0 && isSilent) {
     const silent = [...unanswered, ...unknown]
     const silence = new DataError('provider_unavailable', `no data for any of ${silent.length}`)
@@ -92,7 +95,10 @@ export async function askEach<E extends Entity, Answer>(
   return answers
 }
 
-/** Why an entity was not asked about: a failure of other requests, which the message says, because it names them. */
+/**
+ * The reason for an entity that was not requested. The message states that another request failed, because it names
+ * that request.
+ */
 export function toNotAsked(error: DataError): DataError {
   const { code, message, retryAfterMs, status } = error
   return new DataError(code, `not asked after another request failed: ${message}`, {
@@ -102,13 +108,13 @@ export function toNotAsked(error: DataError): DataError {
   })
 }
 
-/** What is remembered of each entity: its place among the failures of a provider, empty after an answer. */
+/** Stored per entity: its position among the provider's failures, empty after an answer. */
 interface Failures<E extends Entity> {
-  /** The entities, those that failed when they were last asked about at the end, in the order of their failures. */
+  /** Sorts the entities. Those whose last request failed come last, in the order of their failures. */
   sort(entities: readonly E[]): readonly E[]
   answered(entity: E): void
   failed(entity: E): void
-  /** Stores what has changed at once: it holds whatever becomes of the run's rows. */
+  /** Stores the changes immediately: they are valid even if the run's rows are not stored. */
   save(): Promise<void>
 }
 

@@ -6,7 +6,7 @@ import { toIso } from './answer.ts'
 import { askEach } from './ask-each.ts'
 import type { MembersSource } from './contracts/members.ts'
 
-/** Asks a provider for the members of each community; one that has no number is named in the log and has no row. */
+/** Queries a provider for the members of each community. A community without a number is logged and has no row. */
 export async function askForMembers({
   provider,
   entities,

@@ -6,32 +6,32 @@ import { openSlotAllowance, toShare } from '../job/allowance.ts'
 import type { Run } from '../job/define-job.ts'
 import { orderByMarketCap } from './stored/market-caps.ts'
 
-/** Of the longest month: what is spread over so many days is never used up before the month is over. */
+/** Days of the longest month: a budget spread over them is never exhausted before the month ends. */
 const DAYS_PER_MONTH = 31
 
-/** Parts of a day for the newest prices and for links, at most; history has what they leave. */
+/** Maximum shares of a day for the newest prices and for links; history gets the rest. */
 const SHARES = { latest: 0.9, links: 0.05 }
 
-/** What is kept for the newest prices where a plan has plenty: calls of a slot, which do for four hundred tokens. */
+/** Calls per slot reserved for the newest prices if a plan is large; sufficient for 400 tokens. */
 const RESERVED_PER_SLOT = 4
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 const SLOTS_PER_DAY = INTERVAL_SECONDS['1d'] / INTERVAL_SECONDS['5m']
 
-/** What a plan that counts by the month has for a day, in the units that it bills. */
+/** Daily budget of a monthly plan, in billed units. */
 export interface MonthBudget {
   readonly perDay: number
-  /** For the newest prices of all slots of the day. */
+  /** Units for the newest prices of all slots of the day. */
   readonly latestPerDay: number
-  /** For the links of that day. */
+  /** Units for the links of the day. */
   readonly linksPerDay: number
-  /** What history may use. */
+  /** Units that history may use. */
   readonly historyPerDay: number
 }
 
 /**
- * Spreads a month's units over its days, and a day's over what they are for. The newest prices are the most useful.
- * `historyShare` is the part of any limit that history may use.
+ * Spreads a month's units over its days, and a day's units over their uses. The newest prices have priority.
+ * `historyShare` is the share of any limit that history may use.
  */
 export function toMonthBudget(perMonth: number, historyShare: number): MonthBudget {
   const perDay = Math.max(1, Math.floor(perMonth / DAYS_PER_MONTH))
@@ -42,8 +42,8 @@ export function toMonthBudget(perMonth: number, historyShare: number): MonthBudg
 }
 
 /**
- * How many of a day's calls are those of one 5-minute slot (Unix milliseconds), so that they are spread evenly over the
- * day. Where there are fewer than slots, some slots have none.
+ * Returns the calls of one 5-minute slot (Unix milliseconds) if a day's calls are spread evenly. If there are fewer
+ * calls than slots, some slots have none.
  */
 export function toCallsInSlot(perDay: number, slot: number): number {
   const place = Math.floor(slot / SLOT_MS) % SLOTS_PER_DAY
@@ -51,7 +51,7 @@ export function toCallsInSlot(perDay: number, slot: number): number {
   return before(place + 1) - before(place)
 }
 
-/** The budget as limits of requests, each of which counts as many units as it is billed. */
+/** Converts the budget to request limits; each request counts with its billed units. */
 export function toDayLimit(budget: MonthBudget | undefined, daySetting: string) {
   if (budget === undefined) return {}
   return { requestsPerDay: budget.perDay, historyRequestsPerDay: budget.historyPerDay, daySetting }
@@ -66,9 +66,9 @@ interface Latest {
 }
 
 /**
- * Asks for the newest prices of the tokens that the calls of a slot do for, the largest first. The others are refused as
- * `provider_unconfigured`, naming the setting, so that the next provider is asked about them. A slot that is tried again has
- * what its earlier tries left, of which those that failed took nothing. Without a budget all are asked for.
+ * Fetches the newest prices of as many tokens as the slot's calls allow, largest first. The other tokens are refused as
+ * `provider_unconfigured` with the setting's name, so that the next provider is queried for them. A retry of a slot has
+ * the calls that earlier attempts left; failed attempts used none. Without a budget, all tokens are fetched.
  */
 export async function askWithinBudget<Row>(
   budget: MonthBudget | undefined,
@@ -95,7 +95,7 @@ export async function askWithinBudget<Row>(
   return rows
 }
 
-/** @throws DataError `provider_unconfigured` where the budget has nothing for history on any day. */
+/** @throws DataError `provider_unconfigured` if the budget has no calls for history on any day. */
 export function requireHistory(budget: MonthBudget | undefined, setting: string): void {
   if (budget?.historyPerDay === 0) throw new DataError('provider_unconfigured', `${setting} leaves no call for history`)
 }

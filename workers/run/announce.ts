@@ -8,9 +8,9 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 
 /**
- * Publishes that a dataset changed. `rows` are the rows that were stored; without them readers take every answer for
- * changed.
- * @throws DataError `storage` when it could not be published; the job is then tried again.
+ * Publishes a change event for a dataset. `rows` are the stored rows; if they are missing, readers treat every cached
+ * response as changed.
+ * @throws DataError `storage` if the event cannot be published; the job is then retried.
  */
 export async function announce(
   dataset: Dataset,
@@ -18,14 +18,14 @@ export async function announce(
   rows: readonly object[] = [],
 ): Promise<void> {
   const { from, to } = toTimeRange(dataset, rows)
-  // From where the bucket begins: a series that is read again from there on has it.
+  // Starts at the bucket start, so a series that is re-read from there includes the whole bucket.
   const range = from === undefined || to === undefined ? {} : { from: toBucketStart(from, dataset.cadence), to }
   const change = { dataset: dataset.name, ...range, ...countEntities(dataset, rows) }
   const places = { db, redis, prefix: config.redis.prefix }
   await askRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
 }
 
-/** The first and the last time that the rows are about, in Unix milliseconds; nothing where the rows do not say. */
+/** Returns the first and last row time in Unix milliseconds, or an empty object if a row has no valid time. */
 export function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
   let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const row of rows) {
@@ -37,7 +37,9 @@ export function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?:
   return rows.length === 0 ? {} : { from, to }
 }
 
-/** How many tokens or DAOs the rows are about; nothing where there are no rows, or a row is about all together. */
+/**
+ * Counts the entities of the rows. Returns an empty object if there are no rows or the dataset has no entity column.
+ */
 function countEntities({ entity }: Dataset, rows: readonly object[]): { entities?: number } {
   if (entity === undefined || rows.length === 0) return {}
   return { entities: new Set(rows.map((row) => Reflect.get(row, entity))).size }

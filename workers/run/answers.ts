@@ -2,29 +2,29 @@ import { DataError, isTransient, toReason, toSoonest } from '../../shared/errors
 import type { Entity, LeftOut } from '../job/define-job.ts'
 
 /**
- * What a run came to for one entity:
- * - `rows`: it has rows, or was read up to the slot, by `provider`;
- * - `nothing`: `provider` has nothing of it in the range, for sure;
- * - `failed`: who could have an answer gave none, for a reason that may pass;
- * - `unserved`: no provider that is set up has it;
- * - `put-off`: it is not its turn, or it was read in part.
+ * Result of a run for one entity:
+ * - `rows`: `provider` returned rows, or read the entity up to the slot;
+ * - `nothing`: `provider` confirmed that it has no data in the range;
+ * - `failed`: every provider that could answer failed, at least one with a transient error;
+ * - `unserved`: no configured provider has the entity;
+ * - `put-off`: the entity is scheduled for a later turn, or was read only in part.
  */
 export interface Answer {
   readonly entity: Entity
   readonly state: 'rows' | 'nothing' | 'failed' | 'unserved' | 'put-off'
   readonly provider: string
-  /** The first provider's reason and the last one's, when nobody or only a later one answered. */
+  /** The first and the last provider's failure reason. Empty if the first provider answered. */
   readonly reason: string
   /**
-   * What failed in a way that may pass, also when a later provider answered. Of several it is the one that passes soonest:
-   * a plan that is used up for a month delays no try of the provider after it.
+   * A transient failure, also if a later provider answered. If there are several, the one with the shortest wait: a
+   * monthly plan that is exhausted must not delay the retry of the next provider.
    */
   readonly failure: DataError | undefined
-  /** What of the answer is not stored, and why; empty if all of it is. */
+  /** Count and reason of elements that were not stored; empty if all were stored. */
   readonly leftOut: string
 }
 
-/** What one provider's answer says of the entities that it was asked about, by their keys. */
+/** One provider's result for the requested entities, by entity key. */
 interface Said {
   readonly withRows: ReadonlySet<number>
   readonly read: ReadonlySet<number>
@@ -38,15 +38,15 @@ interface Refusal {
   readonly error: DataError
 }
 
-/** The answers of a run as providers give them, one entity at a time. */
+/** Collects the providers' results of a run, per entity. */
 export interface Answers {
-  /** The entities that have no answer yet. */
+  /** Returns the entities without an answer. */
   open(): readonly Entity[]
-  /** Whether a provider was asked about the entity, and had no answer. */
+  /** Returns whether an earlier provider was tried for the entity and had no answer. */
   isPassedOn(entity: Entity): boolean
   given(asked: readonly Entity[], provider: string, said: Said): void
   failed(asked: readonly Entity[], provider: string, error: DataError): void
-  /** One for each entity. */
+  /** Returns one answer per entity. */
   all(): readonly Answer[]
 }
 
@@ -64,8 +64,8 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
         const refusal = refused.get(key)
         if (refusal !== undefined) refuse(key, provider, refusal)
         else if (read.has(key)) settled.set(key, toRows(key))
-        // The rows of one that was read in part are stored, but it has its turn again. Of one that an earlier provider may
-        // still answer it stays open: it is tried again before its next turn here.
+        // Rows of a partly read entity are stored, and the entity gets another turn. If an earlier provider may still
+        // answer, the entity stays open and is retried before its next turn here.
         else if (putOff.has(key)) {
           if (!mayPass(key)) settled.set(key, { ...toRows(key), state: 'put-off' })
         } else if (withRows.has(key)) settled.set(key, toRows(key))
@@ -95,7 +95,7 @@ const NO_ID = 'no provider has an id for it'
 const toLeftOutText = (leftOut: LeftOut | undefined) =>
   leftOut === undefined ? '' : `${leftOut.count} left out, ${leftOut.reason}`
 
-/** The first reason and the last one, each naming its provider. */
+/** Returns the first and the last reason, each prefixed with its provider. */
 function toReasons(refusals: readonly Refusal[]): string {
   const texts = refusals.map(({ provider, error }) => {
     const text = toReason(error)

@@ -3,8 +3,8 @@ import { DataError } from '../../shared/errors.ts'
 export type Redact = (text: string) => string
 
 /**
- * The same failure without secrets, which a provider may have repeated in its answer. Its cause, which may hold the whole
- * of it, is left behind.
+ * Returns the same failure with secrets redacted, because providers may repeat them in a response. The cause is
+ * dropped: it may contain the whole response.
  */
 export function toClean<E>(error: E, redact: Redact): E | DataError {
   if (!(error instanceof DataError) || redact(error.message) === error.message) return error

@@ -8,8 +8,8 @@ import { toNotes } from './to-notes.ts'
 import { type Reported, toReports } from './to-reports.ts'
 
 /**
- * Makes known what a run has of whom, and why it has nothing of the others. Called when the rows are stored and everything
- * that is computed from them is noted: from then on nobody asks for them again.
+ * Records the coverage of a run, and notes that explain what is missing. Call only after the rows are stored and all
+ * dependent computations are noted: covered entities are not collected again.
  */
 export async function cover(db: Database, given: Omit<Reported, 'readSince'>): Promise<void> {
   const { job, payload } = given
@@ -23,9 +23,9 @@ export async function cover(db: Database, given: Omit<Reported, 'readSince'>): P
 }
 
 /**
- * Finds the bucket since which a slot of a job that resumes covers an entity. Without history its cursors began where all
- * begins, and a reading that came to its end has everything that is wanted. With history they began at some slot: what
- * came before the provider's last reading is not theirs to tell, nor where another provider's cursor began.
+ * Returns a function that finds the first bucket that a slot of a resuming job covers for an entity. If the job has no
+ * history, its cursors began at the first wanted time, so a finished reading covers everything. If the job has history,
+ * its cursors began at some slot. The slot then covers nothing before the last bucket stored by the same provider.
  */
 async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
   if (history === undefined) {

@@ -10,24 +10,24 @@ interface CrashContext {
   readonly redis: Redis
   readonly prefix: string
   readonly log: Logger
-  /** Whose jobs they are. */
+  /** Queue class of the jobs. */
   readonly lane: Lane
 }
 
-/** Finds the jobs that kill the process that runs them. */
+/** Detects jobs that crash their process. */
 export interface CrashWatch {
   /**
-   * Runs a job, at once or, if its worker died or hung before, when no other such job runs in this process.
-   * @throws UnrecoverableError for a job that has killed its workers, DataError `storage` where Redis does not tell.
+   * Runs a job immediately. If its worker died or hung before, runs it when no other suspect job runs in this process.
+   * @throws UnrecoverableError for a job that has crashed its workers, DataError `storage` if Redis is unavailable.
    */
   run<T>(queued: Queued, work: () => Promise<T>): Promise<T>
 }
 
-/** The jobs of this process that were there in a crash and wait for the one of them that runs. */
+/** Suspect jobs of this process (they were running during a crash), waiting for the running suspect to finish. */
 const suspects: Record<Lane, (() => Promise<void>)[]> = { live: [], history: [] }
 let isServed = false
 
-/** A slot is soon over, a range is not: what is live comes first. */
+/** Live jobs run first: a slot expires soon, a range does not. */
 async function serveLine(): Promise<void> {
   if (isServed) return
   isServed = true
@@ -45,16 +45,16 @@ function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * The queue counts how often a job's worker died, or hung, while it ran; it cannot tell a job that kills its worker from
- * one that was there when another job did, or when a machine went down. Two rules tell them apart:
- * - Jobs that were there in a crash run one after the other in a process, and are judged when their turn has come. So one
- *   that kills its worker does so without the others, and these are not blamed for what they waited through.
- * - Whoever kills workers from outside kills those without the job as well. So Redis counts, per queue, the workers that
- *   have begun and not ended on purpose. A job is to blame for a crash if no more than this one worker ended unasked since
- *   it was judged before; if others did too, the count of blame begins anew.
+ * BullMQ counts how often a job's worker died or hung while the job ran. The count cannot distinguish a job that
+ * crashes its worker from a job that ran next to it, or from a machine failure. Two rules distinguish them:
+ * - Suspect jobs run one at a time per process, and are judged when their turn starts. A job that crashes its worker
+ *   then does so alone, and waiting jobs are not blamed.
+ * - An external cause also ends workers that do not run the job. Redis therefore counts, per queue, the workers that
+ *   started and did not close on purpose. The job is blamed if at most one worker ended since its last judgement. If
+ *   more ended, the blame count restarts at 1.
  *
- * Where Redis was emptied or a worker's end was not noted, the count only clears a job that should have been blamed, which
- * then takes some crashes more.
+ * If Redis was emptied or a worker's end was not recorded, the error is on the safe side: a job to blame may be
+ * cleared, and needs some more crashes before it is blamed.
  */
 export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: CrashContext): CrashWatch {
   const key = `${prefix}:workers`
@@ -66,7 +66,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
     }
   }
   void count(1)
-  // A worker that is closed while Redis is away hands nothing back: its jobs are taken over as after a crash.
+  // If Redis is unavailable, a closing worker cannot return its jobs. They are taken over as after a crash.
   worker.on('closed', () => void (redis.status === 'ready' && count(-1)))
   const judge = async (queued: Queued) => {
     const seen = queued.stalledCounter

@@ -3,13 +3,13 @@ import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { DatasetQueue, RangePayload } from '../../shared/queue/queues.ts'
 
 /**
- * Ranges that older versions left in the live queue go to the history queue, where they hold no place of a slot. Doing it
- * twice changes nothing: a range keeps its id.
+ * Moves ranges that older versions enqueued in the live queue to the history queue, so they do not occupy capacity for
+ * slots. Idempotent: a range keeps its id.
  * @throws DataError `storage`
  */
 export async function moveToHistory(history: DatasetQueue, queued: Queued, payload: RangePayload): Promise<void> {
   const { id, name, opts } = queued
-  // Ids that the queue numbered itself may be taken there, and no other may look like them.
+  // Ids numbered by BullMQ may already exist in the history queue, so they get a prefix that no other id has.
   const jobId = id !== undefined && /^\d+$/.test(id) ? `live.${id}` : id
   const { priority } = opts
   const options = { ...(jobId === undefined ? {} : { jobId }), ...(priority === undefined ? {} : { priority }) }

@@ -7,10 +7,12 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 
 /**
- * The entities that a run still has to ask for: those of which not every bucket of its range up to their end is known at
- * its step, or that have nothing of its slot. Not narrowed is what is computed, because its inputs may have changed; what resumes, because
- * it asks for what is new; and a slot whose rows have the sources' own times, because which bucket it fills is not known
- * before.
+ * Returns the entities that a run still has to collect: those with missing buckets in the range at its step, or without
+ * data for the slot.
+ * Three kinds of run keep all entities:
+ * - computed datasets, because their inputs may have changed;
+ * - resuming jobs, because they fetch new data;
+ * - slots whose rows carry the sources' own times, because the bucket is not known in advance.
  */
 export async function narrow(
   db: Database,

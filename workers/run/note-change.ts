@@ -9,8 +9,8 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 
 /**
- * The buckets of each entity's rows before `end`, in Unix milliseconds: from the start of the first one to the end of the last, so
- * that a series that is read again from there on has them.
+ * Returns per entity the time range of the rows before `end` (Unix milliseconds). It spans whole buckets, so a series
+ * that is re-read from its start includes every changed row.
  */
 function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<number, TimeRange> {
   const { cadence } = dataset
@@ -27,16 +27,19 @@ function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<n
   return ranges
 }
 
-/** By one clock, the engine's, and later than whatever was noted, so that whoever reads on from there finds it. */
+/**
+ * Uses the clock of ClickHouse only, and is greater than every stored `changed_at`. Readers that continue from their
+ * last change therefore find the new one.
+ */
 const NEXT =
   'SELECT toUnixTimestamp64Milli(greatest(now64(3), max(changed_at) + toIntervalMillisecond(1))) AS at FROM history_changes'
 
 const moment = z.object({ at: z.int() })
 
 /**
- * Notes that a job of the history lane stored rows of the past, for `/data/changes`. Called after the insert: what is noted
- * is there to be read.
- * @throws DataError `storage` when it could not be noted; the job is then tried again.
+ * Records for `/data/changes` that a job of the history queue stored rows of the past. Call after the insert, so that
+ * recorded changes are readable.
+ * @throws DataError `storage` if the change cannot be recorded; the job is then retried.
  */
 export async function noteChange(
   { db, now }: { readonly db: Database; readonly now: () => number },

@@ -5,26 +5,27 @@ import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Entity, Job, Peers } from '../job/define-job.ts'
 
-/** @throws DataError `payload` that names the job and what is wrong. */
+/** @throws DataError `payload` with the job name and the validation error. */
 export function parsePayload(job: Job, data: unknown): JobPayload {
   const payload = jobPayload.safeParse(data)
   if (payload.success) return payload.data
   throw new DataError('payload', `${job.name}: ${payload.error.message}`)
 }
 
-/** What says whom a payload is about. */
+/** Sources that resolve a payload to entities. */
 interface Known {
   readonly registry: Registry
   readonly config: Config
 }
 
-/** A slot that is not cut. */
+/** A slot that is not split into pieces. */
 const WHOLE: SlotPiece = { index: 0, of: 1 }
 
 /**
- * Whom a payload is about: those that it names, else all of the job's or of its piece of them; of these, those that are still there when it begins,
- * which may be nobody. Those that have left the registry since, or are not in this worker's yet, are left out.
- * @throws DataError `payload` when it names nobody that the job knows.
+ * Returns the entities of a payload: the named ids, or else all entities of the job or of its piece. Entities that have
+ * ended before the payload starts are dropped, so the result may be empty. Ids that the registry of this worker does
+ * not contain are ignored.
+ * @throws DataError `payload` if ids are named and the job has none of them.
  */
 export function toEntities(job: Job, { registry, config }: Known, payload: JobPayload): readonly Entity[] {
   const at = payload.kind === 'slot' ? payload.slot : payload.from
@@ -39,8 +40,8 @@ export function toEntities(job: Job, { registry, config }: Known, payload: JobPa
 }
 
 /**
- * Everybody in a payload's slot, and in its piece, also when it is tried again and names those that are left.
- * @throws DataError `payload` as `toEntities` does.
+ * Returns all entities of the payload's slot and of its piece, also on a retry that names only the remaining entities.
+ * @throws DataError `payload`, see `toEntities`.
  */
 export function toPeers(job: Job, known: Known, payload: JobPayload): Peers<Entity> {
   const own = toEntities(job, known, payload.kind === 'slot' ? { ...payload, entities: undefined } : payload)

@@ -1,11 +1,14 @@
 import { DataError } from '../../shared/errors.ts'
 import type { JobReport } from '../../shared/queue/queues.ts'
 
-/** A run stored what came, as `report` says, and is tried again for `entities`, registry ids, that have no answer yet. */
+/**
+ * Partial failure: the run stored the available rows (see `report`) and must be retried for `entities` (registry ids),
+ * which have no answer yet.
+ */
 export class PendingError extends DataError {
   readonly entities: readonly string[]
   readonly report: JobReport
-  /** Whether it brought some of what was missing, so that the next try has less to do. */
+  /** Whether the run made progress, so that the next attempt has less to do. */
   readonly cameFurther: boolean
 
   constructor(

@@ -12,18 +12,18 @@ import {
 import { openState } from '../job/state.ts'
 import type { ProviderFailure } from './collect.ts'
 
-/** What a run of a slot, or of a piece of it, says of its providers. */
+/** Provider results of one slot, or of one piece of a slot. */
 export interface Told {
   readonly slot: number
   readonly piece: SlotPiece | undefined
-  /** Whether everybody was asked for, not only those whom an earlier try or piece left. */
+  /** Whether all entities were requested, not only those left by an earlier attempt or piece. */
   readonly isWhole: boolean
   readonly failures: readonly ProviderFailure[]
-  /** The providers that gave something. */
+  /** The providers that returned data. */
   readonly answered: readonly string[]
 }
 
-/** Stores what `toFailingTexts` says for `job`. */
+/** Stores the result of `toFailingTexts` for `job`. */
 export async function rememberFailing(
   { db, now }: { readonly db: Database; readonly now: () => number },
   job: string,
@@ -35,12 +35,13 @@ export async function rememberFailing(
 }
 
 /**
- * Says for `/data/status` which providers of a job failed in a slot, since which slot each has failed, and why: while
- * another provider answers, the data does not show it. A run for those who are left says less of a provider: one that lacks
- * them does not fail, and one that was not asked may fail as before; but one that answers works again, and one that refuses
- * everybody fails. Nothing stays of pieces that slots no longer have.
- * @param texts what is remembered, by the index of the piece.
- * @returns what changes of that, by its name in the job's state.
+ * Tracks, for `/data/status`, the providers of a job that failed in a slot, with the start and the reason of the
+ * failure. The data does not show such failures while another provider answers.
+ * A run for the remaining entities has limited evidence. A provider that lacks those entities does not count as failed,
+ * and a provider that was not queried keeps its state. A provider that answers has recovered, and one that refuses all
+ * of them has failed. State of pieces that no longer exist is cleared.
+ * @param texts the stored state, by the index of the piece.
+ * @returns the changed values, by their name in the job's state.
  */
 export function toFailingTexts(texts: ReadonlyMap<number, string>, told: Told): ReadonlyMap<string, string> {
   const { index, of } = told.piece ?? { index: 0, of: 1 }
@@ -49,7 +50,7 @@ export function toFailingTexts(texts: ReadonlyMap<number, string>, told: Told): 
   const before = stored ?? {}
   const failing = told.isWhole ? toFailing(before, told) : toFailingOfSome(before, told)
   const changed = new Map<string, string>()
-  // Unequal to an unreadable text too, which is replaced.
+  // An unreadable stored text also differs, and is replaced.
   if (!isDeepStrictEqual(failing, stored)) changed.set(toFailingName(index), toFailingText(failing))
   for (const [other, text] of texts) {
     if (other >= of && text !== NONE) changed.set(toFailingName(other), NONE)

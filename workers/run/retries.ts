@@ -11,12 +11,15 @@ const MINUTE_MS = 60_000
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30 * MINUTE_MS
 
-/** A job that has failed for so long needs an operator, who has the rest of its day to act. */
+/** A slot job that has failed for 20 hours needs an operator, who has the rest of the day to act. */
 const SLOT_MS = 20 * HOUR_MS
-/** What stays failing for longer leaves its place; what is missing then is planned anew from what is stored. */
+/**
+ * A range that fails longer frees its place in the queue. Its missing buckets are planned again from the stored
+ * coverage.
+ */
 const RANGE_MS = 30 * MINUTE_MS
 
-/** A failure after which the job is tried again. */
+/** A failure after which the job is retried. */
 export class TryAgain extends Error {
   readonly pauseMs: number
 
@@ -28,10 +31,10 @@ export class TryAgain extends Error {
 }
 
 /**
- * How long to wait before the next try, in milliseconds: from one second on, doubled with each failure, up to a tenth of
- * the cadence and half an hour, less a random part of up to half, so that jobs that failed together do not come back
- * together; and never less than the provider asked for.
- * @param failures how often the job has failed, 1 the first time.
+ * Returns the delay before the next attempt in milliseconds: 1 s, doubled with each failure, at most a tenth of the
+ * cadence and at most 30 minutes. Random jitter subtracts up to half, so jobs that failed together do not retry
+ * together. Never shorter than the provider's `retryAfterMs`.
+ * @param failures number of failures so far, 1 after the first.
  */
 export function toPauseMs(
   failures: number,
@@ -43,20 +46,20 @@ export function toPauseMs(
 }
 
 /**
- * Until when a job is tried again, in Unix milliseconds: a slot for 20 hours from its first failure on, but never after its
- * end; a range for half an hour from its first failure on.
+ * Returns the end of retries in Unix milliseconds. Slot: 20 hours after its first failure, but not after the slot's
+ * end. Range: 30 minutes after its first failure.
  */
 export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: number): number {
   if (payload.kind === 'range') return failingSince + RANGE_MS
   return Math.min(toSlotEnd({ cadence }, payload.slot), failingSince + SLOT_MS)
 }
 
-/** Failures that pass by themselves at a known time: a used-up plan or budget, and a value that cannot be used. */
+/** Failures with a known end that need no operator: an exhausted plan or budget, and an unusable value. */
 const PASSES_BY_ITSELF: ReadonlySet<string> = new Set(['provider_exhausted', 'provider_malformed'])
 
 /**
- * Whether a range that is not tried again comes back by itself: nobody has to mend anything. Its notes say from when on the
- * missing buckets are planned anew. A range that is collected again has no missing buckets, so nothing would plan it.
+ * Returns whether a failed range is planned again without an operator. Its notes define when the missing buckets are
+ * planned again. A range that is collected again has no missing buckets, so it would never be planned.
  */
 export function isPostponed(queued: Queued, error: unknown): error is PendingError {
   const payload = jobPayload.parse(queued.data)
@@ -65,8 +68,8 @@ export function isPostponed(queued: Queued, error: unknown): error is PendingErr
 }
 
 /**
- * What becomes of a job after a failure that may pass: another try, or an end with the reason where the next try would
- * come too late. `now` is in Unix milliseconds.
+ * Decides what follows a transient failure: a retry, or a final error with the reason if the next attempt would be too
+ * late. `now` is in Unix milliseconds.
  */
 export async function toNextTry(
   cadence: Cadence,
@@ -76,7 +79,8 @@ export async function toNextTry(
 ): Promise<TryAgain | UnrecoverableError> {
   const reason = toReason(error)
   const payload = jobPayload.parse(queued.data)
-  // A job that an operator retries begins anew, and so does one that came further: a long reading takes many tries.
+  // The retry period restarts if an operator retries the job or the last attempt made progress: a long reading takes
+  // many attempts.
   const isAnew = queued.attemptsMade === 0 || (error instanceof PendingError && error.cameFurther)
   const failingSince = (isAnew ? undefined : readNotes(queued).failingSince) ?? now
   if (isAnew) await addNotes(queued, { failingSince })

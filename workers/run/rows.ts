@@ -7,13 +7,13 @@ import type { Lifetime } from '../../shared/registry/ends.ts'
 import { type Candidate, type CheckedRows, type CheckLog, LEFT_OUT, type LeftOut } from '../job/define-job.ts'
 import { toPlainCheck } from './plain-check.ts'
 
-/** How far a provider's clock may be ahead. A row of the far future would count as the newest one for ever. */
+/** Tolerance for a provider's clock running ahead. A row in the far future would stay the newest row forever. */
 const MOST_AHEAD_MS = 10 * 60_000
 
 /**
- * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds). One bad value
- * costs as little as possible: a member that may be unknown becomes null, and any other fault rejects its row and refuses its
- * entity. All other rows are kept. Everything is counted by reason, logged and told to `onRejected`.
+ * Checks a provider's rows against the dataset's schema and the clock (`now`, Unix milliseconds). One bad value costs
+ * as little as possible: a nullable member becomes null. Any other fault rejects its row and refuses its entity; all
+ * other rows are returned. Every fault is counted by reason, logged and reported to `onRejected`.
  */
 export function checkRows(
   dataset: Dataset,
@@ -41,7 +41,7 @@ export function checkRows(
       for (const one of faults) leaveOut(key, `${provider}: ${one}`)
       continue
     }
-    // A part of an answer that could not be read has no time, and says itself why.
+    // An unreadable part of a response has no time and carries its own reason.
     const isRead = Reflect.get(candidate, dataset.series.time) !== undefined
     const reason = (isRead ? undefined : faults[0]) ?? fault ?? 'not a row'
     count(rejected, reason)
@@ -62,7 +62,7 @@ export function checkRows(
   }
 }
 
-/** Rows without those of a time at which their entity was no more. */
+/** Drops rows with a time at or after their entity's end. */
 export function withoutLater(
   { entity, series }: Dataset,
   rows: readonly object[],
@@ -82,13 +82,13 @@ type Issue = z.core.$ZodIssue
 
 interface ParsedRow {
   readonly row?: object | undefined
-  /** Why it is no row. */
+  /** The validation issue that rejected the row. */
   readonly issue?: Issue | undefined
-  /** Which members became null, and why. */
+  /** Members set to null, with the reason. */
   readonly lost: readonly string[]
 }
 
-/** The row, with null for each member that may be unknown and is not what the schema takes. */
+/** Parses the row. Each nullable member with an invalid value becomes null. */
 function parseRow(dataset: Dataset, candidate: object): ParsedRow {
   if (toPlainCheck(dataset.row)(candidate)) return { row: candidate, lost: [] }
   const parsed = dataset.row.safeParse(candidate)
@@ -107,13 +107,13 @@ function parseRow(dataset: Dataset, candidate: object): ParsedRow {
   return { issue: issues.find(({ path }) => path[0] === left?.path[0]) ?? left, lost: [] }
 }
 
-/** Whether the fault is that the provider sent nothing: it has no value, and would have none when asked again. */
+/** Returns whether the provider sent null for the member: it has no value, and a retry would return none either. */
 function isSilent(candidate: object, issue: { path: readonly PropertyKey[] } | undefined): boolean {
   const [member] = issue?.path ?? []
   return issue?.path.length === 1 && member !== undefined && Reflect.get(candidate, member) === null
 }
 
-/** Indexes within a list become `*`: otherwise every index would be a reason of its own. */
+/** List indexes become `*`, so that faults of different elements count as one reason. */
 function toShapeFault({ path, message }: { path: readonly PropertyKey[]; message: string }): string {
   return `${path.map((part) => (typeof part === 'number' ? '*' : String(part))).join('.')}: ${message}`
 }

@@ -27,29 +27,29 @@ import { rememberFailing } from './remember-failing.ts'
 import { checkRows, withoutLater } from './rows.ts'
 import { store } from './store.ts'
 
-/** What running a job needs. `now` is the wall clock in Unix milliseconds; tests give their own. */
+/** Dependencies of a job run. `now` is the wall clock in Unix milliseconds; tests replace it. */
 export interface JobContext {
   readonly config: Config
   readonly db: Database
   readonly redis: Redis
   readonly recomputation: Recomputation
   readonly registry: Registry
-  /** The one that is in force at this moment; without it the registry is the same for good. */
+  /** Reads the active registry. If undefined, `registry` never changes. */
   readonly readRegistry?: () => Promise<Registry>
   readonly log: Logger
   readonly now: () => number
-  /** Corrects the clock by those of the stores; without it `now` is right. */
+  /** Synchronizes the clock with the stores; if undefined, `now` is used unchanged. */
   readonly sync?: () => Promise<void>
   readonly metrics?: WorkerMetrics
-  /** Takes the settings' secrets out of what is said and stored. */
+  /** Removes the secrets of the settings from logged and stored text. */
   readonly redact: Redact
-  /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
+  /** Aborted when the worker stops and running jobs must be returned to their queues. */
   readonly handBack?: AbortSignal
 }
 
 const JOB_TIMEOUT_MS = 10 * 60_000
 
-/** One job under way. */
+/** State of one running job. */
 interface Running {
   readonly job: Job
   readonly payload: JobPayload
@@ -60,10 +60,10 @@ interface Running {
 }
 
 /**
- * One job from payload to stored rows and their coverage, piece by piece where its run says that there is more. Whatever
- * came is stored before a failure is thrown. The steps may be repeated from the start after any of them failed.
- * @throws PendingError when entities are without an answer that may still come, another DataError for a payload that makes
- *   no sense or for the storage.
+ * Runs one job: collects, stores rows and coverage, and repeats while its run reports more data. All results are stored
+ * before a failure is thrown. Each step is idempotent, so the job may restart from the beginning after any failure.
+ * @throws PendingError if entities have no answer yet but may get one, another DataError for an invalid payload or a
+ *   storage failure.
  */
 export async function runJob(
   job: Job,
@@ -72,8 +72,9 @@ export async function runJob(
   data: unknown,
 ): Promise<JobReport> {
   const { registry, readRegistry = async () => registry } = surroundings
-  // Another registry may come into force meanwhile: a job works with one. What is computed is stored for good, and often
-  // because there is a new one, which this process may not have heard of yet.
+  // The active registry may change during the run, so the job works with a snapshot. Computed results are stored
+  // permanently, and a new registry often is the reason for the computation. They therefore read the newest version,
+  // which this process may not have received yet.
   const context = { ...surroundings, registry: toFixed(job.computedFrom.length > 0 ? await readRegistry() : registry) }
   const payload = parsePayload(job, data)
   const running: Running = {
@@ -106,11 +107,12 @@ export async function runJob(
   }
   const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
   report.uncovered = lacking.length
-  // What could not be read was not computed: the inputs stay newer, and the computation is found again.
+  // If inputs could not be read, nothing is recorded as computed. The inputs stay newer than the result, so the
+  // computation is planned again.
   const isWhole = left.length === 0 && lacking.length === 0
   if (isComputed && isWhole) {
     if ((await readRegistry()).version !== context.registry.version) {
-      // Somebody may have computed it by the new one already, which this run has overwritten.
+      // Another worker may have computed it with the new registry, and this run has overwritten that result.
       await noteStored(context.db, job.dataset, [payload])
       context.log.info({ dataset: job.name }, 'computed again: another registry came into force meanwhile')
       return runJob(job, collectors, surroundings, data)
@@ -122,15 +124,15 @@ export async function runJob(
   const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)
   refusePending([...answers.values()], [...left, ...open], {
     report,
-    // Not that rows came: they may be the same with every try.
+    // Rows are no evidence of progress: each attempt may return the same rows.
     isFurther: (waiting) => isStateMoved || waiting < wanted.length,
   })
   return report
 }
 
 /**
- * Opens the signal of a run. A slot that gets the present state takes no answer after its end: stored under the slot's time it
- * would be the value of the next one. What came before is stored, however late.
+ * Creates the abort signal of a run. A slot that collects the present state accepts no answer after its end: stored
+ * under the slot's time, it would be the value of the next slot. Earlier answers are stored even if late.
  */
 function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
   const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
@@ -139,7 +141,7 @@ function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext
   return withDeadline(signal, { endsAt: toSlotEnd(job, payload.slot), now })
 }
 
-/** Asks once, and stores what came before it is made known that it is there. */
+/** Collects once, and stores the rows before their coverage and change events are published. */
 async function runPiece(
   running: Running,
   collectors: readonly Collector[],
@@ -147,16 +149,16 @@ async function runPiece(
   context: JobContext,
 ): Promise<{ collected: Collected; rows: number; hasMoved: boolean }> {
   const { job, payload, slot, state } = running
-  // A slot that has begun elsewhere has begun: this machine's clock may be behind that of the scheduler.
+  // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
   const collected = await collectChecked(running, collectors, entities, context)
   if (payload.kind === 'slot') await tellFailing(job, { ...payload, isWhole }, collected, context)
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
-  // First what is only found in these rows: what resumes does not read them again once its state is stored.
+  // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
   if (payload.kind === 'range') await noteChange(context, job, given(collected))
   const hasMoved = await state.store()
   await cover(context.db, { job, payload, collected, now: context.now() })
-  // At the end: answers of the API also say what is remembered, and which data is coarser than asked for.
+  // Published last, because API responses also include the job state and the coarser ranges.
   const isRead = collected.given.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, given(collected))
   return { collected, rows, hasMoved }
@@ -164,7 +166,7 @@ async function runPiece(
 
 const given = (collected: Collected) => collected.given.flatMap(({ rows }) => rows)
 
-/** Whom the next piece is about: those whose turn has not come or is not over. */
+/** Returns the entities of the next piece: those put off or read only in part. */
 function toLeft(collected: Collected): Entity[] {
   return collected.answers
     .all()
@@ -173,9 +175,10 @@ function toLeft(collected: Collected): Entity[] {
 }
 
 /**
- * What failed in a way that may pass is tried again, as are those that are left: the job's time was over, or only a part
- * of a range came, or a coarser one, because an earlier provider failed. The next try is for whoever may have an answer first.
- * @throws PendingError that names them.
+ * Throws if a retry is needed. This includes transient failures and the remaining entities: the job's time was over, or
+ * an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity that
+ * can be retried soonest.
+ * @throws PendingError with the entities to retry.
  */
 function refusePending(
   answers: readonly Answer[],
@@ -194,7 +197,7 @@ function refusePending(
 
 const TOO_LONG = 'there is more to read than the time of a job'
 
-/** What the providers answer, row by row checked. */
+/** Collects from the providers and checks each row. */
 async function collectChecked(
   { job, payload, slot, peers, state, signal }: Running,
   collectors: readonly Collector[],
@@ -212,7 +215,8 @@ async function collectChecked(
     slot,
     piece: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
-    // Rows of one slot may tell of the time since the one before; what is computed may correct earlier ones.
+    // Rows of a slot may carry times back to the previous slot. Computed rows may correct earlier ones, so they have no
+    // limit.
     answersFrom:
       payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
         ? slot - INTERVAL_SECONDS[job.cadence] * 1000
@@ -235,8 +239,8 @@ async function collectChecked(
 }
 
 /**
- * Which providers of a slot failed is told where `/data/status` reads it; a back-fill says nothing of now. A failure of this
- * note is only logged: the job must end with the provider's failure, not with the storage's.
+ * Records the failed providers of a slot for `/data/status`; a backfill does not describe the present. A storage error
+ * here is only logged: the job must end with the provider's failure.
  */
 async function tellFailing(
   job: Job,

@@ -27,17 +27,17 @@ import { PendingError } from './pending.ts'
 import { isPostponed, TryAgain, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
-/** What every runner of a process shares. */
+/** Dependencies shared by all runners of a process. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
   readonly http: LaneClients
-  /** The connection on which queues wait for jobs. */
+  /** Redis connection for blocking reads of the queues. */
   readonly blocking: Redis
-  /** How soon the jobs of a killed worker are taken over; `TAKEOVER` unless given. */
+  /** Timing of the takeover of a killed worker's jobs; default `TAKEOVER`. */
   readonly takeover?: Takeover
 }
 
 /**
- * A worker renews the locks of its jobs. A lock that is not renewed runs out after `lockMs`; such locks are looked for
+ * A worker renews the locks of its jobs. A lock that is not renewed expires after `lockMs`. Expired locks are searched
  * every `checkMs`.
  */
 export interface Takeover {
@@ -45,15 +45,16 @@ export interface Takeover {
   readonly checkMs: number
 }
 
-/** Together less than a sixth of the shortest cadence, so that a killed worker costs no slot. */
+/** The sum is less than a sixth of the shortest cadence, so a killed worker costs no slot. */
 const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 
-/** What is no failure of a job, such as Redis that refused its result, is tried again after this pause. */
+/** Delay after errors that are not job failures, such as Redis rejecting the result. */
 const OTHER_PAUSE_MS = 1_000
 
 /**
- * Serves one lane of a dataset; nothing else takes jobs. A job is complete when its rows are stored. A transient failure
- * is tried again for as long as the job is worth it, any other makes the job a dead letter at once.
+ * Creates the worker for one queue class (`lane`) of a dataset; jobs are consumed nowhere else in the code. A job is
+ * complete when its rows are stored. Transient failures are retried until `toLastTry`; any other failure makes the job
+ * a dead letter immediately.
  */
 export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'live'): Worker<JobPayload, JobReport> {
   const http = lane === 'history' ? context.http.history : context.http
@@ -67,7 +68,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
     connection: context.blocking,
     prefix: toQueuePrefix(prefix, name),
     concurrency: context.config.worker.concurrency[lane],
-    // Another worker takes over the jobs of a killed one, until the crash watch blames the job.
+    // Jobs of a killed worker are taken over without limit. The crash watch decides when a job is blamed.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     lockDuration: lockMs,
     stalledInterval: checkMs,
@@ -133,7 +134,7 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
   }
 }
 
-/** A job of a slot that has not begun. */
+/** Thrown for a slot that has not begun. */
 class NotBegun extends Error {
   readonly slot: number
 
@@ -144,12 +145,15 @@ class NotBegun extends Error {
   }
 }
 
-/** The longest time that a process whose own clock is ahead holds such a job: its queue would give it back at once. */
+/**
+ * Maximum wait in this process. If the clock of this process is ahead, the queue would return the delayed job
+ * immediately.
+ */
 const HOLD_MS = 1_000
 
 /**
- * The job waits for its slot, because its id is that of the slot: collected now it would store the present as the future,
- * and nothing would collect the slot when its time has come.
+ * Delays the job until its slot begins. Run now, it would store the present as the future. Its id is the slot's id, so
+ * no other job would collect the slot later.
  */
 async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: RunnerContext, token: string | undefined) {
   const aheadMs = slot - context.now()
@@ -167,9 +171,9 @@ async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: Runn
 
 async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   const { job, lane, collectors, context, history, crashes } = serving
-  // A job that was handed back may come to this worker once more before its queue stops taking jobs.
+  // A returned job may reach this worker again before its queue is closed.
   context.handBack?.throwIfAborted()
-  // An earlier attempt may have stored rows and died before it published that.
+  // An earlier attempt may have stored rows and died before it published the change event.
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
@@ -182,13 +186,13 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   }
   try {
     const run = async () => {
-      // It may have waited for its turn until its worker ends, or it is over.
+      // While the job waited for its turn, the worker may have stopped or the slot may have ended.
       context.handBack?.throwIfAborted()
       return isOver(serving, payload) ? NOTHING : runJob(job, collectors, context, payload)
     }
     return await crashes.run(queued, run)
   } catch (error) {
-    // What came is stored: the next attempt is only about those who are still without an answer.
+    // The answered entities are stored, so the next attempt is limited to the remaining ones.
     if (error instanceof PendingError) {
       const left = { ...payload, entities: [...error.entities] }
       await askRedis('who is left of a job', () => queued.updateData(left))
@@ -197,7 +201,7 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   }
 }
 
-/** Whether a payload is of a slot that is not collected any more, which is told. */
+/** Returns whether the payload's slot is too late to be collected, and logs it. */
 function isOver({ job, context }: Serving, payload: JobPayload): boolean {
   if (payload.kind === 'range' || !isLate(job, payload.slot, context.now())) return false
   const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }

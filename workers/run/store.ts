@@ -5,16 +5,16 @@ import type { Recomputation } from '../job/recomputation.ts'
 import { toTimeRange } from './announce.ts'
 import type { Collected } from './collect.ts'
 
-/** Where rows go, and who computes from them. */
+/** Target of the rows, and the recomputation of datasets that depend on them. */
 interface Places {
   readonly db: Database
   readonly recomputation: Recomputation
 }
 
 /**
- * Stores what providers gave in one insert, and what is computed from it, here or by other jobs. Any step may be repeated:
- * what is stored twice changes nothing.
- * @returns how many rows there are.
+ * Stores the providers' rows in one insert, then runs or enqueues the computations that depend on them. Each step is
+ * idempotent.
+ * @returns the number of rows.
  */
 export async function store(
   dataset: Dataset,

@@ -18,20 +18,20 @@ import { untilEnd } from '../../shared/registry/ends.ts'
 import type { Answer } from './answers.ts'
 import type { Reported } from './to-reports.ts'
 
-/** What of a run's answers has to be explained, beside the notes that explain it so far. */
+/** A run with its coverage reports and the existing notes of its entities. */
 interface Noted extends Reported {
   readonly reports: readonly Report[]
   readonly before: readonly Note[]
 }
 
-/** What is noted of one time of an entity. */
+/** State of one time range of an entity. */
 type Told = TimeRange & Pick<Note, 'state' | 'reason'> & { readonly failure: Answer['failure'] }
 
 const NOT_COMPUTED = 'not all that it is computed from is stored'
 
 const FIRST_PAUSE_MS = 5 * 60_000
 
-/** The notes that a run leaves: those that begin, go on or end with it. */
+/** Returns the notes that a run starts, continues or ends. */
 export function toNotes(noted: Noted): Note[] {
   const { payload } = noted
   const notesOf = groupBy(noted.before, ({ entity }) => entity)
@@ -43,9 +43,9 @@ export function toNotes(noted: Noted): Note[] {
 }
 
 /**
- * A note of the live lane begins with the bucket that a slot fills, or where a reading from the beginning would go back to.
- * It is written again only when its reason changes, so that an outage is one row. Where there is no history, what failed
- * till then is lost, unless the reading goes on from its cursors.
+ * A live note begins at the bucket that the slot fills, or at the bucket where a full reading would start. It is
+ * rewritten only if its reason changes, so an outage is one row. If the job has no history, failed buckets are
+ * permanently missing, unless the job resumes from its cursors.
  */
 function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job, now, readSince }: Noted): Note[] {
   if (answer.state === 'put-off') return []
@@ -60,7 +60,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
     const end: Note = isLost
       ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` }
       : ended
-    // A note that begins in the same bucket would be replaced: that bucket is stored now.
+    // A partial note that begins in the same bucket replaces the open note: that bucket is stored now.
     return partial.some(({ from }) => from === end.from) ? partial : [end, ...partial]
   }
   const { state, provider, reason } = answer
@@ -74,7 +74,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
 }
 
-/** Explains a bucket that is stored although elements of the answer are not: it ends with its bucket. */
+/** Returns a one-bucket note for a stored bucket from which elements were left out. */
 function toPartialNote(
   { entity, provider, leftOut }: Answer,
   filled: number,
@@ -86,9 +86,9 @@ function toPartialNote(
 }
 
 /**
- * What of a range has to be explained: all of it where nobody answered; else what came only at a longer step than was asked
- * for, and what did not come. Of a bucket that is not over, or begins after the entity's end, nothing
- * is said: it was not asked for.
+ * Returns the parts of a range that need a note: all of it if no provider answered; otherwise the buckets with a
+ * coarser step and the missing buckets. Unfinished buckets and buckets after the entity's end were not requested and
+ * get no note.
  */
 function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): Told[] {
   const { cadence } = job.dataset
@@ -127,7 +127,7 @@ function toRangeNote(
   { job, now }: Noted,
 ): Note {
   const last = before.find((note) => note.lane === 'history' && note.from === from && note.state === state)
-  // The tries of one job count as one.
+  // All attempts of one job count as one.
   const tries = last === undefined ? 1 : last.nextTry > now ? last.tries : last.tries + 1
   const seconds = toStepSeconds(payload.interval, job.dataset.cadence)
   const nextTry = toNextTry({ state, failure }, { now, tries, seconds })
@@ -146,8 +146,8 @@ function toRangeNote(
 }
 
 /**
- * Until when nobody asks again: what failed has growing pauses, what nobody has is asked for once a week, what the
- * provider may have later three times until it is settled. Where nothing failed only another provider has it finer.
+ * Returns the time of the next attempt. Failed: growing pauses. Unserved: after a week. Pending: three times until the
+ * time is settled. Coarser without a failure: never, because only another provider could have a finer step.
  */
 function toNextTry(
   { state, failure }: Pick<Told, 'state' | 'failure'>,

@@ -18,22 +18,22 @@ import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Job } from '../job/define-job.ts'
 import type { Collected, Given, Step } from './collect.ts'
 
-/** What the coverage is told about a run: what its answers were, for what, and when (Unix milliseconds). */
+/** Input of the coverage reports of a run. `now` is in Unix milliseconds. */
 export interface Reported {
   readonly job: Job
   readonly payload: JobPayload
   readonly collected: Collected
   readonly now: number
   /**
-   * The bucket since which a provider's reading up to the slot covers an entity; undefined where that is the slot's own.
-   * Only of a slot of a job that resumes.
+   * Returns the first bucket covered by a provider's reading up to the slot; undefined means the slot's own bucket. Set
+   * only for slots of resuming jobs.
    */
   readonly readSince?: (provider: string, entity: number) => number | undefined
 }
 
 /**
- * What a run makes known: the buckets of its rows, each at the step at which it was given; of a range also those in which
- * the provider has nothing, of each entity up to its end; of a job that resumes, everything that its reading goes back to.
+ * Returns the coverage of a run. Rows: their buckets, at the step of the provider. Ranges: also the buckets in which
+ * the provider has no data, up to each entity's end. Resuming jobs: everything that the reading covers.
  */
 export function toReports(reported: Reported): Report[] {
   const stored = reported.collected.given.flatMap((given) =>
@@ -42,7 +42,7 @@ export function toReports(reported: Reported): Report[] {
   return [...stored, ...toEmptyReports(stored, reported)]
 }
 
-/** Rows come in the order of their times: mostly a run goes on where the last one ended. */
+/** Rows are ordered by time, so a run usually extends the previous one. */
 function add(runs: Buckets[], run: Buckets): void {
   const before = runs.at(-1)
   if (before !== undefined && before.first <= run.first && run.first <= before.last + 1)
@@ -50,7 +50,7 @@ function add(runs: Buckets[], run: Buckets): void {
   else runs.push(run)
 }
 
-/** Of a row that takes another one back nothing is stored. */
+/** A retraction stores no data. */
 const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
 
 function toRowReports({ provider, rows, steps }: Given, { job, payload, collected, now }: Reported): Report[] {
@@ -64,7 +64,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
   for (const row of rows) {
     if (isRetracted(row)) continue
     const at = toMs(String(Reflect.get(row, dataset.series.time)))
-    // A row that lags, as of a chain's block, fills the bucket of the slot right after it, and of no other.
+    // A lagging row, for example the time of a chain's block, fills only the bucket of the slot right after it.
     const isOfSlot = slot !== undefined && dataset.lagsBehindSlot === true && at < slot && at >= slot - cadence * 1000
     const time = isOfSlot ? slot : at
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
@@ -72,7 +72,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
     const key = `${entity} ${seconds}`
     const own = found.get(key) ?? { entity, seconds, runs: [] }
     found.set(key, own)
-    // What a slot gives for a while begins with it; a row of history stands for the whole step that it is in.
+    // The value of a slot begins at the slot's bucket. A history row covers the whole step that contains it.
     const step = payload.kind === 'slot' ? cadence : seconds
     const first = toBucket(toStepStart(time, step), dataset.cadence)
     const stop = Math.min(end, entities.get(entity)?.until ?? end)
@@ -87,7 +87,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
 const toEntityKey = ({ dataset }: Job, row: object): number =>
   dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
-/** A slot covers everything that its reading goes back to; a range covers itself. */
+/** A slot covers everything that its reading goes back to; a range covers exactly itself. */
 function toReadReports({ provider, read }: Given, { job, payload, collected, now, readSince }: Reported): Report[] {
   const { cadence } = job.dataset
   const seconds = INTERVAL_SECONDS[cadence]
@@ -112,9 +112,9 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, now
 }
 
 /**
- * The buckets of a range in which the provider that answered has nothing, at the step at which it has that time. Not so the
- * newest ones, which it may not have yet, not where an earlier provider failed that may have more, and not of what is
- * computed, whose inputs may come.
+ * Returns the buckets of a range in which the answering provider has no data, at that provider's step. Excluded are the
+ * newest buckets, which the provider may not have yet; entities for which an earlier provider failed; and computed
+ * datasets, whose inputs may still arrive.
  */
 function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
   if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
@@ -138,7 +138,7 @@ function toEmptyReports(stored: readonly Report[], { job, payload, collected, no
   })
 }
 
-/** The parts of a range with the step at which a provider has each: where it says nothing, the one that is asked for. */
+/** Splits a range by the provider's step; parts without a reported step use the requested one. */
 function toStepped(range: RangePayload, cadence: Cadence, steps: readonly Step[]): Step[] {
   const inside = steps
     .map((step) => ({ ...step, from: Math.max(step.from, range.from), to: Math.min(step.to, range.to) }))

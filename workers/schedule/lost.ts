@@ -13,8 +13,8 @@ import type { SchedulerContext } from './due-slots.ts'
 import type { Missing } from './missing.ts'
 
 /**
- * Tells of slots that no provider can give any more, once, so that it is known why they are not there. Where the rows are
- * stored after all, as when their worker died before it could say so, that is told instead.
+ * Records missed slots that no provider can serve any more, once, so that the reason is known. If the rows are stored
+ * (their worker may have died before it recorded the coverage), records the coverage instead.
  */
 export async function tellLost(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
   if (missing.length === 0) return
@@ -53,8 +53,8 @@ const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({
 const stored = z.object({ entity: z.number(), bucket: z.int() })
 
 /**
- * The buckets in question that have rows; who gave them is told where only one can have. A row that may be of two buckets is
- * that of the one which is not missing.
+ * Returns the missing buckets that have rows. The provider is known only if the job has exactly one. A row that may
+ * belong to two buckets counts only if both are missing; otherwise it belongs to the bucket that is not missing.
  */
 async function readStored(job: Job, missing: readonly Missing[], db: Database): Promise<Report[]> {
   const [first, ...more] = job.providers
@@ -74,7 +74,7 @@ async function readStored(job: Job, missing: readonly Missing[], db: Database): 
   return found
 }
 
-/** A year of an hourly dataset is 8,760 buckets of each. */
+/** A year of an hourly dataset has 8,760 buckets per entity. */
 const ENTITIES_AT_ONCE = 20
 
 async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Database) {

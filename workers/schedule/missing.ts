@@ -1,7 +1,7 @@
 import type { Buckets } from '../../shared/coverage/grid.ts'
 import type { Entity } from '../job/define-job.ts'
 
-/** Buckets of an entity that are wanted and not known. */
+/** Wanted buckets of an entity that are not covered. */
 export interface Missing {
   readonly entity: Entity
   readonly runs: readonly Buckets[]

@@ -8,13 +8,13 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { Recomputation } from '../job/recomputation.ts'
 
-/** A back-fill stores many batches of the same days: a computation waits this long for more of them. */
+/** A backfill stores many batches of the same days. A computation waits 2 seconds for more of them. */
 const SETTLE_MS = 2_000
 
 /**
- * Opens the history queues of the jobs that are computed from other datasets. A computation that still waits will read what is
- * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
- * so exactly one more is enqueued for when it ends. Of a dataset that is off it is only noted what has to be computed.
+ * Opens the history queues of the computed jobs. A waiting computation reads all rows stored before it starts, so the
+ * same days are not enqueued twice. A running computation may have read before these rows were stored, so exactly one
+ * more is enqueued to follow it. If a dataset is off, its ranges are only recorded as due.
  */
 export function createRecomputation(
   jobs: readonly Job[],
@@ -43,7 +43,7 @@ export function createRecomputation(
   }
 }
 
-/** Enqueues the computation of ranges that `toRanges` made; one that waits already stays one. */
+/** Enqueues the computation of ranges from `toRanges`; a waiting computation is not duplicated. */
 export async function enqueueComputation(job: Job, queue: DatasetQueue, ranges: readonly TimeRange[]): Promise<void> {
   await queue.addBulk(
     ranges.map(({ from, to }) => ({
@@ -58,9 +58,9 @@ export async function enqueueComputation(job: Job, queue: DatasetQueue, ranges: 
 }
 
 /**
- * The ranges of whole units of computation that hold the times, which are in Unix milliseconds: at most one range for
- * every `points` cadences on a fixed grid, so that one time far from the others, as a token without trades has, makes no
- * long range.
+ * Returns ranges of whole computation units that contain the times (Unix milliseconds). There is at most one range per
+ * `points` cadences on a fixed grid. A single distant time, such as that of a token without trades, therefore does not
+ * create a long range.
  */
 export function toRanges(times: readonly number[], cadence: Cadence, points: number): TimeRange[] {
   const unit = toUnitMs(cadence)

@@ -25,7 +25,7 @@ async function readStatus({ source, signal }: StatusCall) {
   return JSON.parse(text) as { readonly mode: string; readonly upstream: string; readonly datasets: readonly Json[] }
 }
 
-/** What is to be known of datasets beside their numbers. */
+/** Notes and failures of datasets, in addition to their numbers. */
 const toNotes = (datasets: readonly Json[]) =>
   datasets.flatMap(({ dataset, note, failing }) => {
     const fails = failing as readonly Json[]

@@ -34,7 +34,7 @@ const summary = z.object({
   digest: z.string(),
 })
 
-/** The counts, and what tells one list of voters from another; nothing before a space was once read to its end. */
+/** The counts, and a digest of the list of voters; undefined until a space was read completely. */
 async function summarize(db: Database, scope: Scope) {
   const [row] = await db.rows({
     name: 'governance-summary',

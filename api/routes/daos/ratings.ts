@@ -43,7 +43,7 @@ export const ratingsRoute = defineList({
   asOf: 'r.observed_at',
   values: `d.id, d.name, tuple(r.overall_rating, r.fundamental_rating, tuple(r.governance, r.team, r.competitive_moat,
     r.value_proposition, r.token_economics), r.rated_at)`,
-  // A row that is bad today does not take back yesterday's rating; one that left the file for a week does.
+  // An invalid row today does not remove yesterday's rating; an absence of one week does.
   joins: `INNER JOIN
 (
   SELECT * FROM dao_ratings_latest FINAL

@@ -4,8 +4,26 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { SHARES, shareValues } from '../../lists/sentiment-shares.ts'
 import { idValue, timeValue } from '../../records/values.ts'
+
+/** The shares of posts by mood. */
+export const shareValues = {
+  positive: z.number().describe('Share of positive posts, from 0 to 1.'),
+  neutral: z.number().describe('Share of neutral posts, from 0 to 1.'),
+  negative: z.number().describe('Share of negative posts, from 0 to 1.'),
+}
+
+/** Finer than one post of the largest sample, so that rounding loses no post. */
+const DECIMALS = 4
+
+const POSTS = '(positive_posts + neutral_posts + negative_posts)'
+const POSITIVE = `round(positive_posts / ${POSTS}, ${DECIMALS})`
+// The rounding difference goes to the neutral posts; without any, to the negative posts.
+const NEGATIVE = `if(neutral_posts = 0, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_posts / ${POSTS}, ${DECIMALS}))`
+const NEUTRAL = `if(neutral_posts = 0, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
+
+/** SQL of the shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
+export const SHARES = `${POSITIVE}, ${NEUTRAL}, ${NEGATIVE}`
 
 const sentimentRecord = z
   .strictObject({

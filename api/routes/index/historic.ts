@@ -115,7 +115,7 @@ interface Query extends SeriesQuestion {
   readonly limit?: number | undefined
 }
 
-/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point. */
+/** Answers a request with a range, order or interval. The first slot with a value represents a coarser bucket. */
 async function answerOther(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
   checkRange(query)
   const { period, days: alike, ...question } = query
@@ -135,11 +135,11 @@ async function answerOther(call: Call, index: BasketIndex, query: Query): Promis
     params: { index: index.key, id: index.id },
   }
   const { answer } = await answerQuestion(call, source, { ...question, start })
-  // So many days before now begin later with every slot, wherever they end.
+  // A range of days back from now starts later with every slot, whatever its end.
   return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
-/** Few points as JSON are put together from kept pieces; ClickHouse writes every other answer. */
+/** Few points as JSON are assembled from cached chunks; ClickHouse writes every other answer. */
 async function answerPoints(
   call: Call,
   index: BasketIndex,

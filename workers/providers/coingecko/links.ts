@@ -29,8 +29,8 @@ const coinAnswer = z.object({
 })
 
 /**
- * CoinGecko's description of a coin: a call each (docs/providers.md, section 2). Where a month's calls leave too few for
- * all DAOs on a day, they take turns.
+ * CoinGecko's description of a coin: one call each (docs/providers.md, section 2). If a month's calls do not suffice
+ * for all DAOs each day, the DAOs take turns.
  */
 export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coingecko',

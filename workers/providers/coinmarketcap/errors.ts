@@ -7,22 +7,22 @@ import { toNextDay, toNextMonth } from '../plan-resets.ts'
 const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), error_message: z.string().nullish() }) })
 
 /**
- * Limits that pass within minutes, by CoinMarketCap's code. The code decides, because the HTTP status is 429 for these
- * and for the lasting ones below.
+ * Limits that end within minutes, by CoinMarketCap's code. The HTTP status is 429 for these and for the lasting limits
+ * below, so the code decides.
  */
 const PASSING_LIMITS: Readonly<Record<number, string>> = { 1008: 'minute', 1011: 'IP', 1022: 'anonymous' }
-/** Limits that last until the next period, and how long that is: trying again before would only be refused again. */
+/** Limits that last until the next period, with the time until then. A retry before that would be refused. */
 const LASTING_LIMITS: Readonly<Record<number, { name: string; toReset: (now: number) => number }>> = {
   1009: { name: 'daily', toReset: toNextDay },
   1010: { name: 'monthly', toReset: toNextMonth },
 }
 
-/** The plan does not have what was asked for: the key is right, and only a larger plan helps. */
+/** The plan does not include the requested data: the key is valid, and only a larger plan helps. */
 const BEYOND_PLAN = 1006
 
 /**
- * What an error answer means, by CoinMarketCap's codes (docs/providers.md, section 1.4). What the plan does not have is not
- * asked for again until the settings change.
+ * Interprets an error response by CoinMarketCap's codes (docs/providers.md, section 1.4). Data outside of the plan is
+ * not requested again until the settings change.
  */
 export function readError(status: number, body: string): ErrorReading | undefined {
   const error = toError(body)
@@ -44,9 +44,9 @@ export function readError(status: number, body: string): ErrorReading | undefine
 }
 
 /**
- * Errors also arrive with status 200.
- * @throws DataError `provider_unavailable` for limits that pass within minutes, `provider_exhausted` for those of a day or a
- *   month, `provider_unconfigured` for what the plan does not have, `provider_rejected` for any other error code.
+ * Detects errors with status 200.
+ * @throws DataError `provider_unavailable` for limits that end within minutes, `provider_exhausted` for daily or
+ *   monthly limits, `provider_unconfigured` for data outside of the plan, `provider_rejected` for any other error code.
  */
 export function throwSoftError(answer: unknown, path: string): void {
   const parsed = statusOf.safeParse(answer)

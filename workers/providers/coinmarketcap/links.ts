@@ -7,7 +7,7 @@ import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type Unl
 import { COST, openCoinMarketCap } from './client.ts'
 
 const INFO = '/v2/cryptocurrency/info'
-/** Every hundred ids cost a credit. */
+/** Every hundred ids cost one credit. */
 const IDS_PER_CALL = 100
 
 const list = z.array(z.unknown()).optional().catch(undefined)

@@ -69,7 +69,7 @@ const proposalOfSource = proposal
   })
   .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
 
-/** Details that were never collected are no row, whose time reads 0: all of them are unknown then. */
+/** Details that were never collected have no row, and their time reads as 0: all of them are then unknown. */
 const RECORD = toObject(
   proposalOfSource,
   `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
-import { SHARES, shareValues } from '../../../lists/sentiment-shares.ts'
 import { idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
+import { SHARES, shareValues } from '../twitter-sentiment.ts'
 
 export const historicTwitterSentimentRoute = defineDailySeries({
   operation: 'getDaoTwitterSentimentHistory',

@@ -4,8 +4,8 @@ import { numberOrNull, timeValue, uint32 } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 /**
- * What the holdings of one kind are worth, as SQL: null where a row has no holdings, or no price for any of the kind, and 0
- * where there are none of it.
+ * SQL for the value of the holdings of one kind: null if a row has no holdings, or no price for any of the kind; 0 if
+ * there are none of the kind.
  */
 const worthOf = (kind: HoldingKind) => {
   const values = `arrayMap(one -> one.value_usd, arrayFilter(one -> one.kind = '${kind}', holdings))`

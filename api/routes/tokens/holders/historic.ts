@@ -3,7 +3,7 @@ import { timeValue, uint64 } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
-/** Rounded as the share of the hundred is stored, so that no rounding error shows. */
+/** Rounded like the stored share of the hundred largest, so that no rounding error is visible. */
 const TOP_10 = 'round(arraySum(arraySlice(shares, 1, 10)), 10)'
 
 export const holdersHistoricRoute = defineDailySeries({

@@ -6,7 +6,7 @@ import { fetchPrices } from './quote-prices.ts'
 import { type PriceAtPlace, readReferencePrices } from './reference-prices.ts'
 import type { Swap } from './swaps.ts'
 
-/** Dollars for one of a quote token at the log of a swap; undefined where nobody tells. */
+/** Returns the price of a quote token in dollars at the log of a swap; undefined if no source has it. */
 export type UsdAt = (quote: QuoteToken, log: RpcLog) => number | undefined
 
 interface Sources {
@@ -19,9 +19,9 @@ interface Sources {
 }
 
 /**
- * Finds the dollar prices of the coins that the swaps' pools quote in. The chain's reference pool has a price for each
- * log, which counts because a coin's price changes inside a block too. Where the pool has none, a chart of prices
- * stands in (docs/providers.md, section 6.2).
+ * Reads the dollar prices of the coins in which the swaps' pools quote. The chain's reference pool has a price for each
+ * log, which matters because a price may change within a block. If the pool has no price, a chart of prices is used
+ * (docs/providers.md, section 6.2).
  */
 export async function readDollars(sources: Sources, swaps: readonly Swap[], signal: AbortSignal): Promise<UsdAt> {
   const prices = new Map<string, (log: RpcLog) => number | undefined>()
