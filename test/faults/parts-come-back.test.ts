@@ -43,7 +43,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
 })
 
-/** All processes of the system; Redis overwrites its environment with its process title, so it is found by its address. */
+/** Processes of the system; Redis overwrites its environment with its process title, so it is found by its address. */
 function parts() {
   const redis = readRedisAccess(redisDir(folder))?.url?.replace(/^.*@/, 'redis-server ') ?? 'none'
   return findProcesses(

@@ -86,7 +86,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from }, (_
 const isLost = (slot: number) => slot > OUTAGE && slot < OUTAGE + OUTAGE_SLOTS
 const isUnderWay = (slot: number) => slot === OUTAGE
 
-describe('pipeline whose workers and schedulers are killed and replaced at random', () => {
+describe('pipeline with workers and schedulers that are killed and replaced at random', () => {
   it('produces no dead letter', async () => {
     expect(stage.events.deadLetters).toEqual([])
     expect(victims.length).toBeGreaterThan(stage.company.names.length)

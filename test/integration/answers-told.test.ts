@@ -167,7 +167,7 @@ describe('fallback provider', () => {
   const job = jobOf('prices')
   const range = rangeOf(HOUR - 4 * HOUR_MS, HOUR - 2 * HOUR_MS, '5m')
 
-  it('without rows does not complete a range after a truncated body: the next attempt stores all 20', async () => {
+  it('does not complete a range without rows after a truncated body: the next attempt stores all 20', async () => {
     const entities = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 20)
     const ids = entities.map(({ id }) => id)
     for (const fault of [{ kind: 'cut' }, { kind: 'truncate' }] as const) {

@@ -24,7 +24,7 @@ const toDaos = (count: number): Dao[] =>
 const toNames = (url: URL) => (url.searchParams.get('usernames') ?? '').split(',')
 const toPageName = (url: URL) => `${url.searchParams.get('query')?.split(' ')[0]} ${url.searchParams.get('next_token')}`
 
-/** X with endless posts about every account. It bills each response; `fail` sends an error instead. */
+/** X with endless posts about every account. The stand-in bills each response; `fail` sends an error instead. */
 async function startX(
   fail: (url: URL, respond: (status: number, headers?: Record<string, string>) => void) => boolean,
 ) {

@@ -61,7 +61,7 @@ describe('probeProviders with healthy providers', () => {
     probes = await probe()
   })
 
-  it('asks each provider once for every dataset that it serves', () => {
+  it('requests every dataset of each provider once', () => {
     const asked = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
     const expected = asked.flatMap((job) => job.providers.map(({ name }) => `${name} ${job.name}`))
     const told = probes.filter((one) => one.asked === 'now').map(({ provider, dataset }) => `${provider} ${dataset}`)
@@ -82,7 +82,7 @@ describe('probeProviders with healthy providers', () => {
     expect(probes.filter(isWrong).map(({ dataset }) => dataset)).toEqual(['index-token'])
   })
 
-  it('asks each provider one question in the short form', async () => {
+  it('sends each provider one request in the short form', async () => {
     const short = await probe({ isShort: true })
     expect(new Set(short.map(({ provider }) => provider)).size).toBeGreaterThan(12)
     expect(short.every(({ asked }) => asked === 'now')).toBe(true)

@@ -30,7 +30,7 @@ afterAll(async () => {
   await stored.drop()
 })
 
-/** Each test starts with an API that has received no request. */
+/** Starts each test with an API that has received no request. */
 const startFresh = async (options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) => {
   db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
   commits = createHandFeed()

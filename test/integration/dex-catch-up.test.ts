@@ -193,7 +193,7 @@ describe('run for some tokens only', () => {
   it('keeps the known pools of other tokens, and loses none of their trades', async () => {
     const run = await start(toTwoPools(), nowAt(1_000), 10_000)
     const tokens = run.registry.tokens.filter(({ chain, live }) => live && chain === 'ethereum')
-    // For each token the factories are asked for two dozen pools, a hundred per request.
+    // A search requests two dozen pools per token from the factories, a hundred per request.
     const search = (tokens.length * 24) / 100
     await run.runSlot()
     run.clock.now = nowAt(2_000)

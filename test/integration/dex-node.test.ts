@@ -241,7 +241,7 @@ describe('search for the block of a time', () => {
   })
 })
 
-describe('page of logs', () => {
+describe('request for a page of logs', () => {
   const pool = [`0x${'9'.repeat(40)}`]
   const rangeOf = ({ params: [filter] }: Call) => logFilter.parse(filter)
   async function readAll(started: Awaited<ReturnType<typeof startNode>>, from: number, to: number) {
@@ -309,7 +309,7 @@ describe('page of logs', () => {
     expect(covered(await read())).toEqual(blocks(1, 6_000))
   })
 
-  it('of one block is an error if it is rejected, and temporary if the node lacked capacity', async () => {
+  it('fails for one rejected block, temporarily if the node lacked capacity', async () => {
     const busy = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))
     await expect(readAll(busy, 1, 8)).rejects.toMatchObject({ code: 'provider_unavailable' })
     const pruned = await startNode(() => refuse(4444, 'pruned history unavailable'))

@@ -206,7 +206,7 @@ describe('trades of a chain', () => {
     expect(await readAggregates(run)).toEqual(before)
   })
 
-  it('of a range are not covered beyond a lagging node, and are read when it catches up', async () => {
+  it('are not covered beyond a lagging node for a range, and are read when it catches up', async () => {
     const chain = toChain([swapAt(10), swapAt(7_500)])
     let head = FIRST_BLOCK + 1_000
     const lagging = { ...chain, headAt: (now: number) => Math.min(head, chain.headAt(now)) }

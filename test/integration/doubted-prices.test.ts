@@ -59,7 +59,7 @@ async function readPrices(): Promise<number[]> {
 }
 const readReasons = async () => (await readLedger(pipeline, prices, [token])).filter(({ state }) => state === 'failed')
 
-it('price check rejects a hundredfold price of one provider and asks the next provider', async () => {
+it('price check rejects a hundredfold price of one provider and uses the next provider', async () => {
   await collectNext(2, null)
   expect(await collectNext(200, 2.1)).toMatchObject({ rows: 1, uncovered: 0 })
   expect(await readPrices()).toEqual([2, 2.1])

@@ -238,7 +238,7 @@ describe('API and the active registry', () => {
       '/data/daos/treasury/historic?name=Uniswap',
     ]
     const before = await Promise.all(paths.map(ask))
-    // All responses are cached now.
+    // The responses are cached now.
     expect(await Promise.all(paths.map(ask))).toEqual(before)
     folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
     folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, name: 'Other' } : row)))

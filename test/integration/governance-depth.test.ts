@@ -42,7 +42,7 @@ async function get<T>(path: string): Promise<T> {
   expect(response.status, path).toBe(200)
   return (await response.json()) as T
 }
-/** All records, page by page. */
+/** Reads every record, page by page. */
 async function all<T>(path: string, limit = 400): Promise<T[]> {
   const records: T[] = []
   let next: string | undefined = `${path}&limit=${limit}`

@@ -31,7 +31,7 @@ afterAll(async () => {
   await hub?.close()
 })
 
-/** A job whose runs have room for eight pages, with a high rate limit: the first client sets it. */
+/** A job with runs of at most eight pages, and a high rate limit: the first client sets it. */
 async function run(db = pipeline.context.db) {
   const { config, registry } = pipeline
   const aave = { ...(registry.daoBySlug.get('aave') as Dao), snapshotSpace: SPACE, formerSnapshotSpaces: [] }

@@ -329,7 +329,7 @@ type Row = Readonly<Record<string, string>>
 const sortById = <T extends { readonly _id: string }>(records: readonly T[]) =>
   [...records].sort((a, b) => (a._id < b._id ? -1 : 1))
 
-/** All records of a list, page by page. */
+/** Reads every record of a list, page by page. */
 async function all(path: string): Promise<{ _id: string }[]> {
   const records: { _id: string }[] = []
   for (let query: string | undefined = `${path}&limit=1000`; query !== undefined; ) {

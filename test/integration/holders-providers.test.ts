@@ -299,7 +299,7 @@ describe('holders job', () => {
     expect(covering('solana')).toEqual([])
   })
 
-  it('requests as many tokens as the free key permits in an hour', async () => {
+  it('requests no more tokens than the free key permits in an hour', async () => {
     const { config, http, server } = await connect(
       moralis,
       (_, response, url) => sendJson(response, url.pathname.includes('Info') ? { holdersCount: 1 } : { holders: [] }),

@@ -147,7 +147,7 @@ describe('Index Token with components', () => {
     await expect(collect()).rejects.toMatchObject({ message: expect.stringContaining(foreign) })
   })
 
-  it('has the value of an ended component whose prices are not collected any more', async () => {
+  it('has the value of an ended component without collected prices', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
     await pipeline.collect(indexToken)

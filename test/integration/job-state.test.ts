@@ -89,7 +89,7 @@ it('job state batches values that are saved during an insert, and keeps the late
   expect(await Promise.all(['a', 'b', 'c'].map((name) => other.get(name)))).toEqual(['2', '0', '3'])
 })
 
-it('job state rejects only the save calls whose values were not stored', async () => {
+it('job state rejects only the save calls of values that were not stored', async () => {
   const { db } = database
   let isAway = true
   const insert: typeof db.insert = async (options) => {

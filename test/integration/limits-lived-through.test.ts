@@ -144,7 +144,7 @@ describe('limits per day', () => {
     const perDay: number[] = []
     for (let hour = 0; hour < 48; hour += 1) {
       await time.moveTo(START + hour * HOUR_MS)
-      // History requests first, as many as it is granted.
+      // History sends the first requests, up to its share.
       const reason = await time.live(repair().catch((error: unknown) => error))
       expect(reason).toMatchObject({ code: 'provider_exhausted' })
       const found = await time.live(Promise.all(tokens.map((token) => own.fetchHolders(token, Date.now(), never))))
@@ -167,7 +167,7 @@ describe('limits per day', () => {
     const told = toRun({ entities, slot: START + HOUR_MS })
     await time.live(collector?.collect(told.run) ?? expect.unreachable())
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(6)
-    // One for each concurrent request.
+    // A rejection for each concurrent request.
     expect(countRefused(worker.statuses)).toBeLessThanOrEqual(4)
     const reasons = [...told.refused.values()]
     expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['provider_exhausted']))

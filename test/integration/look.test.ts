@@ -131,7 +131,7 @@ describe('gap scan of a dataset without history', () => {
     pipeline.clock.now = start + 14 * HOUR_MS + 90_000
     await look(holders)
     const notes = await readNotes(db, holders.dataset, keys, { from: 0, to: OPEN_END })
-    // Tokens whose first turn comes later have no turn before it.
+    // Other tokens have their first turn later.
     expect(notes.filter(({ from }) => from >= start + 12 * HOUR_MS)).toEqual([])
   })
 

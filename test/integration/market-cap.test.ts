@@ -92,7 +92,7 @@ const storedDays = () =>
     schema: dailySumRow,
   })
 
-/** All rows, including replaced ones. */
+/** Every row, including replaced ones. */
 const everyRow = async () => {
   const sql = 'SELECT * FROM market_caps ORDER BY ALL'
   return JSON.stringify(

@@ -37,7 +37,7 @@ afterAll(async () => {
 })
 
 describe('MCP tools', () => {
-  it('are six read-only tools whose descriptions fit into 3,000 tokens', async () => {
+  it('are six and read-only, with descriptions of at most 3,000 tokens', async () => {
     const list = await overHttp.client.listTools()
     expect(list.tools.map(({ name }) => name)).toEqual(['search', 'describe', 'query', 'series', 'profile', 'status'])
     expect(list.tools.every(({ annotations }) => annotations?.readOnlyHint === true)).toBe(true)

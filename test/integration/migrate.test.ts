@@ -140,7 +140,7 @@ describe('registry records', () => {
     await storeRegistry(db, without, silent)
     expect(await count('1')).toBe(registry.tokens.length)
     expect(await count('live')).toBe(live.length - 1)
-    // Stored by a machine whose clock is ahead.
+    // Stored by a machine with a clock that is ahead.
     const ahead = `INSERT INTO tokens SELECT * REPLACE (false AS live, now64(3) + INTERVAL 1 HOUR AS changed_at) FROM tokens FINAL`
     await db.command({ name: 'ahead', sql: ahead })
     await storeRegistry(db, registry, silent)

@@ -66,7 +66,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('clients generated from the OpenAPI document', () => {
-  it('from openapi-typescript and openapi-fetch have types for every response', () => {
+  it('have types for every response with openapi-typescript and openapi-fetch', () => {
     const cli = join(packageOf('openapi-typescript'), 'bin', 'cli.js')
     run(['--import', join(ROOT, 'tools/typescript-5.mjs'), cli, 'openapi.json', '-o', 'schema.d.ts'])
     const calls = ofJson.map((route) => {
@@ -106,7 +106,7 @@ await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uni
     )
   })
 
-  it('from Redocly have types for every response', () => {
+  it('have types for every response with Redocly', () => {
     run([join(packageOf('@redocly/cli'), 'bin', 'cli.js'), 'generate-client', 'openapi.json', '-o', 'client.ts'])
     const calls = ofJson.map((route) => {
       const query = takesQuery(route) ? `{ query: ${toQuery(route)} }` : ''

@@ -26,7 +26,7 @@ interface Quote {
   readonly circulating_supply: number | null
 }
 
-/** All bits as ClickHouse stores them. */
+/** The bits as ClickHouse stores them. */
 function toBits(value: number | null): string | null {
   if (value === null) return null
   return Buffer.from(new Float64Array([value]).buffer).toString('hex')

@@ -24,7 +24,7 @@ const profile = z.looseObject({
 })
 const ranges = z.array(z.object({ reason: z.string().nullable() }))
 
-/** The route of each section, and the dataset whose coverage has its reason. */
+/** The route of each section, and the dataset with the coverage of its reason. */
 const TOKEN_SECTIONS = {
   token: ['tokens', 'prices'],
   holders: ['tokens/holders', 'holders'],

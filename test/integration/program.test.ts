@@ -29,7 +29,7 @@ describe('operator commands', () => {
   })
 })
 
-describe('an API process whose output is closed', () => {
+describe('API process with a closed output', () => {
   it('keeps answering and stops with exit code 0', async () => {
     const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' }
     const env = { ...process.env, ...nowhere, API_PORT: '0', API_OPS_PORT: '0', API_DRAIN_SECONDS: '0' }

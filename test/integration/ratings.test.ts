@@ -135,7 +135,7 @@ describe('ratings from file to response', () => {
     expect(await names()).toEqual(['Uniswap'])
   })
 
-  it('can be JSON from a URL, whose key is redacted', async () => {
+  it('can be JSON from a URL, with its key redacted in messages', async () => {
     const fundamentals = { governance: 1, team: 2, competitiveMoat: 3, valueProposition: 4, tokenEconomics: 5 }
     const rating = { dao: 'ens', overallRating: 9, fundamentalRating: 8, fundamentals, lastUpdated: '2024-01-01' }
     let status = 200

@@ -55,7 +55,7 @@ describe('computation after a stored batch', () => {
     expect(await waiting()).toEqual([])
   })
 
-  it('runs once more for batches stored while it runs, and again for later ones', async () => {
+  it('runs a second time for batches stored while it runs, and a third time for later ones', async () => {
     let runs = 0
     let release = () => {}
     const held = new Promise<void>((resolve) => {

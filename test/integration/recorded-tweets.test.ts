@@ -36,7 +36,7 @@ const toDao = (key: number, name: string): Dao => ({ ...toTestDao(key, null), tw
 afterEach(closeServers)
 
 describe.skipIf(!isThere)('recorded responses of X', () => {
-  it('without metrics of users store no counts', () => {
+  it('store no counts for users without metrics', () => {
     for (const { response } of [...read('test_client_get_users'), ...read('test_asyncclient_get_users')]) {
       const { rows, missing } = toCounts(response.body, [toDao(1, 'twitter'), toDao(2, 'TwitterDev')], slot)
       expect(rows).toEqual([])
@@ -44,7 +44,7 @@ describe.skipIf(!isThere)('recorded responses of X', () => {
     }
   })
 
-  it('of the older API store their exact counts', () => {
+  it('store the exact counts of the older API', () => {
     const users = read<OldUser[]>('testlookupusers').flatMap(({ response }) => response.body)
     users.push(...read<OldUser>('testgetuser').map(({ response }) => response.body))
     expect(users.length).toBeGreaterThan(2)
@@ -60,7 +60,7 @@ describe.skipIf(!isThere)('recorded responses of X', () => {
     expect(users.map((user) => user.followers_count)).toContain(59_112_688)
   })
 
-  it('of searches and timelines have texts and the token of the next page', () => {
+  it('have the texts of searches and timelines and the token of the next page', () => {
     for (const name of ['search_recent_tweets', 'get_users_tweets', 'get_users_mentions', 'get_tweets']) {
       for (const { response } of read<Posts>(`test_client_${name}`)) {
         // A lookup of posts by id has no pages.
@@ -71,7 +71,7 @@ describe.skipIf(!isThere)('recorded responses of X', () => {
     }
   })
 
-  it('of searches are read page by page', async () => {
+  it('are read page by page for searches', async () => {
     const [page] = read<Posts>('test_client_search_recent_tweets')
     if (page === undefined) throw new Error('the recording is empty')
     const { body, headers } = page.response
@@ -89,7 +89,7 @@ describe.skipIf(!isThere)('recorded responses of X', () => {
     expect(server.requests.map(({ url }) => url.searchParams.get('next_token'))).toEqual([null, body.meta?.next_token])
   })
 
-  it('of rate limits have the remaining quota, and a reset in the past causes no wait', async () => {
+  it('have the remaining quota of rate limits, and a reset in the past causes no wait', async () => {
     const [{ response: recorded } = { response: { headers: {} as Record<string, string[]>, body: {} } }] =
       read<object>('test_client_get_users')
     const [left, reset] = ['x-rate-limit-remaining', 'x-rate-limit-reset'].map(

@@ -186,7 +186,7 @@ describe('social counts and sentiment from provider to response', () => {
     expect(fresh).toEqual({ twitter: failing !== twitter, discord: failing !== discord })
   })
 
-  it('use the bot for groups whose page has no count', async () => {
+  it('use the bot for groups without a count on their page', async () => {
     pipeline.clock.now += DAY
     pipeline.upstream.faults.set('telegram', { kind: 'empty' }, { match: '/Aavesome' })
     const report = await collect(telegram)

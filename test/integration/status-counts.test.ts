@@ -115,7 +115,7 @@ describe('counts of GET /data/status', () => {
     expect(await left).toBe('left')
     await expect.poll(() => abandoned?.aborted).toBe(true)
     const others = [readStatus(), readStatus()]
-    // These rows are not in the running count.
+    // The running count excludes these rows.
     commits.commit(tokenPrices.name, await store(JANUARY + 3000 * FIVE_MINUTES, 10))
     release()
     held = undefined

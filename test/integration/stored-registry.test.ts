@@ -73,7 +73,7 @@ describe('the stored registry', () => {
 })
 
 describe('registry read without its DAOs', () => {
-  it('equals the complete registry otherwise', async () => {
+  it('equals the complete registry apart from its DAOs', async () => {
     const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
     const { daos: _, daoById: __, daoBySlug: ___, ...rest } = whole
     expect({ ...part }).toEqual(rest)

@@ -253,7 +253,7 @@ describe('treasuries from provider to response', () => {
     const row = newest(await stored(), uniswap)
     expect(row?.source).toBe('defillama')
     expect(row?.tokens.map(({ symbol }) => symbol)).toContain('UNI')
-    // Both sources use one simulated world: totals differ by the holdings that only one of them has.
+    // The sources use one simulated world: totals differ by the holdings that only one of them has.
     await collect()
     const whole = newest(await stored(), uniswap)
     expect(whole?.source).toBe('goldrush')

@@ -81,7 +81,7 @@ describe('stand-in of GoldRush', () => {
     clock.now = NOW
   })
 
-  test('has a portfolio whose newest day equals the balances', async () => {
+  test('has a portfolio with the balances as its newest day', async () => {
     const [history, now] = [await portfolio(5), await balances()]
     for (const { contract_address, balance, quote } of now) {
       const token = history.find((item) => item.contract_address === contract_address)

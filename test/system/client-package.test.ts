@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const { resolve } = createRequire(import.meta.url)
 const COMPILERS = ['typescript-5', 'typescript'] as const
 
-/** All operations except streams, as calls. */
+/** Calls of every operation except streams. */
 const calls = routes
   .filter(({ isEndless }) => !isEndless)
   .map((route) => ({ tag: route.tag.toLowerCase(), name: route.operation, query: toFirstQuery(route) }))

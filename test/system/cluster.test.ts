@@ -176,7 +176,7 @@ describe('cluster of two shards', () => {
   })
 })
 
-/** All coverage of prices. */
+/** The complete coverage of prices. */
 async function readAll(db: Database) {
   const sql = "SELECT DISTINCT entity FROM coverage WHERE dataset = 'prices'"
   const found = await db.rows({ name: 'entities', sql, schema: z.object({ entity: z.number() }) })

@@ -184,7 +184,7 @@ describe('npm run migrate -- --check', () => {
   )
 })
 
-describe('commands whose options npm consumed', () => {
+describe('commands with options that npm consumed', () => {
   it.each([
     [['backfill', 'prices', '--from', '2024-01-01', '--again'], '--from and --again'],
     [['jobs', 'list', '--state', 'delayed'], '--state'],

@@ -95,7 +95,7 @@ const toPaths = (dataset: string) => [
 
 const row = z.record(z.string(), z.unknown())
 
-/** All stored rows and served responses, by table or path. */
+/** Stored rows and served responses, by table or path. */
 async function readAll({ database, url, commits }: ServedPipeline, { dataset }: Job): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {}
   for (const [table, sql] of Object.entries(TABLES)) {
@@ -142,7 +142,7 @@ async function followCommits({ context }: ServedPipeline, { dataset }: Job) {
   }
 }
 
-/** Paths of the tokens' swaps that Moralis is asked for, the largest token first. */
+/** Paths of the tokens' swaps in the requests to Moralis, the largest token first. */
 async function readLargest({ database, registry, clock }: ServedPipeline): Promise<string[]> {
   const live = dexTrades.entities(registry).filter((token) => isThereAt(token, clock.now))
   const tokens = live.flatMap(({ key }) => registry.tokenByKey.get(key) ?? [])

@@ -88,7 +88,7 @@ const days = new Map<string, Day>()
 const pipelines: Pipeline[] = []
 afterAll(async () => void (await Promise.all(pipelines.map((pipeline) => pipeline.close()))))
 
-describe('one simulated day of the pipeline', () => {
+describe('simulated day of the pipeline', () => {
   it.each(Object.entries(WAYS))('runs with %s', async (way, { settings, habits }) => {
     const pipeline = await createPipeline({
       registry: loadRegistry(),

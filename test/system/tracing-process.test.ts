@@ -54,7 +54,7 @@ async function start(file: string, settings: Record<string, string>) {
   return { url: String(facts.url), stop }
 }
 
-/** An API whose stores are unavailable. */
+/** An API without available stores. */
 const startApi = (settings: Record<string, string>) =>
   start('api/main.ts', { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1', ...settings })
 

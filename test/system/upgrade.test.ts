@@ -34,7 +34,7 @@ async function upgrade({ backup }: Baseline, migrations?: string) {
   return { config, db, tables, applied: [...applied.keys()] }
 }
 
-/** Requests whose responses changed. */
+/** Requests with changed responses. */
 async function findChanged({ registry, answers }: Baseline, config: Config): Promise<string[]> {
   const got = await readAnswers({ registry }, config, Object.keys(answers))
   return Object.keys(answers).filter((path) => got[path] !== answers[path])
