@@ -5,7 +5,7 @@ import type { Memory } from '../answers/memory.ts'
 import type { ListSource } from '../lists/in-database.ts'
 import { findRecordSet } from '../lists/record-sets.ts'
 
-/** Each token's latest market cap by token key, as a record set that is read once per change event. */
+/** The latest market caps by token key, as a record set that is read once per change event. */
 const SOURCE: ListSource = {
   name: 'market-caps',
   sql: `SELECT token AS key, '' AS name, market_cap, observed_at AS as_of, tuple(token) AS record

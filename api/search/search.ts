@@ -43,7 +43,7 @@ const toWords = (text: string) =>
     .trim()} `
 
 /**
- * The slugs of the categories whose name or slug contains the whole words of a text, or a long enough beginning of
+ * The slugs of the categories with a name or slug that contains the whole words of a text, or a long enough beginning of
  * them.
  */
 function findCategories({ categories }: Registry, asked: string): ReadonlySet<string> {
