@@ -92,7 +92,7 @@ function refuseMethod(request: Request, response: Response): void {
 }
 
 /**
- * Finds the route of a request whose path equals a route's path. Such requests bypass Express, which would take as long
+ * Finds the route of a request if its path equals a route's path. The request then bypasses Express, which would take as long
  * as assembling one day of prices. Express handles aliases, paths with parameters and all others.
  */
 function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage) => Route | undefined {

@@ -8,7 +8,7 @@ import { createDatabase } from '../shared/store/clickhouse.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createSharedMetrics } from '../shared/telemetry/metrics.ts'
 
-/** Pauses before a process is restarted. After this number of consecutive exits it is no longer restarted. */
+/** Pauses before a process is restarted. The number of pauses is the maximum of consecutive restarts. */
 const PAUSES_MS: readonly number[] = [100, 500, 2_000, 5_000, 10_000]
 /** After serving for this time a process counts as recovered, and its earlier exits no longer count. */
 const ALIVE_MS = 30_000
@@ -62,7 +62,7 @@ export async function startProcesses(
   config: Config,
   { log, onLost }: Options,
 ): Promise<{ stop(): Promise<void>; facts: object }> {
-  // Each process accepts connections itself. If the parent distributed them, connections passed to a killed process
+  // The workers accept connections themselves. If the parent distributed them, connections passed to a killed process
   // would never end, and the number of new connections per second would halve.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   const db = createDatabase(config.clickhouse, 'read')
@@ -107,7 +107,7 @@ export async function startProcesses(
   return { stop, facts: { url, opsPort: ops?.port, pids: [...places].map(({ worker }) => worker.process.pid) } }
 }
 
-/** Resolves with the address of a process. It also resolves when a restarted process serves instead. */
+/** Resolves with the address of a process, also when a restarted process serves instead. */
 function untilServes(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message) => {

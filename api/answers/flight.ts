@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 
-/** Work whose result several requests share (single flight). */
+/** Work with a result that several requests share (single flight). */
 export interface Flight<T> {
   /** Aborted when all waiting requests have left before the end, and when the work has failed. */
   readonly abandoned: AbortSignal

@@ -26,7 +26,7 @@ interface Waiting<Asked, Value> {
 
 /**
  * Batches requests that arrive while `atOnce` reads are running, and reads each batch with one statement: a statement
- * costs ClickHouse milliseconds, even if it reads little. Requests whose callers left before their turn are dropped.
+ * costs ClickHouse milliseconds, even if it reads little. Requests of callers that left before their turn are dropped.
  * When a batch fails, each of its requests is read alone, because one request may have caused the failure.
  */
 export function createGathering<Asked, Value>(options: GatheringOptions<Asked, Value>): ReadFor<Asked, Value> {

@@ -100,8 +100,7 @@ interface Reading {
 }
 
 /**
- * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the
- * values whose time range it affects, so that older data is read once. Requests share running reads in the same way,
+ * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the values of an affected time range, so that older data is read once. Requests share running reads in the same way,
  * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
 export function createMemory(options: { maxBytes: number; commits: CommitFeed; db: Database }): Memory {

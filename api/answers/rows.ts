@@ -57,7 +57,7 @@ function findRow(rows: Rows, holds: (at: number) => boolean): number {
   return low
 }
 
-/** The rows, oldest first, whose times are in the range. */
+/** The rows, oldest first, with times in the range. */
 export function toSlice(rows: Rows, { from, to }: { from: number; to: number }): Slice {
   const [first, end] = [findRow(rows, (at) => at >= from), findRow(rows, (at) => at >= to)]
   return { rows, first: Math.min(first, end), end }

@@ -8,7 +8,7 @@ export interface Contributions {
   readonly of: ReadonlyMap<number, number>
 }
 
-/** The slots whose prices are needed for the contributions of some runs up to the slot `at`. */
+/** The slots with prices that are needed for the contributions of some runs up to the slot `at`. */
 export const toSlots = (runs: readonly Run[], at: number): number[] => [
   ...new Set([...runs.flatMap(({ first, last }) => [first, last]), at]),
 ]

@@ -89,7 +89,7 @@ const toTable = (array: string) => `(SELECT arrayJoin(${array}) AS pair)`
 /**
  * WITH clauses for the spaces and proposals that count: `read_spaces` are the completely read spaces, and `left_out`
  * are the proposals that do not count. A DAO that moved to another space may have moved its proposals and votes: both
- * spaces then contain the same proposal with the same id. It counts once, in the newest space that was read. Proposals
+ * spaces then contain the same proposal with the same id. The proposal counts once, in the newest space that was read. Proposals
  * withdrawn by their authors do not count.
  */
 export const COUNTED = `

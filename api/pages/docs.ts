@@ -9,7 +9,7 @@ import { withRelativeLinks } from './links.ts'
 /** Resolves only the folder: importing the package would load its whole bundle. */
 const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
 
-/** The files that the pages refer to. Other files of the folder, such as its own pages, are not served. */
+/** The files that the pages refer to. The rest of the folder, such as its own pages, is not served. */
 const [STYLE, ICON, SCRIPT] = ['/swagger-ui.css', '/favicon-32x32.png', '/swagger-ui-bundle.js']
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8'
 const AN_HOUR = 'public, max-age=3600'

@@ -11,7 +11,7 @@ export interface Page {
   readonly make: () => Buffer | string
   /** `Cache-Control` for browsers; default: some minutes. */
   readonly cacheControl?: string
-  /** Whether the page handles its own query; otherwise a query is an error. */
+  /** Whether the page handles its own query; if not, a query is an error. */
   readonly takesQuery?: boolean
   /** Replaces the content security policy of the other pages. */
   readonly policy?: string
@@ -42,7 +42,7 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
 }
 
 /**
- * Serves the pages that `find` returns for a path. Each is made and compressed once, on its first request; pages with
+ * Serves the pages that `find` returns for a path. A page is made and compressed once, on its first request; pages with
  * the same `key` share the bytes. Conditional and range requests work like for every other answer.
  */
 export function createKept(options: {

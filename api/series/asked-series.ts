@@ -85,7 +85,7 @@ async function answerAsked(
     }),
   ])
   const described = found ?? { points: 0, early: 0, first: 0, last: 0 }
-  // A filled row contains no data and therefore has no time of its own.
+  // Filled rows contain no data, so they do not count for the time of the data.
   return { ...answer, asOf: described.points === 0 ? null : answer.asOf, ...described }
 }
 

@@ -21,7 +21,7 @@ const MAX_CANDLES = 1_000_000
 interface Candles extends Omit<Described, 'tag'> {
   /** Schema name in the API documentation. */
   readonly series: string
-  /** The dataset whose stored rows are aggregated. */
+  /** The dataset with the stored rows to aggregate. */
   readonly dataset: DatasetFacts
   /** The finest interval comes first; it corresponds to a cadence. */
   readonly intervals: readonly [Interval, ...Interval[]]

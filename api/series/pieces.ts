@@ -12,7 +12,7 @@ export interface Piece extends TimeRange {
   readonly piece: number
 }
 
-/** A series whose chunks are cached. */
+/** A series with cached chunks. */
 export interface Series {
   /** Distinguishes it from all other cached series. */
   readonly key: string
@@ -20,15 +20,15 @@ export interface Series {
   readonly interval: Interval
 }
 
-/** A series from whose chunks answers are assembled. */
+/** A series with a function that reads its chunks, for answers assembled from chunks. */
 export interface PieceSource extends Series {
-  /** Reads rows of the series, oldest first, including all whose buckets start in the range. Ends with the signal. */
+  /** Reads rows of the series, oldest first, including all with buckets that start in the range. Ends with the signal. */
   read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
 }
 
 /** A series that can also count its rows, for answers with a limited number of rows. */
 export interface CountedSource extends PieceSource {
-  /** Number of rows per chunk whose buckets start in the range; empty chunks may be absent. */
+  /** Number of rows per chunk, of buckets that start in the range; empty chunks may be absent. */
   count(db: Database, range: TimeRange, pieceMs: number): Promise<ReadonlyMap<number, number>>
 }
 

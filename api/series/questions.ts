@@ -42,7 +42,7 @@ export const seriesParameters = (intervals: readonly [Interval, ...Interval[]], 
   fill,
 })
 
-/** Like `seriesParameters`, for series whose interval must be chosen, by `interval` or by `points`. */
+/** Like `seriesParameters`, for series with a required choice of interval, by `interval` or by `points`. */
 export const chosenParameters = (intervals: readonly [Interval, ...Interval[]]) => ({
   interval: oneOf(intervals, 'Length of a bucket; required unless `points` is given.', '1d').optional(),
   points,

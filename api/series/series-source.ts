@@ -8,7 +8,7 @@ import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
 export interface SeriesSource {
   /** Name of the statements in logs and traces. */
   readonly name: string
-  /** The dataset whose cadence decides when the series is stale. */
+  /** The dataset; its cadence decides when the series is stale. */
   readonly dataset: DatasetFacts
   readonly record: z.ZodObject
   /** The member with the time, which filled rows also have. */
@@ -17,7 +17,7 @@ export interface SeriesSource {
   readonly constants?: Constants
   readonly intervals: readonly [Interval, ...Interval[]]
   /**
-   * SQL for the points whose buckets start in a range (parameters `from` and `to`, Unix milliseconds), unordered:
+   * SQL for the points of buckets that start in a range (parameters `from` and `to`, Unix milliseconds), unordered:
    * `row_at`, `as_of` (both DateTime64(3)) and `record`. If the series has no separate points per interval, selects
    * those of the finest one; the first of a coarser bucket represents it.
    */
@@ -25,7 +25,7 @@ export interface SeriesSource {
   readonly params: Readonly<Record<string, unknown>>
   /**
    * SQL that selects `newest`, the time up to which the rows were read (Unix milliseconds), for rows that are read on
-   * time but rarely change. Without it the series is as old as its newest row.
+   * time but rarely change. If absent, the series is as old as its newest row.
    */
   readonly readUpTo?: string
   /** Set if an interval can have points in buckets where the finest interval has none. */

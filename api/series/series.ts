@@ -6,7 +6,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { Problem } from '../problem/problem.ts'
 import { toSeriesHeaders } from './series-headers.ts'
 
-/** The range of a series: complete buckets that start in it. It begins and ends on the grid. */
+/** The range of a series: the complete buckets that start in it, from one grid time to another. */
 export interface SeriesRange extends TimeRange {
   /** Whether it reaches up to now, so that buckets are added over time. */
   readonly open: boolean
@@ -26,7 +26,7 @@ const nextStart = (ms: number, interval: Interval) =>
 export const startAfter = (ms: number, interval: Interval) => nextStart(ms + 1, interval)
 
 /**
- * The complete buckets whose starts lie in [start, end) (docs/contract.md, section 4). Without an end, or with a future
+ * The complete buckets with starts in [start, end) (docs/contract.md, section 4). Without an end, or with a future
  * one, the last is the current bucket.
  */
 export function toSeriesRange(

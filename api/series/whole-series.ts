@@ -7,7 +7,7 @@ import { type RowsStatement, writeRows } from './written-rows.ts'
 export const isOfWholeRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
 
 /**
- * All rows of a short series, such as a daily one. They are read once for all ranges, and again after a change event of
+ * Reads all rows of a short series, such as a daily one: once for all ranges, and again after a change event of
  * the dataset, which may have several series.
  * @throws DataError `storage`
  */
