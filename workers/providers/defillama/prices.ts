@@ -7,11 +7,13 @@ import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../answer.ts
 import { openDefiLlamaCoins } from './client.ts'
 import { isSure } from './confidence.ts'
 
-/** Token prices in USD by chain and contract; what the provider does not know, or is not sure of, is absent. */
+/** Token prices in USD by chain and contract. Unknown prices, and those with too little confidence, are absent. */
 export interface TokenPrices {
-  /** By the coins' names (`toCoin`). */
+  /** Returns current prices by coin name (`toCoin`). */
   now(coins: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>
-  /** By coin, then by the times asked for (Unix milliseconds). Asked of those coins only that have a price now. */
+  /**
+   * Returns past prices by coin and requested time (Unix milliseconds). Only coins with a current price are requested.
+   */
   past(
     coins: readonly string[],
     times: readonly number[],
@@ -19,30 +21,30 @@ export interface TokenPrices {
   ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>>
 }
 
-/** Chains that DefiLlama calls otherwise than the registry does. */
+/** Chains with other names at DefiLlama than in the registry. */
 const CHAINS: Readonly<Record<string, string>> = { bnb: 'bsc', avalanche: 'avax', gnosis: 'xdai' }
 
 /** A URL under 4 kB holds about this many coins (docs/providers.md, section 3.2). */
 const COINS_PER_CALL = 70
-/** And this many times, which are asked for one coin after the other. */
+/** Number of times per call; coins are requested in sequence. */
 const TIMES_PER_CALL = 180
-/** A price further from the time asked for is another time's. */
+/** Prices further from the requested time are not used. */
 const NEAR_HOURS = 12
 const NEAR_MS = NEAR_HOURS * HOUR_MS
-/** Without it the provider looks within half of that only. */
+/** The provider's default is only half of that. */
 const SEARCH_WIDTH = `${NEAR_HOURS}h`
 
 const point = z.object({ timestamp: asSent, price: asSent, confidence: asSent })
 const currentAnswer = z.object({ coins: mapOf(point) })
 const batchAnswer = z.object({ coins: mapOf(z.object({ prices: listOf(point).optional() })) })
 
-/** A price that the provider is sure of, with its time in Unix milliseconds. */
+/** A price with sufficient confidence, and its time in Unix milliseconds. */
 interface SurePrice {
   readonly at: number
   readonly price: number
 }
 
-/** Those that can be read, at times and prices that there can be. */
+/** Returns the readable points with plausible times and prices. */
 function toSure(points: readonly z.infer<typeof point>[]): SurePrice[] {
   return points.flatMap(({ timestamp, price, confidence }) => {
     const [at, usd] = [Number(timestamp ?? Number.NaN) * 1000, orNull(tokenPrice, price)]
@@ -50,11 +52,11 @@ function toSure(points: readonly z.infer<typeof point>[]): SurePrice[] {
   })
 }
 
-/** The address that other providers write for a chain's own coin, and what this one writes. */
+/** Other providers' placeholder address for a chain's native coin, and the one of this provider. */
 const COIN_PLACEHOLDER = `0x${'e'.repeat(40)}`
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
-/** The provider's name of a contract. */
+/** Returns the provider's name of a contract. */
 export function toCoin(chain: string, contract: string): string {
   return `${CHAINS[chain] ?? chain}:${contract === COIN_PLACEHOLDER ? ZERO_ADDRESS : contract}`
 }

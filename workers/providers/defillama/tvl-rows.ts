@@ -6,24 +6,27 @@ import { asSent, isTime, listOf, orNull, toIso, toUnreadable } from '../answer.t
 import { thin } from '../paging.ts'
 import { toNameSlug } from './client.ts'
 
-/** Protocols: several thousand, of which these members are read (docs/providers.md, section 3.1). */
+/** /protocols: several thousand elements, of which these members are read (docs/providers.md, section 3.1). */
 export const protocolsAnswer = listOf(z.object({ slug: asSent, parentProtocol: asSent, tvl: asSent }))
 
-/** Protocol/{slug}: daily points, times in Unix seconds (docs/providers.md, section 3.1). */
+/** /protocol/{slug}: daily points, times in Unix seconds (docs/providers.md, section 3.1). */
 export const protocolAnswer = z.object({ tvl: listOf(z.object({ date: asSent, totalLiquidityUSD: asSent })) })
 
 const PARENT = 'parent#'
 
-/** Whether a protocol is the DAO's: a child of the parent protocol of its id, or the one of its name. */
+/**
+ * Returns whether a protocol belongs to the DAO: a child of the parent protocol with its id, or the protocol with its
+ * name.
+ */
 export const isOf =
   (dao: Pick<Dao, 'defillama' | 'defillamaSlug'>) =>
   ({ slug, parentProtocol }: { readonly slug?: unknown; readonly parentProtocol?: unknown }): boolean =>
     dao.defillama !== null && (toParentSlug(parentProtocol) === dao.defillama || slug === toNameSlug(dao))
 
 /**
- * One row for each DAO with a protocol of a known value: the sum over the children of its parent protocol and over the
- * protocol of its name, each counted once. Protocols without a value are left out of the sum, and so are those with a value
- * that cannot be.
+ * Returns one row for each DAO with a protocol of a known value. The value is the sum over the children of its parent
+ * protocol and the protocol with its name, each counted once. Protocols with a missing or invalid value are left out of
+ * the sum.
  */
 export function toTvlRows(
   protocols: z.infer<typeof protocolsAnswer>,
@@ -45,7 +48,7 @@ export function toTvlRows(
 
 const FAULTY_TVL = 'tvl: no value that can be'
 
-/** The first point of each bucket of the range: the newest day also has an intraday point. */
+/** Returns the first point of each bucket of the range, because the newest day also has an intraday point. */
 export function toTvlHistoryRows(
   { tvl }: z.infer<typeof protocolAnswer>,
   dao: Dao,
@@ -64,7 +67,7 @@ export function toTvlHistoryRows(
   ]
 }
 
-/** The slug of a parent protocol; undefined where there is none. */
+/** Returns the slug of a parent protocol; undefined if there is none. */
 function toParentSlug(parentProtocol: unknown): string | undefined {
   return typeof parentProtocol === 'string' && parentProtocol.startsWith(PARENT)
     ? parentProtocol.slice(PARENT.length)

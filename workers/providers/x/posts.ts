@@ -4,26 +4,26 @@ import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { COST, openX, toHandle } from './client.ts'
 
-/** One page of posts. Each post is billed, so a page that was read is never asked for again. */
+/** One page of posts. Each post is billed, so a page is never requested twice. */
 export interface PostsPage {
-  /** Of the posts in English. */
+  /** Texts of the English posts. */
   readonly texts: readonly string[]
-  /** How many posts of the sample these are, in whatever language. */
+  /** Number of posts of the sample, in any language. */
   readonly posts: number
-  /** Where the next page begins; undefined after the last one. */
+  /** Token of the next page; undefined after the last one. */
   readonly next: string | undefined
 }
 
 export interface PostsSource {
-  /** How many DAOs may be asked for at the same time. */
+  /** Number of DAOs that may be requested concurrently. */
   readonly concurrency: number
-  /** How many posts of a DAO are read. */
+  /** Number of posts read per DAO. */
   readonly sampleSize: number
-  /** How many pages a run reads before it is stored: a minute's requests, which is a small part of a job's time. */
+  /** Pages per run before the rows are stored: a minute's requests, a small share of a job's time. */
   readonly pagesPerRun: number
   /**
-   * The newest English posts about a DAO before `slot` (Unix milliseconds), from the page `next` on; `read` of the sample
-   * were read before.
+   * Fetches the newest English posts about a DAO before `slot` (Unix milliseconds), starting at the page `next`. `read`
+   * posts of the sample were read before.
    */
   fetchPage(
     dao: Dao,
@@ -37,12 +37,12 @@ const PATH = '/2/tweets/search/recent'
 const CONCURRENCY = 2
 const LEAST_PER_PAGE = 10
 const MOST_PER_PAGE = 100
-/** The provider refuses an end that is not over yet, clocks of both sides included. */
+/** The provider refuses an end time that has not passed; the margin covers clock differences. */
 const END_MARGIN_MS = 60_000
 
 /**
- * X's recent search (docs/providers.md, section 13): what others write to or about a DAO's account in the last seven
- * days. It ends at the slot, so that a slot asked again is about the same posts.
+ * X's recent search (docs/providers.md, section 13): other accounts' posts to or about a DAO's account in the last
+ * seven days. The search ends at the slot, so that a repeated slot finds the same posts.
  */
 export const xPosts: Provider<PostsSource, Dao> = {
   name: 'x',
@@ -69,13 +69,13 @@ export const xPosts: Provider<PostsSource, Dao> = {
         const posts = data.slice(0, wanted)
         const readable = posts.filter((post) => post !== null)
         const unreadable = posts.length - readable.length
-        // They are billed as well, and would be again.
+        // Unreadable posts are billed as well, and would be billed again on a retry.
         if (unreadable > 0) context.log.warn({ provider: 'x', dao: dao.name, unreadable }, 'posts cannot be read')
         return {
-          // The query asks for English; the provider's own word on a post is what counts.
+          // The query requests English, but the language of the returned post decides.
           texts: readable.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
           posts: posts.length,
-          // An empty page that names a next one would be followed for ever.
+          // Otherwise an empty page with a next token would be followed forever.
           next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
         }
       },
@@ -85,13 +85,13 @@ export const xPosts: Provider<PostsSource, Dao> = {
 
 const post = z.object({ text: z.string(), lang: z.string().optional().catch(undefined) })
 
-/** A post that cannot be read is null. */
+/** An unreadable post is null. */
 const postsAnswer = z.object({
   data: z.array(post.nullable().catch(null)).optional(),
   meta: z.object({ next_token: z.string().optional() }),
 })
 
-/** A page of posts; without hits it has no `data` (docs/providers.md, section 13). */
+/** Parses a page of posts; without hits it has no `data` (docs/providers.md, section 13). */
 export function toPosts(answer: unknown): z.infer<typeof postsAnswer> {
   return checkAnswer(postsAnswer, answer, { provider: 'x', path: PATH })
 }
