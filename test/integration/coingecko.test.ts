@@ -61,7 +61,7 @@ describe('coingecko', () => {
   })
 
   it.each([
-    ['history', 'provider_unconfigured', 'error 10012: Your request exceeds the allowed time range.'],
+    ['history', 'provider_unconfigured', 'its plan has no history before'],
     ['key', 'provider_rejected', 'COINGECKO_API_KEY'],
   ])('reports its %s limit as %s, and requests no further coin', async (kind, code, says) => {
     const { server, source } = await connectTo(coingecko, (_, response) => sendJson(response, errors[kind], 401))
@@ -69,8 +69,8 @@ describe('coingecko', () => {
     const { run, refused } = toRun()
     expect(await source.fetchHistory([alfa, ...toTestTokens(3)], range, run)).toEqual([])
     expect(refused.size).toBe(3)
-    const [first] = refused.values()
-    expect(first).toMatchObject({ code, message: expect.stringContaining(says) })
+    const messages = [...refused.values()].map(({ message }) => message)
+    expect(messages.join('\n')).toContain(says)
     for (const reason of refused.values()) expect(reason.code).toBe(code)
     expect(server.requests).toHaveLength(1)
   })
