@@ -114,6 +114,7 @@ describe.skipIf(!present)('back-fill of ten months of recorded market caps', () 
       name: prices.name,
       cadence: prices.cadence,
       dataset: tokenPrices,
+      ...(prices.history === undefined ? {} : { history: prices.history }),
       providers: [{ name: 'corrected', cost: 'free', covers: () => true, connect: () => undefined }],
       entities: () => [token],
       // All values are known: a quote with fewer known values would not replace the other one.
