@@ -7,7 +7,10 @@ const registry = loadRegistry()
 const NOW = Date.UTC(2026, 10, 20, 12, 3, 20)
 const DAY = 86_400_000
 const count = z.int().nonnegative()
-const handles = registry.daos.flatMap(({ twitter }) => (twitter ? [twitter.slice(twitter.lastIndexOf('/') + 1)] : []))
+/** One request takes at most 100 names. */
+const handles = registry.daos
+  .flatMap(({ twitter }) => (twitter ? [twitter.slice(twitter.lastIndexOf('/') + 1)] : []))
+  .slice(0, 100)
 
 const metrics = { followers_count: count, following_count: count, listed_count: count }
 const Users = z.strictObject({
