@@ -201,7 +201,8 @@ describe('goldrush', () => {
     const other = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
     const { server, source } = await connectTreasury(goldrush, (_, response, url) => {
       if (url.pathname === '/coins/batchHistorical') return sendJson(response, { coins: prices(url) })
-      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: { 'ethereum:0x1': { price: 9, timestamp: Date.now() / 1000 } } })
+      if (url.pathname.startsWith('/coins/'))
+        return sendJson(response, { coins: { 'ethereum:0x1': { price: 9, timestamp: Date.now() / 1000 } } })
       if (!url.pathname.includes('/portfolio_v2/'))
         return sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')]))
       const { items } = portfolio(url.pathname).data

@@ -32,7 +32,10 @@ describe('proposals and votes of two sources', () => {
     expect(ofVote).toEqual('_id proposal voter choice votingPower createdAt'.split(' '))
     for (const source of ['snapshot', 'governor', 'all']) {
       const asked = `&source=${source}`
-      expect(await membersOf('/proposals', asked)).toEqual([...ofProposal, 'source', 'outcome', 'timesEstimated'])
+      expect(await membersOf('/proposals', asked)).toEqual([
+        ...ofProposal,
+        ...['source', 'outcome', 'timesEstimated', 'flagged'],
+      ])
       expect(await membersOf('/votes', asked)).toEqual([...ofVote, 'source'])
     }
     expect(await membersOf('/proposals', '&fields=source,_id')).toEqual(['_id', 'source'])
