@@ -111,7 +111,9 @@ describe('documented routes', () => {
     expect(description.split('With another format than JSON: ')[1]).toContain('a part that only one has')
     expect(description).not.toContain('symbol')
     expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
-    expect(Object.keys(responses)).toEqual([...['200', '304', '400', '401', '405', '406', '416', '429', '500', '503']])
+    expect(Object.keys(responses)).toEqual([
+      ...['200', '304', '400', '401', '405', '406', '412', '416', '429', '500', '503'],
+    ])
     expect(responses[200]?.content['application/json']?.schema.items).toEqual({ $ref: '#/components/schemas/Token' })
     const { Token, FinancialData } = document.components.schemas
     expect(Token?.additionalProperties).toBe(false)
@@ -121,7 +123,7 @@ describe('documented routes', () => {
     expect(FinancialData?.properties).toHaveProperty('price.type', 'number')
     const one = document.paths[SERIES]?.get
     expect(Object.keys(one?.responses ?? {})).toEqual([
-      ...['200', '304', '400', '401', '404', '405', '406', '409', '416', '429', '500', '503'],
+      ...['200', '304', '400', '401', '404', '405', '406', '409', '412', '416', '429', '500', '503'],
     ])
     expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
   })
