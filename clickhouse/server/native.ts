@@ -98,7 +98,8 @@ const [ENV_START, ENV_END] = [47, 48]
 
 /**
  * Overwrites the environment that this process was started with: SQL can read `/proc/self/environ` in the engine, and the
- * environment may hold the keys of providers. `process.env` keeps its values. Without /proc there is nothing to read.
+ * environment may hold the keys of providers. `process.env` keeps its values. DATA_DIR stays readable: operators and tests
+ * find the process of a data folder by it. Without /proc there is nothing to read.
  */
 export function hideEnvironment(): void {
   if (!existsSync('/proc/self/environ')) return
@@ -109,9 +110,12 @@ export function hideEnvironment(): void {
     .split(' ')
     .map(Number)
   const [start = 0, end = 0] = [fields[ENV_START], fields[ENV_END]]
+  const shown = Buffer.alloc(end - start)
+  const { DATA_DIR: dataDir } = process.env
+  if (dataDir !== undefined) shown.write(`DATA_DIR=${dataDir}\0`)
   const memory = openSync('/proc/self/mem', 'r+')
   try {
-    writeSync(memory, Buffer.alloc(end - start), 0, end - start, start)
+    writeSync(memory, shown, 0, shown.length, start)
   } catch (cause) {
     throw new DataError('config', `ClickHouse's environment cannot be hidden: ${toReason(cause)}`, { cause })
   } finally {
