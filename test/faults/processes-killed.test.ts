@@ -10,7 +10,7 @@ import { createStage, type Stage } from './stage.ts'
 import { countUnlike, readSlotNumbers, readSlots } from './stored-slots.ts'
 
 /** A slot lasts as long as its work, kills included. `npm run test:long` sets more slots. */
-const SLOTS = Number(process.env.FAULTS_SLOTS ?? 20)
+const SLOTS = Number(process.env.FAULTS_SLOTS ?? 30)
 /** In this slot all processes are killed while they work, and none runs until three slots later. */
 const OUTAGE = Math.floor(SLOTS / 2)
 const OUTAGE_SLOTS = 3

@@ -39,3 +39,9 @@ it('readQueueName returns the dataset and queue class of a queue name', () => {
       expect(readQueueName(toQueueName(dataset, lane))).toEqual({ dataset, lane })
   }
 })
+
+describe('jobs', () => {
+  it.each(jobs)('$name has history if and only if its dataset says so', ({ history, dataset }) => {
+    expect(history !== undefined).toBe(dataset.hasHistory ?? false)
+  })
+})

@@ -214,8 +214,6 @@ export interface Collector {
 
 /** Declares how a dataset is collected. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
-  if ((job.history !== undefined) !== (job.dataset.hasHistory ?? false))
-    throw new Error(`${job.name}: hasHistory of its dataset must say whether the job has history`)
   return {
     name: job.name,
     cadence: job.cadence,
