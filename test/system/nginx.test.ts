@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createApiServer } from '../../api/server.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { findFreePort } from '../../shared/free-port.ts'
@@ -53,14 +53,7 @@ beforeAll(async () => {
   configuration = join(folder, 'nginx.conf')
   writeFileSync(configuration, toConfiguration((server.address() as AddressInfo).port, port))
   nginx = spawn('nginx', ['-c', configuration, '-p', folder], { stdio: 'ignore' })
-  await expect
-    .poll(() =>
-      fetch(url).then(
-        ({ status }) => status > 0,
-        () => false,
-      ),
-    )
-    .toBe(true)
+  await vi.waitFor(() => fetch(url), { timeout: 60_000 })
 })
 afterAll(async () => {
   if (!hasNginx) return
