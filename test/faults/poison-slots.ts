@@ -1,5 +1,8 @@
-/** The slot whose job kills its process, like an out-of-memory kill. */
+/** The slot whose job kills its process, like an out-of-memory kill. The clock of the workers shows its start. */
 export const POISON_SLOT = Date.parse('2024-05-06T07:00:00Z')
 
-/** The slot whose job runs until its parent continues it, and which reports its start. */
-export const LONG_SLOT = Date.parse('2024-05-06T08:00:00Z')
+/** The slot whose job runs until its parent continues it, and which reports its start. It has begun and is not over. */
+export const LONG_SLOT = Date.parse('2024-05-06T06:30:00Z')
+
+/** A slot whose job does nothing. It has begun and is not over. */
+export const OTHER_SLOT = Date.parse('2024-05-06T06:45:00Z')
