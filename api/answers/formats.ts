@@ -1,5 +1,7 @@
-import { createMediaTypeChooser } from '../http/accept.ts'
+import type { z } from 'zod'
+import { createMediaTypeChooser } from '../http/negotiation.ts'
 import { Problem } from '../problem/problem.ts'
+import { readCursor, writeCursor } from '../records/keyset.ts'
 
 export const FORMAT_NAMES = ['json', 'csv', 'ndjson', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMAT_NAMES)[number]
@@ -129,4 +131,111 @@ export function chooseFormat(accept: string | undefined): Format {
   if (format !== undefined) return format
   const detail = `This path answers with ${MEDIA_TYPES.join(', ')}.`
   throw new Problem('not_acceptable', detail, { allowed: MEDIA_TYPES })
+}
+
+/** A larger number of entities is counted instead of named. */
+const MAX_NAMES = 3
+
+const toSlug = (text: string) =>
+  text
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+
+/** A day, or a time without the characters that file systems reject. */
+function toDay(value: unknown): string[] {
+  if (typeof value !== 'number') return []
+  const text = new Date(value).toISOString()
+  return [text.endsWith('T00:00:00.000Z') ? text.slice(0, 10) : text.slice(0, 16).replace(':', '')]
+}
+
+/** A descriptive file name: `uniswap-5m-2024-01-01.csv`, `tokens-holders.parquet`. */
+export function toFileName(facts: {
+  path: string
+  query: Readonly<Record<string, unknown>>
+  names: readonly string[]
+  format: Format
+}): string {
+  const { path, query, names, format } = facts
+  const words = path.split('/').slice(2)
+  const who = names.length > MAX_NAMES ? [`${names.length}-${words[0]}`] : names.map(toSlug)
+  const what = names.length === 0 ? words : words.slice(-1)
+  const parts = [...who, ...(query.interval === undefined ? what : [String(query.interval)])]
+  return `${[...parts, ...toDay(query.start), ...toDay(query.end)].join('-')}.${FORMATS[format].extension}`
+}
+
+/** The requested representation of a route's records: format, members, page, and the file name. */
+export interface Representation {
+  readonly record: z.ZodObject
+  readonly format: Format
+  /** The requested members, in the record's order. */
+  readonly fields: readonly string[]
+  readonly hasAllFields: boolean
+  /** The sort values of the last record that the client has; an empty text on a first page. */
+  readonly after: string
+  /** Equal for all requests with the same answer. */
+  readonly key: string
+  toFileName(): string
+  /** The `Link` to the page after a record with these sort values. */
+  nextLink(after: string): string
+}
+
+type Query = Readonly<Record<string, unknown>>
+
+/** Parameters that select a part or a form of an answer and do not change its query. */
+const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format'])
+
+/** Sorts the parameters, so that equal queries have equal texts. */
+export const toQueryKey = (path: string, query: Query) =>
+  `${path}?${JSON.stringify(Object.entries(query).sort(([a], [b]) => (a < b ? -1 : 1)))}`
+
+/** Parameters with values that may contain commas, and those that are times. */
+const REPEATED: ReadonlySet<string> = new Set(['name', 'filter'])
+const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf'])
+
+/** Formats a parsed value as parameters: an array may become several parameters, and a time is a number here. */
+function toTexts(name: string, value: unknown): string[] {
+  if (Array.isArray(value)) return REPEATED.has(name) ? value.map(String) : [value.join(',')]
+  if (typeof value === 'number' && TIMES.has(name)) return [new Date(value).toISOString()]
+  return value === undefined ? [] : [String(value)]
+}
+
+/** `query` is the parsed query with the ids of the entities; its cursor must belong to the rest of it. */
+export function toRepresentation(facts: {
+  path: string
+  query: Query
+  format: Format
+  record: z.ZodObject
+  /** The record's default members, unless the query names others. */
+  usual: z.ZodObject
+  names: readonly string[]
+}): Representation {
+  const { path, query, format, record, usual, names } = facts
+  // Computed on use: most requests have no cursor and no next page.
+  const toScope = () => {
+    const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
+    return toQueryKey(path, about)
+  }
+  const all = Object.keys(record.shape)
+  const named = query.fields as readonly string[] | undefined
+  const wanted = named ?? (usual === record ? all : Object.keys(usual.shape))
+  const fields = wanted === all ? all : all.filter((name) => wanted.includes(name))
+  return {
+    record,
+    format,
+    fields,
+    hasAllFields: fields.length === all.length,
+    after: query.cursor === undefined ? '' : readCursor(toScope(), String(query.cursor)),
+    key: toQueryKey(path, { ...query, format }),
+    toFileName: () => toFileName({ path, query, names, format }),
+    nextLink: (after) => {
+      const { format: _, ...rest } = query
+      const next = { ...rest, ...(format === 'json' ? {} : { format }), cursor: writeCursor(toScope(), after) }
+      const pairs = Object.entries(next).flatMap(([name, value]) =>
+        toTexts(name, value).map((text): [string, string] => [name, text]),
+      )
+      return `<?${new URLSearchParams(pairs)}>; rel="next"`
+    },
+  }
 }

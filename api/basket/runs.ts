@@ -3,7 +3,7 @@ import { indexPoints, SLOT_PRICES } from '../../shared/datasets/index-points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../shared/registry/index-records.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import { knownAt } from '../lists/past-quotes.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000

@@ -3,14 +3,14 @@ import { DataError } from '../../shared/errors.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
 import { FORMATS } from '../answers/formats.ts'
-import type { Memory, Sized } from '../answers/memory.ts'
-import { JSON_SETTINGS } from '../answers/written-json.ts'
+import { JSON_SETTINGS } from '../answers/rows.ts'
+import type { Memory, Sized } from '../cache/chunks.ts'
 import type { LIST_HEADERS } from '../http/headers.ts'
 import { time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
-import type { Representation } from '../records/representation.ts'
 import {
   createRecordSet,
   type ListedRecord,

@@ -1,10 +1,7 @@
+import type { Representation } from '../answers/formats.ts'
 import type { Filter, Operator, SortKey } from '../parameters/questions.ts'
-import { toCsv } from '../records/csv.ts'
-import { readMembers } from '../records/json-text.ts'
-import { defineOrder, type Place, type SortOrder } from '../records/keyset.ts'
-import { MEMBER_TYPES, type Member, toComparable } from '../records/members.ts'
-import { compareValues, toOrdered } from '../records/order.ts'
-import type { Representation } from '../records/representation.ts'
+import { compareValues, defineOrder, type Place, type SortOrder, toOrdered } from '../records/keyset.ts'
+import { MEMBER_TYPES, type Member, readMembers, toComparable, toCsv } from '../records/table.ts'
 import type { Selection } from '../route/entities.ts'
 
 /**

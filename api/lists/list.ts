@@ -1,13 +1,12 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { isThereAt, type Lifetime } from '../../shared/registry/ends.ts'
+import type { Representation } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
-import { toObject } from '../records/columns.ts'
-import type { Representation } from '../records/representation.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
+import { toObject } from '../records/answer.ts'
+import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
 import {
   type AskedFor,
   daoKind,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type CommitLog, isNewer, type LoggedCommit } from '../../shared/store/commit-log.ts'
-import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './events.ts'
+import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './connect.ts'
 
 /** Interval of a comment that keeps proxies from closing a silent connection (docs/contract.md, section 11). */
 const HEARTBEAT_MS = 15_000

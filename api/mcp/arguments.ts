@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nearestWord } from '../parameters/nearest.ts'
+import { nearestWord } from '../parameters/kinds.ts'
 
 /** The part of JSON Schema that tools use. */
 export interface ToolSchema {

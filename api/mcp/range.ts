@@ -1,5 +1,5 @@
 import { countBuckets, DAY_MS, HISTORY_START, HOUR_MS, type Interval } from '../../shared/intervals.ts'
-import { parseTime } from '../parameters/time.ts'
+import { parseTime } from '../parameters/parse.ts'
 import { Mistake } from './mistake.ts'
 
 const UNITS: Readonly<Record<string, number>> = {

@@ -1,7 +1,7 @@
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { type DocumentedMember, toDocumentedMembers } from '../openapi/members.ts'
 import type { OpenApi, Operation, Schema } from '../openapi/shape.ts'
-import { nearestPath } from '../parameters/nearest.ts'
+import { nearestPath } from '../parameters/kinds.ts'
 import { Mistake } from './mistake.ts'
 import type { Source } from './source.ts'
 

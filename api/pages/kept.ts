@@ -1,9 +1,9 @@
 import type { RequestHandler } from 'express'
-import { toTagValue } from '../http/conditional.ts'
+import { toTagValue } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import type { Exchange } from '../route/exchange.ts'
-import type { ReadyAnswer } from '../serving/ready.ts'
-import { sendReady } from '../serving/send.ts'
+import type { ReadyAnswer } from '../serving/respond.ts'
+import { sendReady } from '../serving/respond.ts'
 
 /** A page or an asset: its media type and how its bytes are made. */
 export interface Page {

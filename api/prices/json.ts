@@ -1,13 +1,18 @@
+import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { countBuckets, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
 import { toArray } from '../answers/rows.ts'
-import type { Representation } from '../records/representation.ts'
+import type { Memory, Place, Sized } from '../cache/chunks.ts'
+import { Problem } from '../problem/problem.ts'
+import { toObject } from '../records/answer.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { toTokenFrame } from '../series/frame.ts'
+import { answerQuestion } from '../series/asked-series.ts'
 import {
   type CountedSource,
   countSince,
@@ -18,13 +23,114 @@ import {
   readFirst,
   readRange,
 } from '../series/pieces.ts'
-import { describeSeries, type PointCounts, type SeriesRange, startAfter } from '../series/series.ts'
-import { countCoarse, toCoarseHeaders } from './coarse.ts'
-import { countCoarsePoints, peekCoarsePoints } from './coarse-points.ts'
+import {
+  describeSeries,
+  inFrame,
+  type PointCounts,
+  type SeriesQuestion,
+  type SeriesRange,
+  startAfter,
+  toTokenFrame,
+} from '../series/series.ts'
+import type { SeriesSource } from '../series/series-source.ts'
+import { countCoarse, countCoarsePoints, peekCoarsePoints, toCoarseHeaders } from './coarse.ts'
 import { readLongSeries } from './long-series.ts'
-import { peekNewest, readNewestKept } from './newest-price.ts'
-import { countPoints } from './points.ts'
-import { toPriceSeries, toPriceSource } from './price-pieces.ts'
+import { countPoints, POINT, pointsSql, pricePoint, priceRow, toPriceSeries, toPriceSource } from './points.ts'
+
+/** Records of one token's series: a point alone, or a table row that includes the token. */
+const RECORDS = {
+  point: { record: pricePoint, values: POINT, constants: {} },
+  row: {
+    record: priceRow,
+    values: `{id: String}, {name: String}, {symbol: String}, ${POINT}`,
+    constants: { id: '{id: String}', name: '{name: String}', symbol: '{symbol: String}' },
+  },
+} as const
+
+function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSource {
+  const { record, values, constants } = RECORDS[isTable ? 'row' : 'point']
+  return {
+    name: 'historic-financial',
+    dataset: tokenPrices,
+    record,
+    time: 'timestamp',
+    constants,
+    intervals: INTERVALS,
+    sql: (interval) =>
+      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${pointsSql(interval).all})`,
+    params: { token: key, id, name, symbol },
+  }
+}
+
+/**
+ * The points of one token with an order, a number of points or a row for every bucket (docs/contract.md, section 8).
+ * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
+ */
+export async function answerAskedPrices(
+  call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
+  question: SeriesQuestion & {
+    readonly start: number
+    readonly end?: number | undefined
+    readonly limit?: number | undefined
+  },
+): Promise<Answer> {
+  const [token, other] = call.entities
+  if (token === undefined || other !== undefined) {
+    throw new Problem('invalid_parameter', 'order=desc, points and fill take one token: ask for each alone.', {
+      param: 'id',
+    })
+  }
+  const isTable = call.representation.format !== 'json'
+  const { answer, interval, covered, points } = await answerQuestion(call, toSource(token, isTable), question)
+  const answered = { ...covered, tokens: [token.key], interval, resumed: token.key, resume: covered.from }
+  const coarse = points === 0 ? 0 : await countCoarse(call.db, answered, Promise.resolve(points))
+  const described = { ...answer, headers: { ...answer.headers, ...toCoarseHeaders(coarse) } }
+  return isTable ? described : inFrame(described, toTokenFrame(token))
+}
+
+interface Newest extends Sized {
+  readonly at: number | null
+}
+
+const newestRow = z.object({ newest: z.int() })
+
+async function readNewest(db: Database, token: number): Promise<Newest> {
+  const [row] = await db.rows({
+    name: 'newest-price',
+    sql: `SELECT toUnixTimestamp64Milli(observed_at) AS newest FROM token_prices
+WHERE token = {token: UInt64}
+ORDER BY token DESC, observed_at DESC
+LIMIT 1`,
+    params: { token },
+    settings: { max_threads: 1 },
+    schema: newestRow,
+  })
+  return { at: row?.newest ?? null, size: 8 }
+}
+
+const toPlace = (token: number): Place => ({
+  key: `newest ${token}`,
+  dataset: tokenPrices.name,
+  from: Number.NEGATIVE_INFINITY,
+  to: Number.POSITIVE_INFINITY,
+})
+
+/** Like `readNewestKept`, from the cache only; undefined if it is not cached. */
+const peekNewest = (memory: Memory, token: number): number | null | undefined =>
+  memory.shelf<Newest>().get(toPlace(token).key)?.at
+
+/**
+ * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
+ * change event, because any event may concern a newer one.
+ */
+async function readNewestKept(
+  { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
+  token: number,
+): Promise<number | null> {
+  const place = toPlace(token)
+  const [newest] = await memory.shelf<Newest>().ask([place], async (_, db) => [await readNewest(db, token)], signal)
+  return newest?.at ?? null
+}
 
 interface PriceSeries {
   readonly token: Token

@@ -2,15 +2,12 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { createRowCutter, readRows } from '../answers/json-rows.ts'
-import { withSignal } from '../answers/leaving.ts'
 import type { Rows } from '../answers/rows.ts'
-import { JSON_SETTINGS } from '../answers/written-json.ts'
+import { createRowCutter, JSON_SETTINGS, readRows } from '../answers/rows.ts'
+import { withSignal } from '../cache/flight.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { type Piece, toPieces, toPlace } from '../series/pieces.ts'
-import { type PieceSummary, readParts, summarize } from './piece-summary.ts'
-import { pointsSql } from './points.ts'
-import { fromLines, toLines, toPriceSeries } from './price-pieces.ts'
+import { fromLines, type PieceSummary, pointsSql, readParts, summarize, toLines, toPriceSeries } from './points.ts'
 
 /** Complete buckets of a token that start in the range, at most `limit` points; undefined means all. */
 interface SeriesRead extends TimeRange {

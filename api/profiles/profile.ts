@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
-import { findReason } from '../coverage/reason.ts'
+import { findReason } from '../coverage/ranges.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
-import { idValue } from '../records/values.ts'
+import { idValue } from '../records/table.ts'
+import type { Described } from '../route/define-route.ts'
 import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import type { Described } from '../route/described.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
 /** A section of a profile: the record that another route returns for the same entity, or for a related one. */

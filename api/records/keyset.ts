@@ -1,7 +1,67 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { toJson } from '../../shared/json.ts'
-import { refuseCursor } from './cursor.ts'
-import { compareValues } from './order.ts'
+import { Problem } from '../problem/problem.ts'
+
+/** SQL for a record's public id from the parts of its natural key, like `toId` (docs/contract.md, section 3). */
+export const toIdSql = (...parts: readonly string[]): string =>
+  `lower(hex(substring(SHA256(concat(${parts.map((part) => `toString(${part})`).join(", '\\x1f', ")})), 1, 12)))`
+
+/** Rank of a UTF-16 unit among code points: surrogates, which encode the highest ones, come last. */
+const toRank = (unit: number) => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800)
+
+/** Compares texts by code points, like ClickHouse: negative when `a` comes first. */
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0
+  const most = Math.min(a.length, b.length)
+  let at = 0
+  while (at < most && a.charCodeAt(at) === b.charCodeAt(at)) at++
+  return at === most ? a.length - b.length : toRank(a.charCodeAt(at)) - toRank(b.charCodeAt(at))
+}
+
+/** Number of characters by which a text is ordered: a record's position in a cursor must fit in a URL. */
+export const ORDERED_CHARACTERS = 100
+
+/** The ordered part of a text. A character is one or two UTF-16 units, so only twice the number of units is read. */
+export const toOrdered = (text: string): string =>
+  text.length <= ORDERED_CHARACTERS
+    ? text
+    : [...text.slice(0, 2 * ORDERED_CHARACTERS)].slice(0, ORDERED_CHARACTERS).join('')
+
+/** Compares two values of one member: negative when `a` comes first. */
+export const compareValues = (a: number | string, b: number | string): number =>
+  typeof a === 'number' && typeof b === 'number' ? a - b : compareTexts(String(a), String(b))
+
+const SEAL_BYTES = 9
+
+/** A hash of the query and the position. A cursor with another hash is damaged, or from another query. */
+const toSeal = (query: string, key: string) =>
+  createHash('sha256').update(`${query}\u001f${key}`).digest().subarray(0, SEAL_BYTES)
+
+/**
+ * Encodes a position in an ordered answer for URLs: the sort values of the last record served. It needs no server
+ * state, does not expire, and skips or repeats no record whose position is unchanged.
+ */
+export function writeCursor(query: string, key: string): string {
+  return Buffer.concat([toSeal(query, key), Buffer.from(key)]).toString('base64url')
+}
+
+/** The problem for a cursor that is invalid in this query. */
+export function refuseCursor(): Problem {
+  const detail = 'cursor is not one of this query: take it from the Link of an answer to it.'
+  return new Problem('invalid_parameter', detail, { param: 'cursor' })
+}
+
+/**
+ * The sort values of a cursor as they were written. The seal detects mistakes, not forgery: any client can compute it.
+ * @throws Problem `invalid_parameter` for a cursor of another query, or an invalid one.
+ */
+export function readCursor(query: string, cursor: string): string {
+  const bytes = Buffer.from(cursor, 'base64url')
+  const key = bytes.toString('utf8', SEAL_BYTES)
+  if (bytes.length > SEAL_BYTES && writeCursor(query, key) === cursor) return key
+  throw refuseCursor()
+}
 
 type Type = 'UInt8' | 'UInt32' | 'Int64' | 'UInt64' | 'Float64' | 'String'
 

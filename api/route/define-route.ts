@@ -1,28 +1,79 @@
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
 import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { Format } from '../answers/formats.ts'
-import { withSignal } from '../answers/leaving.ts'
-import type { Memory } from '../answers/memory.ts'
+import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
+import type { Memory } from '../cache/chunks.ts'
+import { withSignal } from '../cache/flight.ts'
 import type { Counts } from '../coverage/counts.ts'
-import { createMediaTypeChooser } from '../http/accept.ts'
-import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import { type FlatHeaders, PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { Caller, GateOptions } from '../limits/gate.ts'
 import type { QueryShape } from '../parameters/parse.ts'
-import { recordParameters } from '../parameters/records.ts'
+import { recordParameters } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
-import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
-import { type Deprecation, toDeprecated } from './deprecation.ts'
-import { type Described, toDescribed } from './described.ts'
 import { type EntityKind, eachOfKind, findEach, findOne, type Named, oneOfKind } from './entities.ts'
 import type { Connect, Exchange } from './exchange.ts'
 import type { StoredPoints } from './stored-points.ts'
+
+/** A deprecated route. Days are UTC, as `2027-01-31`. */
+export interface Deprecation {
+  readonly since: string
+  /** The first day on which it may be removed. */
+  readonly sunset: string
+  /** The path that replaces it. */
+  readonly instead: string
+}
+
+/** Minimum notice for breaking changes (docs/contract.md, section 11). */
+const LEAST_DAYS = 180
+
+/** @throws Error if clients would have less time than promised. */
+export function toDeprecated(deprecation: Deprecation): Deprecation {
+  const days = (Date.parse(deprecation.sunset) - Date.parse(deprecation.since)) / DAY_MS
+  if (days >= LEAST_DAYS) return deprecation
+  throw new Error(
+    `a deprecated route is served for ${LEAST_DAYS} days at least, not from ${deprecation.since} to ${deprecation.sunset}`,
+  )
+}
+
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to the replacement. */
+export const toDeprecationHeaders = ({ since, sunset, instead }: Deprecation): FlatHeaders => [
+  ...['Deprecation', `@${Date.parse(since) / 1000}`],
+  ...['Sunset', new Date(sunset).toUTCString()],
+  ...['Link', `<${instead}>; rel="successor-version"`],
+]
+
+/** The documentation of a route. */
+export interface Described {
+  /** Its operation id in the OpenAPI document, as a method name: `listTokens`. */
+  readonly operation: string
+  /** Parts in braces are path parameters, declared in `query` like the others. */
+  readonly path: string
+  /** Also served, with a `Link` to `path` (docs/contract.md, section 1). */
+  readonly aliases?: readonly string[]
+  readonly tag: string
+  readonly summary: string
+  readonly description: string
+}
+
+/** Picks these members from a declaration with more. */
+export function toDescribed({
+  operation,
+  path,
+  aliases = [],
+  tag,
+  summary,
+  description,
+}: Described): Required<Described> {
+  return { operation, path, aliases, tag, summary, description }
+}
 
 /** Dependencies of every route. `now` is the only clock, in Unix milliseconds. */
 export interface Surroundings {

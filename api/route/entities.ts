@@ -1,8 +1,7 @@
 import { toId } from '../../shared/ids.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { eachName, manyIds, manyNames, oneId, oneName } from '../parameters/kinds.ts'
-import { nearestWord } from '../parameters/nearest.ts'
+import { eachName, manyIds, manyNames, nearestWord, oneId, oneName } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 
 /** Members of every named record of the registry. */

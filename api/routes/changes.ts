@@ -6,7 +6,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
-import { idValue, timeValue } from '../records/values.ts'
+import { idValue, timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
 

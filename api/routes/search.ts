@@ -4,7 +4,7 @@ import { LIST_HEADERS } from '../http/headers.ts'
 import { EVERYTHING } from '../lists/engine.ts'
 import { answerKnown } from '../lists/known-list.ts'
 import { limit, searchText } from '../parameters/kinds.ts'
-import { idValue } from '../records/values.ts'
+import { idValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { readMarketCaps, search } from '../search/search.ts'
 

@@ -6,11 +6,11 @@ import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
-import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
+import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
 import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
 import type { Count } from '../coverage/counts.ts'
-import { timeValue } from '../records/values.ts'
+import { timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const failing = z

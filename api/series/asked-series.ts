@@ -2,18 +2,25 @@ import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
 import { answerRecords } from '../records/answer.ts'
-import { refuseCursor } from '../records/cursor.ts'
-import type { Representation } from '../records/representation.ts'
+import { refuseCursor } from '../records/keyset.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { toFilledSchema } from './filled.ts'
-import { checkFill, checkInterval, type SeriesQuestion } from './questions.ts'
-import { countMissing, type PointCounts, type SeriesRange, toExpiry, toSeriesRange } from './series.ts'
-import { chooseInterval, findNewestOf } from './series-extent.ts'
-import { toSeriesHeaders } from './series-headers.ts'
-import { type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
+import { toFilledSchema } from './candles.ts'
+import {
+  checkFill,
+  checkInterval,
+  countMissing,
+  type PointCounts,
+  type SeriesQuestion,
+  type SeriesRange,
+  toExpiry,
+  toSeriesHeaders,
+  toSeriesRange,
+} from './series.ts'
+import { chooseInterval, findNewestOf, type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
 
 /** The parsed parameters of an answer. */
 interface Asked extends Pick<SeriesQuestion, 'fill'> {

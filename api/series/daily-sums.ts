@@ -7,23 +7,27 @@ import { DAY_MS, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
 import { type Lifetime, toLifetimes } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
 import { NO_FRAME, toArray, toSlice } from '../answers/rows.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toObject } from '../records/columns.ts'
-import type { Representation } from '../records/representation.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
+import { answerRecords, toObject } from '../records/answer.ts'
+import { timeValue, uint32 } from '../records/table.ts'
+import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
 import { answerQuestion } from './asked-series.ts'
-import { type SumNames, toSumRecords } from './daily-sum-records.ts'
-import { toPoints } from './filled.ts'
-import { toLikeForLikeSql } from './like-for-like.ts'
-import { countSince, countSlices, findNewest } from './pieces.ts'
-import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
-import { checkRange, countRows, describeSeries, nextGridTime, type PointCounts } from './series.ts'
-import type { SeriesSource } from './series-source.ts'
-import { isOfWholeRows, readWhole } from './whole-series.ts'
+import { toPoints } from './candles.ts'
+import { countSince, countSlices, findNewest, isOfWholeRows, readWhole } from './pieces.ts'
+import {
+  checkRange,
+  countRows,
+  describeSeries,
+  isPlain,
+  nextGridTime,
+  type PointCounts,
+  type SeriesQuestion,
+  seriesParameters,
+} from './series.ts'
+import { type SeriesSource, toLikeForLikeSql } from './series-source.ts'
 
 const MAX_DAYS = 10_000
 const DEFAULT_DAYS = 10
@@ -170,4 +174,42 @@ ORDER BY recorded_at`
   const slice = toSlice(rows, { from, to: Number.POSITIVE_INFINITY })
   const counts = { points: countSlices([slice]), early: countSince([slice], due) }
   return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), ...counts }
+}
+
+/** Names and descriptions in the records of daily sums. */
+export interface SumNames {
+  /** The member with the sum, the record's schema name, and the summed quantity. */
+  readonly sum: { readonly name: string; readonly series: string; readonly of: string }
+  /** The member with the count, and the counted noun. */
+  readonly count: { readonly name: string; readonly noun: string }
+}
+
+/**
+ * Builds the schemas of a plain and a like-for-like point. Both have the same members, so that `fields` has the same
+ * meaning.
+ */
+function toSumRecords({ sum, count }: SumNames) {
+  const metadata = (which: string) =>
+    z
+      .strictObject({ [count.name]: uint32.describe(`${count.noun} that ${which}.`) })
+      .describe('What the sum is made of.')
+  const toPoint = (members: z.ZodRawShape, description: string) =>
+    z.strictObject({
+      recordedAt: timeValue.describe('The day: its first moment.'),
+      [sum.name]: z.strictObject(members).describe(description),
+    })
+  const plain = { value: z.number().describe('The sum in US dollars.'), metadata: metadata('have a part in the sum') }
+  const alike = {
+    value: z.number().describe('The sum in US dollars over those that have a value on the earlier day as well.'),
+    before: z.number().describe('The sum over the same ones on the earlier day, in US dollars.'),
+    change: z.number().describe('Change from `before` to `value`, in percent.'),
+    metadata: metadata('have a value on both days'),
+  }
+  return {
+    plain: toPoint(plain, `${sum.of}.`).meta({ id: sum.series, description: `${sum.of} on one day.` }),
+    alike: toPoint(alike, `${sum.of}, of those that are in both days.`).meta({
+      id: `LikeForLike${sum.series}`,
+      description: `${sum.of} on one day against an earlier one, of those that are in both. With \`basis=like-for-like\`.`,
+    }),
+  }
 }

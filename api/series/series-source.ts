@@ -1,8 +1,11 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
-import { toObject } from '../records/columns.ts'
-import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
+import { DAY_MS, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { toObject } from '../records/answer.ts'
+import { type Constants, toFilledSchema, toFilledValues } from './candles.ts'
+import type { SeriesRange } from './series.ts'
 
 /** A series as SQL statements, for answers of any order, interval and number of points. */
 export interface SeriesSource {
@@ -67,3 +70,108 @@ FROM
 ) AS grid
 LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket
 WHERE p.is_there OR toUnixTimestamp64Milli(grid.bucket) < {due: Int64}`
+
+/** Number of points of a range per interval. */
+async function countPoints(
+  db: Database,
+  source: SeriesSource,
+  toRange: (interval: Interval) => SeriesRange,
+  intervals: readonly Interval[],
+): Promise<readonly (readonly [Interval, number])[]> {
+  const [finest] = intervals as [Interval]
+  const { from, to } = toRange(finest)
+  const schema = z.object(Object.fromEntries(intervals.map((interval) => [`of_${interval}`, z.int()])))
+  const ranges = intervals.map((interval) => {
+    const range = toRange(interval)
+    return { [`from_${interval}`]: range.from, [`to_${interval}`]: range.to }
+  })
+  const counts = intervals.map((interval) => {
+    const bucket = toBucketSql('bucket', interval)
+    const at = `toUnixTimestamp64Milli(${bucket})`
+    return `uniqExactIf(${bucket}, ${at} >= {from_${interval}: Int64} AND ${at} < {to_${interval}: Int64}) AS of_${interval}`
+  })
+  const [row] = await db.rows({
+    name: `${source.name}-intervals`,
+    sql: `SELECT ${counts.join(', ')} FROM (${toPointsSql(source, finest)})`,
+    params: { ...source.params, from, to, ...Object.assign({}, ...ranges) },
+    settings: { max_threads: 2 },
+    schema,
+  })
+  return intervals.map((interval) => [interval, Number(row?.[`of_${interval}`] ?? 0)])
+}
+
+/**
+ * The coarsest interval with at least `points` points in a range, or the finest if there is none (docs/contract.md,
+ * section 8).
+ * @throws DataError `storage`
+ */
+export async function chooseInterval(
+  db: Database,
+  source: SeriesSource,
+  toRange: (interval: Interval) => SeriesRange,
+  points: number,
+): Promise<Interval> {
+  const { intervals, hasOwnPoints = false } = source
+  const alike = hasOwnPoints ? intervals.map((interval) => [interval]) : [intervals]
+  const counts = (await Promise.all(alike.map((some) => countPoints(db, source, toRange, some)))).flat()
+  const enough = counts.filter(([, count]) => count >= points)
+  return enough.at(-1)?.[0] ?? intervals[0]
+}
+
+/**
+ * Time up to which a series was read, or the newest time in an open range's last two weeks, in Unix milliseconds; null
+ * if there is none.
+ */
+export async function findNewestOf(db: Database, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
+  const [row] = await db.rows({
+    name: `${source.name}-newest`,
+    sql:
+      source.readUpTo ??
+      `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
+    params: { ...source.params, from: to - 14 * DAY_MS, to },
+    settings: { max_threads: 1 },
+    schema: z.object({ newest: z.int() }),
+  })
+  return row === undefined || row.newest === 0 ? null : row.newest
+}
+
+/** The time of the first point of a series up to now, in Unix milliseconds; undefined if it has none. */
+export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number | undefined> {
+  const [row] = await db.rows({
+    name: `${source.name}-oldest`,
+    sql: `SELECT toUnixTimestamp64Milli(min(row_at)) AS oldest, count() AS points FROM (${source.sql(source.intervals[0])})`,
+    params: { ...source.params, from: 0, to: now },
+    settings: { max_threads: 1 },
+    schema: z.object({ oldest: z.int(), points: z.int() }),
+  })
+  return row === undefined || row.points === 0 ? undefined : row.oldest
+}
+
+/**
+ * SQL for the points of a series source that compare each day with the day one interval before: the sums on both days
+ * over the members with a value on both, and their number. A day without common members has no point. Values are added
+ * as decimals, like the stored sums: floating-point sums depend on the order in which rows are read.
+ */
+export function toLikeForLikeSql(record: z.ZodObject, members: DayMembers, interval: Interval): string {
+  const seconds = INTERVAL_SECONDS[interval]
+  const sum = (column: string) => `toFloat64(sum(toDecimal256(${column}, 12)))`
+  return `SELECT toDateTime64(day, 3, 'UTC') AS row_at, row_at AS as_of,
+  ${toObject(record, 'row_at, tuple(value, before, 100 * (value / before - 1), tuple(members))')} AS record
+FROM
+(
+  SELECT day, ${sum('usd_now')} AS value, ${sum('usd_before')} AS before, count() AS members
+  FROM
+  (
+    SELECT place.1 AS day, member, anyIf(usd, NOT place.2) AS usd_now, anyIf(usd, place.2) AS usd_before
+    FROM
+    (
+      SELECT member, usd, arrayJoin([(toDateTime(day, 'UTC'), false), (toDateTime(day, 'UTC') + INTERVAL ${seconds} SECOND, true)]) AS place
+      FROM (${members(seconds * 1000)})
+    )
+    GROUP BY day, member
+    HAVING countIf(place.2) > 0 AND countIf(NOT place.2) > 0
+  )
+  GROUP BY day
+)
+WHERE row_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND row_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+}

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { breakOff } from './break-off.ts'
+import { breakOff } from './respond.ts'
 
 /** Memory limit for requests that wait behind another one of their connection, over all connections. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024

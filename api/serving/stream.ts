@@ -2,20 +2,26 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
+import { DataChanged, openFramed } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
-import { DataChanged, openFramed } from '../answers/frame.ts'
-import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
-import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
-import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
+import {
+  type ByteRange,
+  chooseEncoding,
+  createEncoder,
+  type Encoding,
+  isKnownTo,
+  isSameAs,
+  toByteRange,
+  toEntityTag,
+  toTagValue,
+} from '../http/negotiation.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'
 import type { Exchange } from '../route/exchange.ts'
-import { breakOff } from './break-off.ts'
 import type { Asker } from './lines.ts'
 import type { Leave, Queue } from './queue.ts'
-import type { Head } from './ready.ts'
-import { checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './send.ts'
+import type { Head } from './respond.ts'
+import { breakOff, checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './respond.ts'
 import type { Readers } from './slow-readers.ts'
 import type { Spools } from './spool.ts'
 import type { WholeFile, WholeFiles } from './whole-files.ts'

@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { ByteRange } from '../http/range.ts'
-import { createFlights } from './flight.ts'
+import { createFlights } from '../cache/flight.ts'
+import type { ByteRange } from '../http/negotiation.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
-import { openUnnamed, writeAt } from './unnamed-file.ts'
+import { openUnnamed, writeAt } from './spool.ts'
 
 /** A long answer that is completely on the disk. */
 export interface WholeFile {

@@ -1,6 +1,6 @@
-import { createMemory } from '../../api/answers/memory.ts'
+import { createMemory } from '../../api/cache/chunks.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
-import { createStoredPoints } from '../../api/prices/gathered-points.ts'
+import { createStoredPoints } from '../../api/prices/stored-points.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'

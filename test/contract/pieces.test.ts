@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MOST_KEPT } from '../../api/answers/answer.ts'
-import { writeArray } from '../../api/answers/written-json.ts'
+import { writeArray } from '../../api/answers/rows.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { toSeriesRange } from '../../api/series/series.ts'
 import { addCoverage } from '../../shared/coverage/ledger.ts'

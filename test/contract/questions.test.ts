@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { toMembers } from '../../api/records/members.ts'
+import { toMembers } from '../../api/records/table.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { createFlights } from '../../api/serving/flight.ts'
+import { createFlights } from '../../api/cache/flight.ts'
 import { createQueue, type QueueOptions } from '../../api/serving/queue.ts'
 
 const stays = new AbortController().signal

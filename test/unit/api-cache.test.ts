@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
-import { createByteCache } from '../../api/serving/cache.ts'
+import { createByteCache } from '../../api/cache/responses.ts'
 import { createQueue } from '../../api/serving/queue.ts'
-import type { ReadyAnswer } from '../../api/serving/ready.ts'
+import type { ReadyAnswer } from '../../api/serving/respond.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 

@@ -1,8 +1,13 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { chooseEncoding, createMediaTypeChooser } from '../../api/http/accept.ts'
-import { isKnownTo, toEntityTag, toTagValue } from '../../api/http/conditional.ts'
-import { encode } from '../../api/http/encoding.ts'
+import {
+  chooseEncoding,
+  createMediaTypeChooser,
+  encode,
+  isKnownTo,
+  toEntityTag,
+  toTagValue,
+} from '../../api/http/negotiation.ts'
 
 describe('entity tags', () => {
   it('are strong and differ by bytes and encoding', () => {

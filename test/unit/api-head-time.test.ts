@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { noteHead } from '../../api/serving/head-time.ts'
+import { noteHead } from '../../api/serving/observe.ts'
 
 describe('noteHead', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createRowCutter, readRows } from '../../api/answers/json-rows.ts'
-import { createMemory, type Place, type Sized } from '../../api/answers/memory.ts'
+import { createRowCutter, readRows } from '../../api/answers/rows.ts'
+import { createMemory, type Place, type Sized } from '../../api/cache/chunks.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed } from '../support/api.ts'
 

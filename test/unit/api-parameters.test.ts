@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { limit, manyIds, manyNames, oneId, oneName, oneOf, optionalLimit, time } from '../../api/parameters/kinds.ts'
-import { nearestPath, nearestWord } from '../../api/parameters/nearest.ts'
+import {
+  limit,
+  manyIds,
+  manyNames,
+  nearestPath,
+  nearestWord,
+  oneId,
+  oneName,
+  oneOf,
+  optionalLimit,
+  time,
+} from '../../api/parameters/kinds.ts'
 import { parseParameters, type QueryShape, readQuery } from '../../api/parameters/parse.ts'
-import { toQuestions } from '../../api/parameters/questions.ts'
-import { recordParameters } from '../../api/parameters/records.ts'
+import { recordParameters, toQuestions } from '../../api/parameters/questions.ts'
 import { Problem } from '../../api/problem/problem.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createFlights } from '../../api/serving/flight.ts'
+import { createFlights } from '../../api/cache/flight.ts'
 import { createQueueStage, names, settled } from '../support/queue-stage.ts'
 
 describe('createQueue', () => {

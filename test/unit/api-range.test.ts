@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isSameAs, toByteRange } from '../../api/http/range.ts'
+import { isSameAs, toByteRange } from '../../api/http/negotiation.ts'
 
 describe('toByteRange', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseTime } from '../../api/parameters/time.ts'
+import { parseTime } from '../../api/parameters/parse.ts'
 
 describe('parseTime', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createBodyRoom } from '../../api/answers/body-room.ts'
+import { createBodyRoom } from '../../api/cache/chunks.ts'
 
 const BYTES = 70_000
 

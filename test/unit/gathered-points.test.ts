@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createStoredPoints } from '../../api/prices/gathered-points.ts'
+import { createStoredPoints } from '../../api/prices/stored-points.ts'
 import { toPieceMs } from '../../api/series/pieces.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { noDatabase } from '../support/no-database.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createGathering } from '../../api/answers/gathering.ts'
+import { createGathering } from '../../api/cache/flight.ts'
 
 interface Reading {
   readonly all: readonly number[]

@@ -3,10 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toOpenApi } from '../../api/openapi/document.ts'
-import { defineRoute, type Route } from '../../api/route/define-route.ts'
-import { toDeprecated, toDeprecationHeaders } from '../../api/route/deprecation.ts'
+import { defineRoute, type Route, toDeprecated, toDeprecationHeaders } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
-import { toHead } from '../../api/serving/ready.ts'
+import { toHead } from '../../api/serving/respond.ts'
 import { toSurface } from '../support/surface.ts'
 
 /** The API surface that clients may rely on; lines are only added. `RECORD_SURFACE=1` adds new ones. */

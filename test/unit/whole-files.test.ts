@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { createQueue } from '../../api/serving/queue.ts'
-import { openUnnamed } from '../../api/serving/unnamed-file.ts'
+import { openUnnamed } from '../../api/serving/spool.ts'
 import { createWholeFiles } from '../../api/serving/whole-files.ts'
 import { silent } from '../support/silent.ts'
 

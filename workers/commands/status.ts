@@ -10,7 +10,7 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
-import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
+import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
 import { toShortDuration, toShortTime, toTable } from '../terminal/text-table.ts'
 
 const HELP = `npm run status -- [--json]

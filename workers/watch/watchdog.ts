@@ -12,7 +12,7 @@ import {
   readNewest,
   toFreshnessState,
   toLagSeconds,
-} from '../../shared/store/freshness.ts'
+} from '../../shared/store/readiness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nearestPath } from '../../parameters/nearest.ts'
+import { nearestPath } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { cutToSize, type Json } from '../table.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nearestWord } from '../../parameters/nearest.ts'
+import { nearestWord } from '../../parameters/kinds.ts'
 import { defineTool } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { resolveExact, toFacts, toOf, toPath } from '../requests.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { FORMATS } from '../../answers/formats.ts'
-import { nearestPath } from '../../parameters/nearest.ts'
+import { nearestPath } from '../../parameters/kinds.ts'
 import { askEach, type Failed } from '../ask-each.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'

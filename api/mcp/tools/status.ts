@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isGap } from '../../../shared/coverage/not-due.ts'
-import { nearestWord } from '../../parameters/nearest.ts'
+import { nearestWord } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { toPath } from '../requests.ts'

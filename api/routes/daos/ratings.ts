@@ -3,7 +3,7 @@ import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 
 const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
 

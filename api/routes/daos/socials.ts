@@ -5,7 +5,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/values.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const followerChange = (over: string) =>
   numberOrNull.describe(`Change of \`followers\` over ${over}, in percent; null where that day has no count.`)

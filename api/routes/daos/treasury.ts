@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
-import { toStaleAt } from '../../../shared/store/freshness.ts'
+import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { knownAt } from '../../lists/past-quotes.ts'
-import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
+import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const holding = z
   .strictObject({

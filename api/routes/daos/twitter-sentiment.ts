@@ -4,7 +4,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 
 /** The shares of posts by mood. */
 export const shareValues = {

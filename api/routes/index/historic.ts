@@ -4,32 +4,39 @@ import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
+import type { Representation } from '../../answers/formats.ts'
 import { NO_FRAME, toArray } from '../../answers/rows.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time, wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
-import { toIdSql } from '../../records/id-sql.ts'
-import type { Representation } from '../../records/representation.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { answerRecords, toObject } from '../../records/answer.ts'
+import { toIdSql } from '../../records/keyset.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
 import { answerQuestion } from '../../series/asked-series.ts'
-import { toPoints } from '../../series/filled.ts'
-import { countSince, countSlices, findNewest, type PieceSource, readRange } from '../../series/pieces.ts'
-import { isPlain, type SeriesQuestion, seriesParameters } from '../../series/questions.ts'
+import { toPoints } from '../../series/candles.ts'
+import {
+  countSince,
+  countSlices,
+  findNewest,
+  isOfWholeRows,
+  type PieceSource,
+  readRange,
+  writeRows,
+} from '../../series/pieces.ts'
 import {
   checkRange,
   countRows,
   describeSeries,
+  isPlain,
   nextGridTime,
   type PointCounts,
+  type SeriesQuestion,
   type SeriesRange,
+  seriesParameters,
   toSeriesRange,
 } from '../../series/series.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
-import { isOfWholeRows } from '../../series/whole-series.ts'
-import { writeRows } from '../../series/written-rows.ts'
 
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000

@@ -5,7 +5,7 @@ import { type Contributions, toContributions, toSlots, toWorth } from '../../bas
 import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
 import { INDEX_HEADERS } from '../../http/headers.ts'
 import { defineKnownList } from '../../lists/known-list.ts'
-import { idValue, numberOrNull } from '../../records/values.ts'
+import { idValue, numberOrNull } from '../../records/table.ts'
 
 const weight = z
   .strictObject({

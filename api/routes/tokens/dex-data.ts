@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
-import { idValue, numberOrNull, timeValue, uint64 } from '../../records/values.ts'
+import { idValue, numberOrNull, timeValue, uint64 } from '../../records/table.ts'
 
 const flow = z
   .strictObject({

@@ -3,7 +3,7 @@ import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { idValue, numberOrNull, uint64 } from '../../records/values.ts'
+import { idValue, numberOrNull, uint64 } from '../../records/table.ts'
 
 const holder = z
   .strictObject({

@@ -4,7 +4,7 @@ import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
 import { COUNTED, COUNTS, toScope } from '../../../governance/counted.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
 import { defineList, listedDaos } from '../../../lists/list.ts'
-import { countOrNull, idValue, timeValue, uint64 } from '../../../records/values.ts'
+import { countOrNull, idValue, timeValue, uint64 } from '../../../records/table.ts'
 
 const summary = z
   .strictObject({
