@@ -5,7 +5,7 @@ import type { CommitLog } from '../shared/store/commit-log.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
-import { createMemory } from './cache/chunks.ts'
+import { createChunkCache } from './cache/chunks.ts'
 import { createCounts } from './coverage/counts.ts'
 import { createToClient, type ToClient } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
@@ -34,7 +34,7 @@ import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
 
 /** Properties that the app creates itself. */
-type Made = 'now' | 'memory' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
+type Made = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
 export type AppOptions = Omit<Surroundings, Made> & {
   readonly log: Logger
@@ -126,7 +126,7 @@ function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToC
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
     ...options,
-    memory: createMemory({ maxBytes, commits, db }),
+    chunks: createChunkCache({ maxBytes, commits, db }),
     storedPoints: createStoredPoints(db, config.api.answersAtOnce),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(commits, db),
@@ -224,7 +224,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
   })
 
   const begin = (exchange: Exchange) => {
-    if (serving.serveKept(exchange)) return
+    if (serving.serveCached(exchange)) return
     const { request, response } = exchange
     const route = findRoute(request)
     const { requestId, startedAt, caller } = exchange

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
-import type { BodyRoom, Sized } from '../cache/chunks.ts'
+import type { BufferPool, Sized } from '../cache/chunks.ts'
 import { holdBack } from './answer.ts'
 import { JSON_RECORDS } from './formats.ts'
 
@@ -94,7 +94,7 @@ export const NO_FRAME = { before: '', after: '' }
 export function toArray(
   slices: readonly Slice[],
   frame: { before: string; after: string },
-  take: BodyRoom['take'] = Buffer.allocUnsafe,
+  take: BufferPool['take'] = Buffer.allocUnsafe,
 ): Buffer {
   const parts = slices.filter(({ first, end }) => first !== end).map(toBytes)
   const [before, after] = [`${frame.before}[`, `]${frame.after}`]

@@ -13,41 +13,37 @@ export interface Sized {
  * Cache key of a value, and the data that it was read from: the datasets, and the time range of the observations in
  * Unix milliseconds.
  */
-export interface Place extends TimeRange {
+export interface ChunkKey extends TimeRange {
   readonly key: string
   /** One dataset, or several. */
   readonly dataset: string | readonly string[]
 }
 
-/** The cached values of one kind. */
-export interface Shelf<T extends Sized> {
-  get(key: string): T | undefined
-  /** Caches a value that was read after the mark, unless a change event since then affects its time range. */
-  keep(place: Place, mark: number, value: T): void
-  /**
-   * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
-   * missing keys. A caller whose `left` is aborted gets its reason. When all callers of a read have left, its database
-   * statements end and `abandoned` is aborted. Rejects as `read` does, which returns one value per missing key.
-   */
-  ask<P extends Place>(places: readonly P[], read: Read<P, T>, left: AbortSignal): Promise<T[]>
-}
-
-type Read<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) => Promise<readonly T[]>
+type Load<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) => Promise<readonly T[]>
 
 /** The series cache: values read from the database that are still valid; answers are assembled from them. */
-export interface Memory {
+export interface ChunkCache {
   readonly maxBytes: number
   /** Size of all cached values, in bytes. */
   readonly bytes: number
   /** Buffers for answers that are assembled from cached values and are not cached themselves. */
-  readonly bodies: BodyRoom
-  shelf<T extends Sized>(): Shelf<T>
+  readonly buffers: BufferPool
+  /** Returns the cached value of a key. The caller names its type: each kind of value has its own keys. */
+  get<T extends Sized>(key: string): T | undefined
+  /** Caches a value that was read after the mark, unless a change event since then affects its time range. */
+  store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
+  /**
+   * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
+   * missing keys. A caller whose `left` is aborted gets its reason. When all callers of a read have left, its database
+   * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
+   */
+  read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal): Promise<T[]>
   /**
    * Reserves memory for `bytes` bytes until the signal is aborted. Returns false if other reservations leave too
    * little.
    */
-  claim(bytes: number, signal: AbortSignal): boolean
-  /** Returns a mark. With a mark taken before a read, `keep` detects whether the data may have changed since. */
+  reserve(bytes: number, signal: AbortSignal): boolean
+  /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
   mark(): number
 }
 
@@ -58,10 +54,10 @@ const ENTRY_BYTES = 512
  */
 const MAX_CHANGES = 500
 
-const toDatasets = ({ dataset }: Pick<Place, 'dataset'>) => (typeof dataset === 'string' ? [dataset] : dataset)
+const toDatasets = ({ dataset }: Pick<ChunkKey, 'dataset'>) => (typeof dataset === 'string' ? [dataset] : dataset)
 
 /** Whether a change event affects a time range of a dataset. An unknown event affects everything. */
-type Concerns = (of: Omit<Place, 'key'>) => boolean
+type Concerns = (of: Omit<ChunkKey, 'key'>) => boolean
 
 function toConcerns(change: Commit | undefined): Concerns {
   if (change === undefined) return () => true
@@ -84,7 +80,7 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
   return {
     mark: () => forgotten + changes.length,
     /** Whether a value read since the mark is still valid, according to the change events received. */
-    holds: (place: Place, mark: number) =>
+    holds: (place: ChunkKey, mark: number) =>
       toDatasets(place).every((dataset) => commits.version(dataset) !== undefined) &&
       mark >= forgotten &&
       !changes.slice(mark - forgotten).some((concerns) => concerns(place)),
@@ -93,92 +89,90 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
 
 /** A running read, and one of the cache keys that it is for. */
 interface Reading {
-  readonly place: Place
+  readonly key: ChunkKey
   readonly flight: Flight<ReadonlyMap<string, Sized>>
 }
 
 /**
- * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the values of an affected time range, so that older data is read once. Requests share running reads in the same way,
+ * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the
+ * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
  * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
-export function createMemory(options: { maxBytes: number; commits: CommitFeed; db: Database }): Memory {
+export function createChunkCache(options: { maxBytes: number; commits: CommitFeed; db: Database }): ChunkCache {
   const { maxBytes, commits, db } = options
-  const kept = new LRUCache<string, { readonly place: Place; readonly value: Sized }>({
+  const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: ({ value }, key) => value.size + key.length + ENTRY_BYTES,
   })
-  const underway = new Map<string, Reading>()
+  const running = new Map<string, Reading>()
   const { mark, holds } = createChanges(commits, (concerns) => {
-    for (const [key, { place }] of [...kept.entries()]) if (concerns(place)) kept.delete(key)
-    for (const [key, { place }] of [...underway]) if (concerns(place)) underway.delete(key)
+    for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
+    for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
   })
-  const keep = (place: Place, since: number, value: Sized) => {
-    if (holds(place, since)) kept.set(place.key, { place, value })
+  const store: ChunkCache['store'] = (key, since, value) => {
+    if (holds(key, since)) entries.set(key.key, { key, value })
   }
   /** Starts a read; the caller must wait for it. */
-  const begin = <P extends Place>(missing: readonly P[], read: Read<P, Sized>): Reading['flight'] => {
+  const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['flight'] => {
     const since = mark()
     const flight = startFlight(async (abandoned) => {
-      const values = await read(missing, withSignal(db, abandoned), abandoned)
-      land()
-      const read_ = missing.map((place, index) => [place, values[index] as Sized] as const)
-      for (const [place, value] of read_) keep(place, since, value)
-      return new Map(read_.map(([place, value]) => [place.key, value]))
+      const values = await load(missing, withSignal(db, abandoned), abandoned)
+      forget()
+      const loaded = missing.map((key, index) => [key, values[index] as Sized] as const)
+      for (const [key, value] of loaded) store(key, since, value)
+      return new Map(loaded.map(([{ key }, value]) => [key, value]))
     })
-    const land = () => {
-      for (const { key } of missing) if (underway.get(key)?.flight === flight) underway.delete(key)
+    const forget = () => {
+      for (const { key } of missing) if (running.get(key)?.flight === flight) running.delete(key)
     }
-    for (const place of missing) underway.set(place.key, { place, flight })
+    for (const key of missing) running.set(key.key, { key, flight })
     // A new request must not join a read that has failed or is being aborted.
-    flight.abandoned.addEventListener('abort', land)
+    flight.abandoned.addEventListener('abort', forget)
     return flight
   }
-  const claims = createClaims(maxBytes / 2)
   return {
     maxBytes,
     get bytes() {
-      return kept.calculatedSize
+      return entries.calculatedSize
     },
-    bodies: createBodyRoom(),
-    claim: claims,
+    buffers: createBufferPool(),
+    reserve: createReservations(maxBytes / 2),
     mark,
-    shelf: <T extends Sized>(): Shelf<T> => ({
-      get: (key) => kept.get(key)?.value as T | undefined,
-      keep,
-      ask: async (places, read, left) => {
-        left.throwIfAborted()
-        const known = new Map<string, Sized>()
-        const flights = new Map<string, Reading['flight']>()
-        const missing = places.filter((place) => {
-          const value = kept.get(place.key)?.value
-          const flight = underway.get(place.key)?.flight
-          if (value !== undefined) known.set(place.key, value)
-          else if (flight !== undefined) flights.set(place.key, flight)
-          else return true
-          return false
-        })
-        if (missing.length > 0) {
-          const flight = begin(missing, read)
-          for (const { key } of missing) flights.set(key, flight)
-        }
-        const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(left)] as const)
-        const results = new Map(await Promise.all(joined))
-        // A read covers several keys and may be outdated for some of them, so each key has its own entry.
-        for (const [key, flight] of flights) known.set(key, results.get(flight)?.get(key) as Sized)
-        return places.map(({ key }) => known.get(key) as T)
-      },
-    }),
+    get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
+    store,
+    read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal) => {
+      left.throwIfAborted()
+      const values = new Map<string, Sized>()
+      const flights = new Map<string, Reading['flight']>()
+      const missing = keys.filter(({ key }) => {
+        const value = entries.get(key)?.value
+        const flight = running.get(key)?.flight
+        if (value !== undefined) values.set(key, value)
+        else if (flight !== undefined) flights.set(key, flight)
+        else return true
+        return false
+      })
+      if (missing.length > 0) {
+        const flight = start(missing, load)
+        for (const { key } of missing) flights.set(key, flight)
+      }
+      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(left)] as const)
+      const results = new Map(await Promise.all(joined))
+      // A read covers several keys and may be outdated for some of them, so each key has its own entry.
+      for (const [key, flight] of flights) values.set(key, results.get(flight)?.get(key) as Sized)
+      return keys.map(({ key }) => values.get(key) as T)
+    },
   }
 }
 
-/** A budget for values that are collected before they are cached: at most `most` bytes at the same time. */
-function createClaims(most: number): Memory['claim'] {
-  let claimed = 0
+/** A budget for values that are collected before they are cached: at most `maxBytes` bytes at the same time. */
+function createReservations(maxBytes: number): ChunkCache['reserve'] {
+  let reserved = 0
   return (bytes, signal) => {
-    if (signal.aborted || claimed + bytes > most) return false
-    claimed += bytes
+    if (signal.aborted || reserved + bytes > maxBytes) return false
+    reserved += bytes
     const release = () => {
-      claimed -= bytes
+      reserved -= bytes
     }
     signal.addEventListener('abort', release, { once: true })
     return true
@@ -189,11 +183,11 @@ function createClaims(most: number): Memory['claim'] {
  * Buffer pool for answers that are sent once and not cached. Reused memory stays in the processor's caches: writing 70
  * kB into new memory takes ten times as long, and adds garbage collection.
  */
-export interface BodyRoom {
+export interface BufferPool {
   /** Returns an uninitialized buffer of `bytes` bytes. */
   take(bytes: number): Buffer
   /** Returns a buffer that is no longer in use. Buffers from other sources, or already returned, are ignored. */
-  giveBack(body: Buffer): void
+  release(body: Buffer): void
 }
 
 /** Slab sizes are multiples of this. */
@@ -204,7 +198,7 @@ const MOST_BYTES = 2 * 1024 * 1024
 /** Maximum bytes of free slabs. */
 const MOST_FREE_BYTES = 16 * 1024 * 1024
 
-export function createBodyRoom(): BodyRoom {
+export function createBufferPool(): BufferPool {
   /** Free slabs by size; the most recently returned is last. */
   const free = new Map<number, ArrayBufferLike[]>()
   // A slab that is never returned, for example because its answer was cached, is garbage-collected with its body.
@@ -220,7 +214,7 @@ export function createBodyRoom(): BodyRoom {
       lent.add(slab)
       return Buffer.from(slab, 0, bytes)
     },
-    giveBack: ({ buffer }) => {
+    release: ({ buffer }) => {
       if (!lent.delete(buffer) || freeBytes + buffer.byteLength > MOST_FREE_BYTES) return
       freeBytes += buffer.byteLength
       const alike = free.get(buffer.byteLength)

@@ -6,7 +6,7 @@ import type { Answer } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { JSON_SETTINGS } from '../answers/rows.ts'
-import type { Memory, Sized } from '../cache/chunks.ts'
+import type { ChunkCache, Sized } from '../cache/chunks.ts'
 import type { LIST_HEADERS } from '../http/headers.ts'
 import { time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
@@ -73,11 +73,11 @@ interface CachedSet extends Sized {
 const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
 /** The records of a list if they are in memory, else the result of `load`. */
-export const findRecords = <T>(memory: Memory, { key }: Pick<ListSource, 'key'>, load: () => T): RecordSet | T =>
-  memory.shelf<CachedSet>().get(`list ${key}`)?.set ?? load()
+export const findRecords = <T>(chunks: ChunkCache, { key }: Pick<ListSource, 'key'>, load: () => T): RecordSet | T =>
+  chunks.get<CachedSet>(`list ${key}`)?.set ?? load()
 
 interface LoadCall {
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly signal: AbortSignal
 }
 
@@ -86,7 +86,7 @@ interface LoadCall {
  * a dataset of the list changes or other data needs the space; a list that is larger than the cache is loaded for each request.
  * @throws DataError `storage`, and the reason of `signal`.
  */
-export async function loadRecords({ memory, signal }: LoadCall, source: ListSource): Promise<RecordSet> {
+export async function loadRecords({ chunks, signal }: LoadCall, source: ListSource): Promise<RecordSet> {
   const place = { key: `list ${source.key}`, dataset: source.datasets.map(({ name }) => name), ...ALWAYS }
   const load = async (_: unknown, db: Database) => {
     const records: ListedRecord[] = []
@@ -94,7 +94,7 @@ export async function loadRecords({ memory, signal }: LoadCall, source: ListSour
     const set = createRecordSet(records)
     return [{ size: set.bytes, set }]
   }
-  const [cached] = await memory.shelf<CachedSet>().ask([place], load, signal)
+  const [cached] = await chunks.read([place], load, signal)
   return (cached as CachedSet).set
 }
 
@@ -183,8 +183,8 @@ export async function answerList(
   source: ListSource,
   query: ListQuery,
 ): Promise<ListAnswer> {
-  const { db, memory, representation } = call
-  const set = await findRecords(memory, source, () => loadRecords(call, source))
+  const { db, chunks, representation } = call
+  const set = await findRecords(chunks, source, () => loadRecords(call, source))
   if (!isBinary(representation)) return answerFromSet(set, query, representation)
   const { records, total, next } = selectPage(set, query, representation.after)
   const keys = records.map(({ key }) => key)

@@ -43,7 +43,7 @@ async function readMembers(
 ): Promise<Row[]> {
   const members = toMembers(list.record)
   const source = list.toSource(context, at)
-  const set = await findRecords(context.memory, source, () => loadRecords(context, source))
+  const set = await findRecords(context.chunks, source, () => loadRecords(context, source))
   const columns = set.columns(paths.map((path) => members.get(path) as Member))
   const rows = set.records.map(({ key, asOf }, index) => ({
     ...{ key, asOf },

@@ -167,12 +167,12 @@ export function defineList(list: List): ListRoute {
     datasets: list.datasets,
     headers: LIST_HEADERS,
     peek: (call) => {
-      const { memory, representation } = call
+      const { chunks, representation } = call
       if (list.toMoment !== undefined || isBinary(representation)) return undefined
       const { at, listQuery } = readQuery(call)
-      const set = findRecords(memory, { key: toKey(at) }, () => undefined)
+      const set = findRecords(chunks, { key: toKey(at) }, () => undefined)
       if (set === undefined) return undefined
-      const answer = answerFromSet(set, listQuery, representation, memory.bodies.take)
+      const answer = answerFromSet(set, listQuery, representation, chunks.buffers.take)
       return { ...withHead(representation, answer, at), isQuick: true }
     },
     handle: async (call) => {

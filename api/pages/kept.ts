@@ -59,6 +59,9 @@ export function createKept(options: {
     const answer = kept.get(key) ?? toAnswer(page, policy)
     kept.set(key, answer)
     const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
-    await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, Date.now(), 'cache')
+    await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, {
+      now: Date.now(),
+      from: 'cache',
+    })
   }
 }

@@ -5,7 +5,7 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Slice } from '../answers/rows.ts'
-import type { Memory, Place, Sized } from '../cache/chunks.ts'
+import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import type { COARSE_HEADERS } from '../http/headers.ts'
 import { countPointsSql } from './table.ts'
 
@@ -103,7 +103,7 @@ interface CoarseBuckets extends Sized {
   readonly runs: readonly (readonly [first: number, last: number])[]
 }
 
-interface YearPlace extends Place {
+interface YearPlace extends ChunkKey {
   readonly year: number
 }
 
@@ -192,7 +192,7 @@ interface PriceRange {
  * for all tokens contains those with coarser data in a year. Only for these few tokens the buckets are read.
  */
 export async function countCoarsePoints(
-  { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
+  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   series: PriceRange,
   reading: Promise<readonly Slice[]>,
 ): Promise<number> {
@@ -200,25 +200,25 @@ export async function countCoarsePoints(
   const seconds = INTERVAL_SECONDS[interval]
   const years = toYears(range, interval)
   const ofAll = isSpread ? [] : years.map((year) => toYearPlace('', year))
-  const coarsest = await memory.shelf<Coarsest>().ask(ofAll, readCoarsest, signal)
+  const coarsest = await chunks.read(ofAll, readCoarsest, signal)
   const coarse = years.filter((_, index) => isSpread || (coarsest[index]?.of.get(token) ?? 0) > seconds)
   const places = coarse.map((year) => toYearPlace(`${token} ${seconds}`, year))
   const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
-  const buckets = await memory.shelf<CoarseBuckets>().ask(places, read, signal)
+  const buckets = await chunks.read(places, read, signal)
   const runs = buckets.flatMap((year) => year.runs)
   return runs.length === 0 ? 0 : countWithin(await reading, runs)
 }
 
 /** Like `countCoarsePoints`, from cached values only; undefined if one is missing. */
-export function peekCoarsePoints(memory: Memory, series: PriceRange, slices: readonly Slice[]): number | undefined {
+export function peekCoarsePoints(chunks: ChunkCache, series: PriceRange, slices: readonly Slice[]): number | undefined {
   const { token, interval, range, isSpread } = series
   const seconds = INTERVAL_SECONDS[interval]
   const runs: CoarseBuckets['runs'][number][] = []
   for (const year of toYears(range, interval)) {
-    const coarsest = memory.shelf<Coarsest>().get(toYearPlace('', year).key)
+    const coarsest = chunks.get<Coarsest>(toYearPlace('', year).key)
     if (coarsest === undefined && !isSpread) return undefined
     if (!isSpread && (coarsest?.of.get(token) ?? 0) <= seconds) continue
-    const buckets = memory.shelf<CoarseBuckets>().get(toYearPlace(`${token} ${seconds}`, year).key)
+    const buckets = chunks.get<CoarseBuckets>(toYearPlace(`${token} ${seconds}`, year).key)
     if (buckets === undefined) return undefined
     runs.push(...buckets.runs)
   }

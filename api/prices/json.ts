@@ -8,7 +8,7 @@ import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { toArray } from '../answers/rows.ts'
-import type { Memory, Place, Sized } from '../cache/chunks.ts'
+import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
 import type { Surroundings } from '../route/define-route.ts'
@@ -108,7 +108,7 @@ LIMIT 1`,
   return { at: row?.newest ?? null, size: 8 }
 }
 
-const toPlace = (token: number): Place => ({
+const toPlace = (token: number): ChunkKey => ({
   key: `newest ${token}`,
   dataset: tokenPrices.name,
   from: Number.NEGATIVE_INFINITY,
@@ -116,19 +116,19 @@ const toPlace = (token: number): Place => ({
 })
 
 /** Like `readNewestKept`, from the cache only; undefined if it is not cached. */
-const peekNewest = (memory: Memory, token: number): number | null | undefined =>
-  memory.shelf<Newest>().get(toPlace(token).key)?.at
+const peekNewest = (chunks: ChunkCache, token: number): number | null | undefined =>
+  chunks.get<Newest>(toPlace(token).key)?.at
 
 /**
  * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
  * change event, because any event may concern a newer one.
  */
 async function readNewestKept(
-  { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
+  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   token: number,
 ): Promise<number | null> {
   const place = toPlace(token)
-  const [newest] = await memory.shelf<Newest>().ask([place], async (_, db) => [await readNewest(db, token)], signal)
+  const [newest] = await chunks.read([place], async (_, db) => [await readNewest(db, token)], signal)
   return newest?.at ?? null
 }
 
@@ -154,7 +154,7 @@ interface Found extends PointCounts {
 
 const isSpread = ({ config }: Pick<Surroundings, 'config'>) => config.clickhouse.cluster !== undefined
 
-type PeekCall = Pick<Surroundings, 'memory' | 'now' | 'config'> & { readonly representation: Representation }
+type PeekCall = Pick<Surroundings, 'chunks' | 'now' | 'config'> & { readonly representation: Representation }
 
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 
@@ -217,18 +217,18 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
  * cut the range.
  */
 export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | undefined {
-  const { memory } = call
+  const { chunks } = call
   const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
   const buckets = countBuckets(range.from, range.to, interval)
   if (buckets > MOST_KEPT.pricePoints || limit <= buckets) return undefined
-  const slices = peekRange(toPriceSeries(token.key, interval), memory, range)
-  const newest = range.open ? peekNewest(memory, token.key) : null
+  const slices = peekRange(toPriceSeries(token.key, interval), chunks, range)
+  const newest = range.open ? peekNewest(chunks, token.key) : null
   if (slices === undefined || newest === undefined) return undefined
-  const coarse = peekCoarsePoints(memory, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
+  const coarse = peekCoarsePoints(chunks, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
   if (coarse === undefined) return undefined
   const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
   const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: false }
-  const body = toArray(slices, toTokenFrame(token), memory.bodies.take)
+  const body = toArray(slices, toTokenFrame(token), chunks.buffers.take)
   return { body, isQuick: true, ...describe(call, series, found) }
 }
 

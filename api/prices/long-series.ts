@@ -59,16 +59,16 @@ const POINT_BYTES = 220
  * fraction of the time. If the parts differ, as after a merge, the summary is made again.
  */
 export async function readLongSeries(
-  { db, memory, now }: Pick<Surroundings, 'db' | 'memory' | 'now'>,
+  { db, chunks, now }: Pick<Surroundings, 'db' | 'chunks' | 'now'>,
   asked: SeriesRead,
 ): Promise<LongSeries> {
   const { token, interval, limit } = asked
-  const shelf = memory.shelf<SummarizedRows>()
-  const mark = memory.mark()
+  const mark = chunks.mark()
   const ended = toBucketStart(now(), interval)
   const series = toPriceSeries(token, interval)
   const isClosed = (range: PieceRange) => limit === undefined && range.isWhole && range.to <= ended
-  const findKept = (range: PieceRange) => (isClosed(range) ? shelf.get(toPlace(series, range).key) : undefined)
+  const findKept = (range: PieceRange) =>
+    isClosed(range) ? chunks.get<SummarizedRows>(toPlace(series, range).key) : undefined
 
   const ranges = toPieces(asked, interval).map((piece) => toPart(piece, asked))
   const keptOf = new Map(ranges.map((range) => [range, findKept(range)]))
@@ -87,13 +87,13 @@ export async function readLongSeries(
     asOf: filled.at(-1)?.summary.asOf ?? null,
     digest: toDigest(filled),
     open: async (signal) => {
-      const isKept = memory.claim(points * POINT_BYTES, signal)
+      const isKept = chunks.reserve(points * POINT_BYTES, signal)
       return openRows(toReader(db, asked, signal), filled, isKept ? fresh : undefined)
     },
     holds: async (signal) => {
       if (read !== undefined && !(await read.isUnchanged(withSignal(db, signal)))) return false
       for (const [range, rows] of fresh) {
-        if (isClosed(range)) shelf.keep(toPlace(series, range), mark, { ...rows, summary: range.summary })
+        if (isClosed(range)) chunks.store(toPlace(series, range), mark, { ...rows, summary: range.summary })
       }
       fresh.clear()
       return true

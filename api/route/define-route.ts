@@ -9,7 +9,7 @@ import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
 import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
-import type { Memory } from '../cache/chunks.ts'
+import type { ChunkCache } from '../cache/chunks.ts'
 import { withSignal } from '../cache/flight.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { type FlatHeaders, PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
@@ -81,7 +81,7 @@ export interface Surroundings {
   readonly registry: Registry
   readonly config: Config
   readonly commits: CommitFeed
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly storedPoints: StoredPoints
   readonly readiness: Readiness
   readonly counts: Counts

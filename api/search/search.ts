@@ -1,7 +1,7 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Memory } from '../cache/chunks.ts'
+import type { ChunkCache } from '../cache/chunks.ts'
 import { findRecords, type ListSource, loadRecords } from '../lists/answer.ts'
 import { compareValues } from '../records/keyset.ts'
 
@@ -20,10 +20,10 @@ FROM token_quotes FINAL WHERE {all: Bool} OR has({keys: Array(UInt64)}, token)`,
  * @throws DataError `storage`, and the reason of `signal`.
  */
 export async function readMarketCaps(call: {
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly signal: AbortSignal
 }): Promise<ReadonlyMap<number, number>> {
-  const { records } = await findRecords(call.memory, QUOTES, () => loadRecords(call, QUOTES))
+  const { records } = await findRecords(call.chunks, QUOTES, () => loadRecords(call, QUOTES))
   return new Map(records.flatMap(({ key, marketCap }) => (marketCap === null ? [] : [[key, marketCap]])))
 }
 

@@ -7,7 +7,7 @@ import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { NO_FRAME, toArray, toSliceBack } from '../answers/rows.ts'
-import type { Memory } from '../cache/chunks.ts'
+import type { ChunkCache } from '../cache/chunks.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
@@ -57,7 +57,7 @@ const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boo
 
 interface SeriesCall {
   readonly db: Database
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly signal: AbortSignal
   readonly representation: Representation
 }

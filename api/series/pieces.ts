@@ -4,7 +4,7 @@ import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/in
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Representation } from '../answers/formats.ts'
 import { detach, JSON_SETTINGS, NO_ROWS, type Rows, readWritten, type Slice, toRows, toSlice } from '../answers/rows.ts'
-import type { Memory, Place } from '../cache/chunks.ts'
+import type { ChunkCache, ChunkKey } from '../cache/chunks.ts'
 
 export interface RowsStatement {
   readonly name: string
@@ -80,7 +80,7 @@ export interface CountedSource extends PieceSource {
 
 /** Dependencies for reading chunks; `signal` ends the wait. */
 interface Reader {
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly db: Database
   readonly signal: AbortSignal
 }
@@ -98,31 +98,30 @@ export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
 }
 
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-export function toPlace({ key, dataset, interval }: Series, piece: Piece): Place & Piece {
+export function toPlace({ key, dataset, interval }: Series, piece: Piece): ChunkKey & Piece {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
 
 /** Reads chunks in order, with one statement for all that are not cached. */
-async function readPieces(source: PieceSource, { memory, signal }: Reader, pieces: readonly Piece[]): Promise<Rows[]> {
+async function readPieces(source: PieceSource, { chunks, signal }: Reader, pieces: readonly Piece[]): Promise<Rows[]> {
   const length = toPieceMs(source.interval)
   const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
   const places = pieces.map((piece) => toPlace(source, piece))
-  const read = async (missing: readonly (Place & Piece)[], db: Database, abandoned: AbortSignal) => {
+  const read = async (missing: readonly (ChunkKey & Piece)[], db: Database, abandoned: AbortSignal) => {
     const ranges = missing.map(toRange)
     const range = { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }
     const rows = await source.read(db, range, abandoned)
     return ranges.map((range) => detach(toSlice(rows, range)))
   }
-  return memory.shelf<Rows>().ask(places, read, signal)
+  return chunks.read(places, read, signal)
 }
 
 /** All rows of a range, oldest first, if all its chunks are cached. */
-export function peekRange(series: Series, memory: Memory, range: TimeRange): Slice[] | undefined {
-  const shelf = memory.shelf<Rows>()
+export function peekRange(series: Series, chunks: ChunkCache, range: TimeRange): Slice[] | undefined {
   const slices: Slice[] = []
   for (const piece of toPieces(range, series.interval)) {
-    const rows = shelf.get(toPlace(series, piece).key)
+    const rows = chunks.get<Rows>(toPlace(series, piece).key)
     if (rows === undefined) return undefined
     slices.push(toSlice(rows, range))
   }
@@ -157,9 +156,8 @@ export async function readFirst(
     }
   }
   add(await readPieces(source, reader, rest.splice(0, Math.ceil(least / PIECE_BUCKETS) + 1)))
-  const shelf = reader.memory.shelf<Rows>()
   while (rows < least && rest.length > 0) {
-    const kept = shelf.get(toPlace(source, rest[0] as Piece).key)
+    const kept = reader.chunks.get<Rows>(toPlace(source, rest[0] as Piece).key)
     if (kept === undefined) add(await readPieces(source, reader, await takeFilled(source, reader, rest, least - rows)))
     else {
       add([kept])
@@ -174,11 +172,11 @@ export async function readFirst(
  */
 async function takeFilled(
   source: CountedSource,
-  { memory, db }: Reader,
+  { chunks, db }: Reader,
   rest: Piece[],
   least: number,
 ): Promise<readonly Piece[]> {
-  const mark = memory.mark()
+  const mark = chunks.mark()
   const range = { from: rest[0]?.from ?? 0, to: rest.at(-1)?.to ?? 0 }
   const counts = await source.count(db, range, toPieceMs(source.interval))
   const taken: Piece[] = []
@@ -187,7 +185,7 @@ async function takeFilled(
     if (piece === undefined) break
     const count = counts.get(piece.piece) ?? 0
     if (count > 0) taken.push(piece)
-    else memory.shelf<Rows>().keep(toPlace(source, piece), mark, NO_ROWS)
+    else chunks.store(toPlace(source, piece), mark, NO_ROWS)
     rows += count
   }
   return taken
@@ -232,12 +230,12 @@ export const isOfWholeRows = ({ format, hasAllFields }: Representation): boolean
  * @throws DataError `storage`
  */
 export async function readWhole(
-  { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
+  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   { dataset, series, entity }: { readonly dataset: string; readonly series: string; readonly entity: number },
   statement: RowsStatement,
 ): Promise<Rows> {
   const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
   const place = { key: `${series} ${entity}`, dataset, ...always }
-  const [rows] = await memory.shelf<Rows>().ask([place], async (_, db) => [await writeRows(db, statement)], signal)
+  const [rows] = await chunks.read([place], async (_, db) => [await writeRows(db, statement)], signal)
   return rows as Rows
 }

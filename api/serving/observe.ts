@@ -17,7 +17,7 @@ export interface RouteMeters {
   answered(from: Origin): void
   requested(status: number, seconds: number): void
   /** A request answered from the cache that began at `startedAt` of the process clock (`performance.now`). */
-  servedKept(status: number, startedAt: number): void
+  servedFromCache(status: number, startedAt: number): void
 }
 
 /** The API's metrics: requests by route and status, their durations, and the origin of answers. */
@@ -47,11 +47,11 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       timers.set(status, timer)
       timer.observe(seconds)
     }
-    const servedKept = (status: number, startedAt: number) => {
+    const servedFromCache = (status: number, startedAt: number) => {
       answered('cache')
       requested(status, (performance.now() - startedAt) / 1000)
     }
-    return { answered, requested, servedKept }
+    return { answered, requested, servedFromCache }
   }
   const kept = new Map<string, () => number>()
   createGauge(METRICS.apiKept, registry, (gauge) => {

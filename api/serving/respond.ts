@@ -181,12 +181,13 @@ export const toPartHeaders = ({ start, end }: ByteRange, length: number): string
 
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
   const { request, response, extra, limit } = exchange
-  checkIfMatch(request, answer.tag)
-  const known = answer.tag !== null && isKnownTo(request.headers['if-none-match'], answer.tag)
+  if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
+  const noneMatch = request.headers['if-none-match']
+  const isCurrent = noneMatch !== undefined && answer.tag !== null && isKnownTo(noneMatch, answer.tag)
   const length = form.bytes.length
   const part =
-    known || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
-  const headers = (known || part !== undefined ? form.headers : form.full).concat(
+    isCurrent || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
+  const headers = (isCurrent || part !== undefined ? form.headers : form.full).concat(
     toMomentHeaders(exchange, answer.head, now, from),
   )
   if (extra.length > 0) headers.push(...extra)
@@ -195,23 +196,29 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, n
     response.writeHead(206, headers.concat(toPartHeaders(part, length)))
     return void response.end(form.bytes.subarray(part.start, part.end + 1))
   }
-  response.writeHead(known ? 304 : 200, headers)
-  if (known || request.method === 'HEAD') response.end()
+  response.writeHead(isCurrent ? 304 : 200, headers)
+  if (isCurrent || request.method === 'HEAD') response.end()
   else response.end(form.bytes)
 }
 
-/** Sends a complete answer, or 304 if the client has it. Synchronous if the encoding was made before. */
+/**
+ * Sends a complete answer, or 304 if the client has it. Synchronous if the encoding was made before.
+ * @param moment.now Unix milliseconds.
+ * @param moment.from origin of the answer, for `Server-Timing`.
+ * @param moment.encoding the encoding that the client prefers, if it is known.
+ */
 export function sendReady(
   exchange: Exchange,
   answer: ReadyAnswer,
-  now: number,
-  from: string,
+  moment: { readonly now: number; readonly from: string; readonly encoding?: Encoding },
 ): Promise<void> | undefined {
-  const small = answer.body.length < MIN_ENCODED_BYTES
+  const { headers } = exchange.request
+  const { now, from } = moment
+  const isSmall = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
-    small || answer.isPacked || (answer.hasRanges && exchange.request.headers.range !== undefined)
+    isSmall || answer.isPacked || (answer.hasRanges && headers.range !== undefined)
       ? 'identity'
-      : chooseEncoding(exchange.request.headers['accept-encoding'])
+      : (moment.encoding ?? chooseEncoding(headers['accept-encoding']))
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
     writeForm(exchange, answer, form, now, from)

@@ -3,7 +3,7 @@ import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
-import { createByteCache, createKnownUrls } from '../cache/responses.ts'
+import { createResolvedRequests, createResponseCache } from '../cache/responses.ts'
 import type { ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
@@ -24,7 +24,7 @@ type InPath = Readonly<Record<string, string | string[]>>
 
 export interface Serving {
   /** Answers from the response cache, before anything is parsed. Returns whether it did. */
-  serveKept(exchange: Exchange): boolean
+  serveCached(exchange: Exchange): boolean
   /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
   serve(route: Route, exchange: Exchange, inPath: InPath): Promise<void>
   /**
@@ -160,19 +160,19 @@ export function createServing(
     toClient: ToClient
   },
 ): Serving {
-  const { now, config, commits, memory } = surroundings
+  const { now, config, commits, chunks } = surroundings
   const { metrics, log, cacheBytes, queue, sendStream } = options
   const tell = createTell(log)
   const unsent = createUnsent(options.readers, MOST_UNSENT_BYTES)
   const toAsker = createToAsker(options.toClient)
-  const onLost = (error: unknown) => {
+  const onRenewalFailed = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
-  const basis = () => surroundings.registry.version
-  const cache = createByteCache({ maxBytes: cacheBytes, commits, basis, queue, now, onLost })
+  const registryVersion = () => surroundings.registry.version
+  const cache = createResponseCache({ maxBytes: cacheBytes, commits, registryVersion, queue, now, onRenewalFailed })
   metrics.keeps('answers', cacheBytes, () => cache.bytes)
-  metrics.keeps('pieces', memory.maxBytes, () => memory.bytes)
-  const known = createKnownUrls(metrics, basis)
+  metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
+  const resolvedRequests = createResolvedRequests(metrics, registryVersion)
   const { refused, toClient } = options
   const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)
 
@@ -180,12 +180,13 @@ export function createServing(
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
     const at = now()
     const { datasets } = route
-    const kept = cache.peek(settled.key, datasets, at)
-    if (kept !== undefined) return { answer: kept, from: 'cache' as const }
+    const cached = cache.find(settled.key, datasets, at)
+    if (cached !== undefined) return { answer: cached, from: 'cache' as const }
     const made = settled.peek(at)
     if (made === undefined) return undefined
     const answer = toReady(route, made)
-    const isPassing = !('open' in answer) && !cache.offer({ key: settled.key, basis: settled.basis, datasets }, answer)
+    const isPassing =
+      !('open' in answer) && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
     return { answer, from: 'made' as const, isPassing }
   }
 
@@ -193,10 +194,10 @@ export function createServing(
   const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: Leaving) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
-    const wanted = { key, basis, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
+    const lookup = { key, registryVersion: basis, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
     const found: Found = route.volatile
       ? { answer: await make(left()), from: 'made' as const }
-      : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
+      : (findAtOnce(route, settled) ?? (await cache.get(lookup, make, left)))
     metrics.of(route.path).answered(found.from)
     return found
   }
@@ -217,11 +218,11 @@ export function createServing(
     const { answer, from, isPassing } = await find(route, settled, asker, left)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
+    if (isPassing === true) exchange.response.once('close', () => chunks.buffers.release(answer.body))
     if (from !== 'cache') unsent.take(exchange.response, answer.body)
-    const { format, isNamed } = asked
-    if (exchange.extra.length === 0) known.add(url, { route, key: settled.key, basis: settled.basis, format, isNamed })
-    await sendReady(exchange, answer, now(), from)
+    if (exchange.extra.length === 0)
+      resolvedRequests.add(exchange.request, { route, key: settled.key, registryVersion: settled.basis })
+    await sendReady(exchange, answer, { now: now(), from })
   }
 
   return {
@@ -229,8 +230,8 @@ export function createServing(
       const { request, response } = exchange
       const asker = toAsker(route, exchange)
       // An answer that was served before may be cached, or another request may be making it.
-      const isKnown = known.find(request.url ?? '', request.headers.accept) !== undefined
-      if (!isKnown && !route.volatile && !route.isUrgent) queue.turnAway(asker)
+      const isResolved = resolvedRequests.find(request) !== undefined
+      if (!isResolved && !route.volatile && !route.isUrgent) queue.turnAway(asker)
       const left = toLeaving(response)
       const work = () => serveOnce(route, exchange, inPath, asker, left)
       await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
@@ -249,19 +250,19 @@ export function createServing(
         throw left.aborted ? error : tell(requestId, error)
       }
     },
-    serveKept: (exchange) => {
-      const { method, url = '', headers } = exchange.request
+    serveCached: (exchange) => {
+      const { method, headers } = exchange.request
       // Range requests and preconditions may fail, and only `serve` reports failures.
       if (headers.range !== undefined || headers['if-match'] !== undefined) return false
       if (method !== 'GET' && method !== 'HEAD') return false
-      const meant = known.find(url, headers.accept)
-      if (meant === undefined) return false
+      const resolved = resolvedRequests.find(exchange.request)
+      if (resolved === undefined) return false
       const at = now()
-      const answer = cache.peek(meant.key, meant.route.datasets, at)
+      const answer = cache.find(resolved.key, resolved.route.datasets, at)
       if (answer === undefined) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
-      const count = () => meant.meters.servedKept(exchange.response.statusCode, exchange.startedAt)
-      const sending = sendReady(exchange, answer, at, 'cache')
+      const count = () => resolved.meters.servedFromCache(exchange.response.statusCode, exchange.startedAt)
+      const sending = sendReady(exchange, answer, { now: at, from: 'cache', encoding: resolved.encoding })
       if (sending === undefined) count()
       else sending.then(count).catch((error: unknown) => fail(exchange, error))
       return true

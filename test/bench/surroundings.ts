@@ -1,4 +1,4 @@
-import { createMemory } from '../../api/cache/chunks.ts'
+import { createChunkCache } from '../../api/cache/chunks.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
 import { createStoredPoints } from '../../api/prices/stored-points.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
@@ -20,7 +20,7 @@ const NOBODY: CommitFeed = {
 /** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
-  const memory = createMemory(nothing)
+  const chunks = createChunkCache(nothing)
   const storedPoints = createStoredPoints(reader, config.api.answersAtOnce)
   const readiness = async () => 0
   const counts = createCounts(NOBODY, reader)
@@ -30,7 +30,7 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
     registry,
     config,
     commits: NOBODY,
-    memory,
+    chunks,
     storedPoints,
     counts,
     readiness,

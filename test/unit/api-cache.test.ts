@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
-import { createByteCache } from '../../api/cache/responses.ts'
+import { createResponseCache } from '../../api/cache/responses.ts'
 import { createQueue } from '../../api/serving/queue.ts'
 import type { ReadyAnswer } from '../../api/serving/respond.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
@@ -15,8 +15,8 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
 })
 
 const REGISTRY = 'the registry in force'
-const of = (key: string, basis = REGISTRY) => ({
-  ...{ key, basis, datasets: [tokenPrices] },
+const of = (key: string, registryVersion = REGISTRY) => ({
+  ...{ key, registryVersion, datasets: [tokenPrices] },
   asker: { client: 'a', route: 'r' },
 })
 
@@ -28,7 +28,7 @@ const stays = () => signal
 function setUp(maxBytes = 1_000_000) {
   const state = {
     version: 'v1' as string | undefined,
-    basis: REGISTRY,
+    registryVersion: REGISTRY,
     since: 0,
     now: 0,
     made: 0,
@@ -50,10 +50,17 @@ function setUp(maxBytes = 1_000_000) {
     renew: () => {},
     close: () => {},
   }
-  const onLost = (error: unknown) => void state.lost.push(error)
+  const onRenewalFailed = (error: unknown) => void state.lost.push(error)
   const meters = { waiting: () => {}, waited: () => {}, refused: () => void state.refused++ }
   const queue = createQueue({ places: 64, most: 0, meters, clock: () => state.now })
-  const cache = createByteCache({ maxBytes, commits, basis: () => state.basis, queue, now: () => state.now, onLost })
+  const cache = createResponseCache({
+    maxBytes,
+    commits,
+    registryVersion: () => state.registryVersion,
+    queue,
+    now: () => state.now,
+    onRenewalFailed,
+  })
   const get = (key: string, answer = ready(key)) =>
     cache.get(
       of(key),
@@ -66,7 +73,7 @@ function setUp(maxBytes = 1_000_000) {
   return { state, cache, get }
 }
 
-describe('createByteCache', () => {
+describe('createResponseCache', () => {
   it('builds a response once per data version', async () => {
     const { state, get } = setUp()
     expect((await get('a')).from).toBe('made')
@@ -93,14 +100,14 @@ describe('createByteCache', () => {
     const make = async () => ready('a')
     expect((await cache.get(asked, make, stays)).from).toBe('made')
     for (let hit = 0; hit < 200; hit += 1) expect((await cache.get(asked, make, stays)).from).toBe('cache')
-    state.basis = 'another registry'
+    state.registryVersion = 'another registry'
     state.version = 'v2'
-    expect(cache.peek('a', [], state.now)).toBeUndefined()
+    expect(cache.find('a', [], state.now)).toBeUndefined()
     // A request that was parsed with the previous registry.
     expect((await cache.get(asked, make, stays)).from).toBe('made')
-    expect(cache.peek('a', [], state.now)).toBeUndefined()
-    expect((await cache.get({ ...asked, basis: state.basis }, make, stays)).from).toBe('made')
-    expect(cache.peek('a', [], state.now)?.tag).toBe('a')
+    expect(cache.find('a', [], state.now)).toBeUndefined()
+    expect((await cache.get({ ...asked, registryVersion: state.registryVersion }, make, stays)).from).toBe('made')
+    expect(cache.find('a', [], state.now)?.tag).toBe('a')
   })
 
   it('shares one build among concurrent requests', async () => {
@@ -121,7 +128,7 @@ describe('createByteCache', () => {
       stays,
     )
     await slow
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
     expect((await get('a')).from).toBe('made')
   })
 
@@ -130,19 +137,19 @@ describe('createByteCache', () => {
     state.version = undefined
     await get('a')
     state.now = 999
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeDefined()
     state.now = 1000
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
     await get('a')
     state.version = 'v1'
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
   it('drops a response when it expires', async () => {
     const { state, cache, get } = setUp()
     await get('a', ready('a', 5))
     state.now = 5
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
   it('serves the old response of a popular key for a second while the new one is built', async () => {
@@ -152,7 +159,7 @@ describe('createByteCache', () => {
     Object.assign(state, { version: 'v2', since: 5000, now: 5999 })
     const { answer, from } = await get('a', ready('new'))
     expect([answer, from]).toEqual([old.answer, 'stale'])
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)?.tag).toBe('new'))
     expect(state.made).toBe(2)
     expect((await get('a')).from).toBe('cache')
   })
@@ -186,7 +193,7 @@ describe('createByteCache', () => {
     expect((await cache.get(of('a'), fail, stays)).from).toBe('stale')
     await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
+    await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
   })
 
   it('caches nothing with a budget of 0', async () => {
@@ -205,8 +212,8 @@ describe('createByteCache', () => {
   it('stays within its byte limit', async () => {
     const { cache, get } = setUp(10_000)
     for (const key of ['a', 'b', 'c', 'd']) await get(key, ready('x'.repeat(1500)))
-    expect(cache.peek('a', [tokenPrices], 0)).toBeUndefined()
-    expect(cache.peek('d', [tokenPrices], 0)).toBeDefined()
+    expect(cache.find('a', [tokenPrices], 0)).toBeUndefined()
+    expect(cache.find('d', [tokenPrices], 0)).toBeDefined()
   })
 
   it('continues for the remaining clients, and aborts when the last one disconnects', async () => {
@@ -269,7 +276,7 @@ describe('createByteCache', () => {
     leaves.abort()
     expect(abandoned?.aborted).toBe(false)
     resolve(ready('new'))
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)?.tag).toBe('new'))
   })
 
   it('rejects uncached requests over the queue limit, except urgent ones', async () => {

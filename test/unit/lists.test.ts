@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createMemory } from '../../api/cache/chunks.ts'
+import { createChunkCache } from '../../api/cache/chunks.ts'
 import { findRecords, loadRecords } from '../../api/lists/answer.ts'
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from '../../api/lists/engine.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
@@ -181,9 +181,9 @@ describe('loadRecords', () => {
   function setUp(lines: readonly string[], maxBytes = 1_000_000) {
     const { db, count } = createLines(lines)
     const commits = createHandFeed()
-    const memory = createMemory({ maxBytes, commits, db })
+    const chunks = createChunkCache({ maxBytes, commits, db })
     const find = (more: object = {}) =>
-      findRecords(memory, source, () => loadRecords({ memory, signal }, { ...source, ...more }))
+      findRecords(chunks, source, () => loadRecords({ chunks, signal }, { ...source, ...more }))
     return { commits, count, find }
   }
 
