@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
 import { Problem } from '../problem/problem.ts'
-import { readCursor, writeCursor } from '../records/keyset.ts'
+import { readCursor, writeCursor } from './keyset.ts'
 
 export const FORMAT_NAMES = ['json', 'csv', 'ndjson', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMAT_NAMES)[number]

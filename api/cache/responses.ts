@@ -1,13 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
-import type { StreamAnswer } from '../answers/answer.ts'
-import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
-import type { Route } from '../route/define-route.ts'
 import type { Asker } from '../serving/lines.ts'
-import type { ApiMetrics, Origin, RouteMeters } from '../serving/observe.ts'
 import type { Queue } from '../serving/queue.ts'
-import type { ReadyAnswer } from '../serving/respond.ts'
 import { createFlights, type Leaving } from './flight.ts'
 
 /** The parts of a request that decide its answer and the encoding of the response. */
@@ -16,22 +11,12 @@ export interface RawRequest {
   readonly headers: { readonly accept?: string | undefined; readonly 'accept-encoding'?: string | undefined }
 }
 
-/** The result of parsing and resolving a request. */
-export interface ResolvedRequest {
-  readonly route: Route
-  /** The cache key of the answer, and the registry version that the request was resolved with. */
-  readonly key: string
-  readonly registryVersion: string
-  readonly meters: RouteMeters
-  /** The encoding that the client prefers. */
-  readonly encoding: Encoding
-}
-
-/** Requests that were resolved before. Resolving the same request again would give the same result. */
-export interface ResolvedRequests {
-  add(request: RawRequest, resolved: Omit<ResolvedRequest, 'meters' | 'encoding'>): void
+/** Results of resolving requests. Resolving the same request again would give the same result. */
+export interface ResolvedRequests<T> {
+  /** Remembers a result and the registry version that it was made with. */
+  add(request: RawRequest, resolved: T, registryVersion: string): void
   /** Returns undefined for a request that must be resolved. */
-  find(request: RawRequest): ResolvedRequest | undefined
+  find(request: RawRequest): T | undefined
 }
 
 const MAX_RESOLVED = 20_000
@@ -45,26 +30,38 @@ const toText = ({ url = '', headers }: RawRequest) =>
  * `registryVersion` returns the current version of the registry. With another version a name may belong to another
  * entity or to none.
  */
-export function createResolvedRequests(metrics: ApiMetrics, registryVersion: () => string): ResolvedRequests {
-  const entries = new LRUCache<string, ResolvedRequest>({ max: MAX_RESOLVED })
+export function createResolvedRequests<T>(registryVersion: () => string): ResolvedRequests<T> {
+  const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max: MAX_RESOLVED })
   return {
-    add: (request, { route, key, registryVersion: version }) => {
+    add: (request, resolved, version) => {
       const text = toText(request)
-      // Answers of volatile routes are never cached.
-      if (route.volatile || text.length > MAX_RESOLVED_LENGTH) return
-      const encoding = chooseEncoding(request.headers['accept-encoding'])
-      entries.set(text, { route, key, registryVersion: version, meters: metrics.of(route.path), encoding })
+      if (text.length <= MAX_RESOLVED_LENGTH) entries.set(text, { resolved, version })
     },
     find: (request) => {
-      const resolved = entries.get(toText(request))
-      return resolved?.registryVersion === registryVersion() ? resolved : undefined
+      const entry = entries.get(toText(request))
+      return entry?.version === registryVersion() ? entry.resolved : undefined
     },
   }
 }
 
+/** The properties of an answer that decide its place in the cache. */
+export interface Cacheable {
+  readonly body: Buffer
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+  /** Made without a database statement: it is cached on its second request. */
+  readonly isQuick?: boolean
+}
+
+/**
+ * Origin of an answer: the cache, a stale cache entry while its successor is made, a shared single flight, or a query
+ * for this request.
+ */
+export type Origin = 'cache' | 'stale' | 'flight' | 'made'
+
 /** A cached answer with the registry version and the dataset versions that it was made from. */
-interface Entry {
-  readonly answer: ReadyAnswer
+interface Entry<A extends Cacheable> {
+  readonly answer: A
   readonly registryVersion: string
   readonly versions: Versions
   readonly madeAt: number
@@ -87,7 +84,8 @@ const MAX_SEEN_ONCE = 5000
 /** How long after a change clients still receive the old popular answer while the new one is made. */
 const STALE_MS = 1000
 
-type Load = (abandoned: AbortSignal) => Promise<ReadyAnswer | StreamAnswer>
+/** Makes an answer, or a stream, which is not cached. */
+type Load<A, S> = (abandoned: AbortSignal) => Promise<A | S>
 
 interface Lookup {
   readonly key: string
@@ -98,30 +96,30 @@ interface Lookup {
   readonly asker: Asker | undefined
 }
 
-export interface ResponseCache {
+export interface ResponseCache<A extends Cacheable, S extends object> {
   /** Size of all cached answers, in bytes. */
   readonly bytes: number
   /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
-  find(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
+  find(key: string, datasets: readonly DatasetFacts[], at: number): A | undefined
   /**
    * Offers an answer that was made from cached chunks. The cache stores it on the second request only. Returns whether
    * it was stored.
    */
-  offer(lookup: Pick<Lookup, 'key' | 'registryVersion' | 'datasets'>, answer: ReadyAnswer): boolean
+  offer(lookup: Pick<Lookup, 'key' | 'registryVersion' | 'datasets'>, answer: A): boolean
   /**
    * Returns a cached answer, or loads one that all concurrent requests for the key share. Streams are not cached.
    * Rejects with the reason of `left` when the client disconnects. `load` is aborted when all sharing clients have
    * disconnected, and not called if that happens before their turn.
    * @throws Problem `unavailable` when the request would have to wait too long.
    */
-  get(lookup: Lookup, load: Load, left: Leaving): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
+  get(lookup: Lookup, load: Load<A, S>, left: Leaving): Promise<{ answer: A | S; from: Origin }>
 }
 
 /** An entry is valid until its registry version or one of its dataset versions changes, or until it expires. */
 function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'commits' | 'registryVersion' | 'now'>) {
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
-    holds: (entry: Entry, datasets: readonly DatasetFacts[], at: number): boolean => {
+    holds: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[], at: number): boolean => {
       // If the clock was set back, the entry would stay valid for as long as the clock was set back.
       if (at < entry.madeAt || at >= entry.answer.expiresAt) return false
       if (entry.verifiedAt === commits.changes) return true
@@ -136,7 +134,7 @@ function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'c
      * Whether the entry is popular and became invalid less than `STALE_MS` ago. Entries without versions, or of another
      * registry version, do not qualify: the time when they became invalid is unknown.
      */
-    isServedStale: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
+    isServedStale: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[]): boolean => {
       const { answer, versions, hits } = entry
       if (entry.registryVersion !== registryVersion() || hits < POPULAR_HITS || versions.includes(undefined))
         return false
@@ -163,31 +161,31 @@ interface CacheOptions {
  * A cache of answers with a byte budget; a budget of 0 disables it. An entry is valid for the dataset versions read
  * before it was made. A popular entry is served for one more second while its successor is made.
  */
-export function createResponseCache(options: CacheOptions): ResponseCache {
+export function createResponseCache<A extends Cacheable, S extends object>(options: CacheOptions): ResponseCache<A, S> {
   const { now, onRenewalFailed } = options
-  const entries = new LRUCache<string, Entry>({
+  const entries = new LRUCache<string, Entry<A>>({
     maxSize: Math.max(1, options.maxBytes),
     // Compressed forms are added later and are together at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
-  const flights = createFlights<ReadyAnswer | StreamAnswer>(options.queue)
+  const flights = createFlights<A | S>(options.queue)
   const { versionsOf, holds, isServedStale } = createValidity(options)
 
   const seenOnce = new LRUCache<string, true>({ max: MAX_SEEN_ONCE })
   // An answer made from cached chunks is cheap to make again, so it is cached only on its second request.
-  const isWorthCaching = (key: string, { isQuick }: ReadyAnswer) => {
+  const isWorthCaching = (key: string, { isQuick }: Cacheable) => {
     if (isQuick !== true || seenOnce.has(key)) return true
     seenOnce.set(key, true)
     return false
   }
 
-  const find: ResponseCache['find'] = (key, datasets, at) => {
+  const find: ResponseCache<A, S>['find'] = (key, datasets, at) => {
     const entry = entries.get(key)
     if (entry === undefined || !holds(entry, datasets, at)) return undefined
     entry.hits++
     return entry.answer
   }
-  const share = ({ key, registryVersion, datasets, asker }: Lookup, load: Load) =>
+  const share = ({ key, registryVersion, datasets, asker }: Lookup, load: Load<A, S>) =>
     flights.board(
       `${registryVersion} ${versionsOf(datasets).join()} ${key}`,
       async (abandoned) => {
@@ -202,7 +200,7 @@ export function createResponseCache(options: CacheOptions): ResponseCache {
       },
       asker,
     )
-  const renew = async (lookup: Lookup, load: Load) => {
+  const renew = async (lookup: Lookup, load: Load<A, S>) => {
     const { flight, isNew } = share(lookup, load)
     if (isNew) await flight.join()
   }

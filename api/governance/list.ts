@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
+import { defineKeyset, type Keyset, ORDERED_CHARACTERS } from '../answers/keyset.ts'
 import { toListHead } from '../lists/answer.ts'
 import { emptyValue } from '../lists/engine.ts'
 import type { Filter, Questions, SortKey } from '../parameters/questions.ts'
 import { answerRecords } from '../records/answer.ts'
-import { defineKeyset, type Keyset, ORDERED_CHARACTERS } from '../records/keyset.ts'
 import { MEMBER_TYPES } from '../records/table.ts'
 
 interface LongListCall {

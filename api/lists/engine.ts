@@ -1,6 +1,6 @@
 import type { Representation } from '../answers/formats.ts'
+import { compareValues, defineOrder, type Place, type SortOrder, toOrdered } from '../answers/keyset.ts'
 import type { Filter, Operator, SortKey } from '../parameters/questions.ts'
-import { compareValues, defineOrder, type Place, type SortOrder, toOrdered } from '../records/keyset.ts'
 import { MEMBER_TYPES, type Member, readMembers, toComparable, toCsv } from '../records/table.ts'
 import type { Selection } from '../route/entities.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
-import { ORDERED_CHARACTERS } from '../records/keyset.ts'
+import { ORDERED_CHARACTERS } from '../answers/keyset.ts'
 import { type Member, type MemberKind, toMembers } from '../records/table.ts'
 import { nearestPath, wholeValues } from './kinds.ts'
 import { parseTime, type QueryShape } from './parse.ts'

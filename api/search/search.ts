@@ -1,9 +1,9 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import { compareValues } from '../answers/keyset.ts'
 import type { ChunkCache } from '../cache/chunks.ts'
 import { findRecords, type ListSource, loadRecords } from '../lists/answer.ts'
-import { compareValues } from '../records/keyset.ts'
 
 /** The latest quote of each token as a list, which the process loads once after each change. */
 const QUOTES: ListSource = {

@@ -3,14 +3,9 @@ import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode
 import type { Counter, Histogram, Registry } from 'prom-client'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { recordFailure, tracer } from '../../shared/telemetry/spans.ts'
+import type { Origin } from '../cache/responses.ts'
 import { toProblem } from '../problem/problem.ts'
 import type { QueueMeters } from './queue.ts'
-
-/**
- * Origin of an answer: the cache, a stale cache entry while its successor is made, a shared single flight, or a query
- * for this request.
- */
-export type Origin = 'cache' | 'stale' | 'flight' | 'made'
 
 /** Metrics of one route, looked up once: finding a child by its labels costs more than incrementing it. */
 export interface RouteMeters {

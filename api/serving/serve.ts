@@ -3,15 +3,16 @@ import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
-import { createResolvedRequests, createResponseCache } from '../cache/responses.ts'
+import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
 import type { ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
+import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
 import type { Exchange } from '../route/exchange.ts'
 import type { Asker } from './lines.ts'
-import type { ApiMetrics, Origin } from './observe.ts'
+import type { ApiMetrics, RouteMeters } from './observe.ts'
 import type { Queue } from './queue.ts'
 import type { Refused } from './refused.ts'
 import { breakOff, type ReadyAnswer, sendProblem, sendReady, toHead, toReady, toStaleHeader } from './respond.ts'
@@ -146,6 +147,16 @@ interface Found {
   readonly isPassing?: boolean
 }
 
+/** The result of parsing and resolving a request. */
+interface Resolved {
+  readonly route: Route
+  /** The cache key of the answer. */
+  readonly key: string
+  readonly meters: RouteMeters
+  /** The encoding that the client prefers. */
+  readonly encoding: Encoding
+}
+
 /** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
@@ -169,10 +180,17 @@ export function createServing(
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
   const registryVersion = () => surroundings.registry.version
-  const cache = createResponseCache({ maxBytes: cacheBytes, commits, registryVersion, queue, now, onRenewalFailed })
+  const cache = createResponseCache<ReadyAnswer, StreamAnswer>({
+    maxBytes: cacheBytes,
+    commits,
+    registryVersion,
+    queue,
+    now,
+    onRenewalFailed,
+  })
   metrics.keeps('answers', cacheBytes, () => cache.bytes)
   metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
-  const resolvedRequests = createResolvedRequests(metrics, registryVersion)
+  const resolvedRequests = createResolvedRequests<Resolved>(registryVersion)
   const { refused, toClient } = options
   const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)
 
@@ -220,8 +238,12 @@ export function createServing(
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isPassing === true) exchange.response.once('close', () => chunks.buffers.release(answer.body))
     if (from !== 'cache') unsent.take(exchange.response, answer.body)
-    if (exchange.extra.length === 0)
-      resolvedRequests.add(exchange.request, { route, key: settled.key, registryVersion: settled.basis })
+    // Answers of volatile routes are never cached.
+    if (exchange.extra.length === 0 && !route.volatile) {
+      const encoding = chooseEncoding(headers['accept-encoding'])
+      const resolved = { route, key: settled.key, meters: metrics.of(route.path), encoding }
+      resolvedRequests.add(exchange.request, resolved, settled.basis)
+    }
     await sendReady(exchange, answer, { now: now(), from })
   }
 

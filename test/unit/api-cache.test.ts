@@ -53,7 +53,7 @@ function setUp(maxBytes = 1_000_000) {
   const onRenewalFailed = (error: unknown) => void state.lost.push(error)
   const meters = { waiting: () => {}, waited: () => {}, refused: () => void state.refused++ }
   const queue = createQueue({ places: 64, most: 0, meters, clock: () => state.now })
-  const cache = createResponseCache({
+  const cache = createResponseCache<ReadyAnswer, never>({
     maxBytes,
     commits,
     registryVersion: () => state.registryVersion,

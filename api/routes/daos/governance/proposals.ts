@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
+import { defineKeyset } from '../../../answers/keyset.ts'
 import {
   COUNTED,
   COUNTS,
@@ -18,7 +19,6 @@ import { LIST_HEADERS } from '../../../http/headers.ts'
 import { oneOf, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/answer.ts'
-import { defineKeyset } from '../../../records/keyset.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
