@@ -6,6 +6,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
+import type { Caller, RateLimits } from '../admission/admission.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import { withSignal } from '../answers/leaving.ts'
@@ -13,7 +14,6 @@ import type { Memory } from '../answers/memory.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
-import type { Caller, GateOptions } from '../limits/gate.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
@@ -36,7 +36,7 @@ export interface Surroundings {
   readonly counts: Counts
   readonly connect: Connect
   /** Keys and request limits; requests are unlimited if absent. */
-  readonly limits?: Pick<GateOptions, 'keys' | 'anonymous' | 'counting'>
+  readonly limits?: RateLimits
   readonly now: () => number
   /**
    * The client and its limit, if requests are limited. Set only for volatile answers, because other answers are shared

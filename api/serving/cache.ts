@@ -1,11 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import type { Leaving } from '../answers/leaving.ts'
 import { createFlights } from './flight.ts'
-import type { Asker } from './lines.ts'
-import type { Queue } from './queue.ts'
 import type { ReadyAnswer } from './ready.ts'
 import type { Origin } from './request-metrics.ts'
 
@@ -41,8 +40,8 @@ interface Asked {
   /** The registry version that the request was resolved with. */
   readonly basis: string
   readonly datasets: readonly DatasetFacts[]
-  /** The client key for the fair queue; undefined for answers that bypass the queue. */
-  readonly asker: Asker | undefined
+  /** Undefined for answers that bypass the queue. */
+  readonly client: ClientKey | undefined
 }
 
 export interface ByteCache {
@@ -99,7 +98,7 @@ interface CacheOptions {
   commits: CommitFeed
   /** The current version of the registry. A new registry version implies new versions of all datasets. */
   basis: () => string
-  queue: Queue
+  queue: FairQueue
   now: () => number
   /** Called when a background renewal of a stale answer fails, because no request waits for that failure. */
   onLost: (error: unknown) => void
@@ -133,7 +132,7 @@ export function createByteCache(options: CacheOptions): ByteCache {
     entry.hits++
     return entry.answer
   }
-  const fly = ({ key, basis, datasets, asker }: Asked, make: Make) =>
+  const fly = ({ key, basis, datasets, client }: Asked, make: Make) =>
     flights.board(
       `${basis} ${versionsOf(datasets).join()} ${key}`,
       async (abandoned) => {
@@ -146,7 +145,7 @@ export function createByteCache(options: CacheOptions): ByteCache {
           kept.set(key, { answer, basis, versions, madeAt, foundAt: -1, hits: 0 })
         return answer
       },
-      asker,
+      client,
     )
   const renew = async (asked: Asked, make: Make) => {
     const { flight, isNew } = fly(asked, make)

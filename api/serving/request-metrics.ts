@@ -1,6 +1,5 @@
 import type { Counter, Histogram, Registry } from 'prom-client'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
-import type { QueueMeters } from './queue.ts'
 
 /**
  * Origin of an answer: the cache, a stale cache entry while its successor is made, a shared single flight, or a query
@@ -19,7 +18,6 @@ export interface RouteMeters {
 /** The API's metrics: requests by route and status, their durations, and the origin of answers. */
 export interface ApiMetrics {
   of(route: string): RouteMeters
-  ofQueue(queue: string): QueueMeters
   /** Reports the size of a cache on each scrape, and its capacity in bytes. */
   keeps(of: string, roomBytes: number, toBytes: () => number): void
 }
@@ -27,9 +25,6 @@ export interface ApiMetrics {
 export function createApiMetrics(registry: Registry): ApiMetrics {
   const requests = createHistogram(METRICS.apiRequest, registry)
   const answers = createCounter(METRICS.apiAnswers, registry)
-  const waiting = createGauge(METRICS.apiWaiting, registry)
-  const waited = createHistogram(METRICS.apiWaited, registry)
-  const refused = createCounter(METRICS.apiRefused, registry)
   const toMeters = (route: string): RouteMeters => {
     const timers = new Map<number, Histogram.Internal<'route' | 'status'>>()
     const counters = new Map<Origin, Counter.Internal>()
@@ -60,14 +55,6 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       const known = meters.get(route) ?? toMeters(route)
       meters.set(route, known)
       return known
-    },
-    ofQueue: (queue) => {
-      const [inLine, times, refusals] = [waiting.labels({ queue }), waited.labels({ queue }), refused.labels({ queue })]
-      return {
-        waiting: (count) => inLine.set(count),
-        waited: (seconds) => times.observe(seconds),
-        refused: () => refusals.inc(),
-      }
     },
     keeps: (of, roomBytes, toBytes) => {
       kept.set(of, toBytes)

@@ -40,7 +40,7 @@ ${own}}`
 
 beforeAll(async () => {
   if (!hasNginx) return
-  const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1' })
+  const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1', STREAM_CLIENTS_PER_ADDRESS: '500' })
   server = createApiServer({
     ...{ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed(), commitLog: emptyLog },
     ...{ log: silent, metrics: createMetrics('test') },
@@ -85,6 +85,31 @@ describe.skipIf(!hasNginx)('documented nginx configuration', () => {
     const { value } = (await response.body?.getReader().read()) ?? {}
     expect([response.status, value?.length]).toEqual([200, expect.any(Number)])
     left.abort()
+  })
+
+  it('limits the open connections of an address to 100', async () => {
+    const left = new AbortController()
+    const streams = Array.from({ length: 101 }, () => fetch(`${url}/data/stream`, { signal: left.signal }))
+    const statuses = (await Promise.all(streams)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(100)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1)
+    left.abort()
+  })
+
+  it('admits a burst of 200 requests of an address, and rejects a flood with 429', async () => {
+    let admitted = 0
+    await expect
+      .poll(
+        async () => {
+          const burst = Array.from({ length: 50 }, () => fetch(`${url}/health/live`).then(({ status }) => status))
+          const statuses = await Promise.all(burst)
+          admitted += statuses.filter((status) => status === 200).length
+          return new Set(statuses)
+        },
+        { interval: 1, timeout: 60_000 },
+      )
+      .toContain(429)
+    expect(admitted).toBeGreaterThanOrEqual(200)
   })
 
   it('rejects too large URLs, bodies and headers with 414, 413 and 400', async () => {
