@@ -58,8 +58,7 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
     const load = { api, clients, toPath, sizes, pids, notes: [], say: context.say }
     try {
       const rows = [
-        ...(await measureLoad(load, 4)),
-        ...(await measureLoad(load, 20)),
+        ...(await measureLoad(load)),
         await measureFlood(load),
         await measureSlowReaders(load, tokens, until),
       ]
@@ -142,19 +141,22 @@ async function measureBest(load: Load): Promise<Best> {
 const REFUSING_COSTS =
   'refusals cost time too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
 
-/** A load of some times the capacity: answers, delay of refusals, and time until the service is as fast as before. */
-async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
+/** How many times the capacity a load is. */
+const TIMES = 4
+
+/** A load of four times the capacity: answers, delay of refusals, and time until the service is as fast as before. */
+async function measureLoad(load: Load): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
   // A machine that others share is faster in one minute than in the next: both sides are measured beside each other.
   const { perSecond, atOnce, busy } = await measureBest(load)
-  say(`${times} times the capacity`)
+  say(`${TIMES} times the capacity`)
   const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
   const processors = watchProcessors(load)
   const startedAt = performance.now()
-  const asking = askRegardless(clients, times * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
+  const asking = askRegardless(clients, TIMES * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
   await wait(sizes.seconds * 1000)
   const endedAt = performance.now()
-  load.notes.push(`Processors busy at ${times} times the load: ${processors()}; before it: ${busy}.`)
+  load.notes.push(`Processors busy at ${TIMES} times the load: ${processors()}; before it: ${busy}.`)
   const recoveredMs = await measureRecovery(load, endedAt, 2 * toP95(calm))
   const answers = await asking
   const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
@@ -168,7 +170,7 @@ async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   }
   const after = countGood(await askInTurn(clients, atOnce, sizes.roundSeconds, toPath), sizes)
   const borne = (perSecond + after) / 2
-  const what = `${times} times the capacity`
+  const what = `${TIMES} times the capacity`
   return [
     {
       what: `${what}: answered`,
@@ -211,7 +213,7 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   const measureOther = async () => toP95(await askInTurn([other], 1, sizes.roundSeconds, toPath))
   const beside = async () => {
     const over = new AbortController()
-    const flood = askRegardless(clients.slice(0, 1), 4 * perSecond, over.signal, toPath)
+    const flood = askRegardless(clients.slice(0, 1), TIMES * perSecond, over.signal, toPath)
     await wait(1_000)
     const p95 = await measureOther()
     over.abort()
