@@ -17,7 +17,7 @@ const TOKENS = 24
 const CLIENTS = 8
 const READERS = 64
 const ROUNDS = 5
-/** Of requests whose answers are waited for: how many bring most is found out. */
+/** Numbers of concurrent requests; the one with the highest rate of answers is the capacity. */
 const AT_ONCE = [8, 16, 32]
 
 interface Sizes {
@@ -93,14 +93,14 @@ interface Load {
   readonly clients: readonly Client[]
   readonly toPath: () => string
   readonly sizes: Sizes
-  /** Whose processor time is told. */
+  /** Processes whose processor time is reported. */
   readonly pids: Readonly<Record<string, number>>
-  /** What a reader needs to know besides. */
+  /** Notes below the table. */
   readonly notes: string[]
   readonly say: (line: string) => void
 }
 
-/** Begins to measure who keeps the processors busy; what it gives tells of the time since. */
+/** Measures the processor time of each process from now until the returned function is called. */
 function watchProcessors({ pids }: Load): () => string {
   const read = () => Object.entries(pids).map(([name, pid]) => ({ name, seconds: readCpuSeconds(pid) }))
   const [before, since] = [read(), performance.now()]
@@ -119,7 +119,7 @@ const countGood = (answers: readonly Asked[], { roundSeconds }: Sizes): number =
 interface Best {
   readonly perSecond: number
   readonly atOnce: number
-  /** Who kept the processors busy meanwhile. */
+  /** Processor time of each process during the measurement. */
   readonly busy: string
 }
 
@@ -204,7 +204,7 @@ async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs:
   }
 }
 
-/** What one client notices of another that sends four times the capacity. */
+/** Latency of one client beside another that sends four times the capacity. */
 async function measureFlood(load: Load): Promise<BenchRow> {
   const { api, clients, toPath, sizes, say } = load
   const { perSecond } = await measureBest(load)
@@ -231,7 +231,7 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   })
 }
 
-/** What others notice of clients that read long series at a kilobyte a second. */
+/** Latency of other clients beside 64 clients that read long series at a kilobyte a second. */
 function measureSlowReaders(
   { api, clients, toPath, sizes, say }: Load,
   tokens: readonly Token[],
