@@ -15,11 +15,13 @@ const HEAVY_AFTER_MS = 1_000
 const MODEST = 16
 const HEAVY_LINE = MODEST / 2
 /**
- * While other clients send requests, a heavy client gets this share of the slots. Statements compete for the cores, and
- * one process writes all answers, so with more slots the other clients' answers would take a multiple of their time.
+ * While other clients send requests, a heavy client gets this share of the slots, and each of its slots pauses for
+ * `PAUSE` times the duration of its work. Statements compete for the cores, and one process writes all answers: without
+ * these limits the other clients' answers would take a multiple of their time.
  */
 const HEAVY_SHARE = 1 / 8
-/** Other clients count as present for this time after their last request. */
+const PAUSE = 2
+/** Other clients count as present for this time after their last request, and no pause is longer. */
 const PRESENT_MS = 1_000
 /** A request is rejected after it has waited for this multiple of the maximum expected wait. */
 const LATE = 3
@@ -38,6 +40,7 @@ interface Waiting {
 interface Client {
   readonly key: ClientKey
   readonly line: Set<Waiting>
+  /** Number of slots in use, or in a pause. */
   running: number
   /** Since when the line has at least `HEAVY_LINE` requests; infinity while it is shorter. */
   longSince: number
@@ -130,12 +133,12 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
   const clients = createClients(clock)
   const pace = createPace(clock)
   let running = 0
-  /** When a client that is not heavy sent its last request. */
+  /** When a client with a short line sent its last request. */
   let lightAt = Number.NEGATIVE_INFINITY
 
   const isHeavy = ({ longSince }: Client) => clock() - longSince > HEAVY_AFTER_MS
-  const slotsOf = (client: Client) => (isHeavy(client) && clock() - lightAt < PRESENT_MS ? heavySlots : slotsPerClient)
-  const may = (client: Client) => running < slots && client.running < slotsOf(client)
+  const isReduced = (client: Client) => isHeavy(client) && clock() - lightAt < PRESENT_MS
+  const may = (client: Client) => running < slots && client.running < (isReduced(client) ? heavySlots : slotsPerClient)
 
   /** Whether a new request of the client would wait too long. The burst of a client that is not flooding may wait. */
   const isTooLong = (client: Client): boolean => {
@@ -143,7 +146,8 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
     const isFlooding = isHeavy(client) && client.line.size >= MODEST
     const own = isFlooding ? client.line.size : 0
     // All clients use all slots; the requests of one client use its slots only.
-    const turns = Math.max((clients.countAhead(client, own) + 1) / slots, (own + 1) / slotsOf(client))
+    const ownSlots = isReduced(client) ? heavySlots / (1 + PAUSE) : slotsPerClient
+    const turns = Math.max((clients.countAhead(client, own) + 1) / slots, (own + 1) / ownSlots)
     return pace.expectMs(turns) > (isFlooding ? maxHeavyWaitMs : maxWaitMs)
   }
   const reject = (): never => {
@@ -167,6 +171,10 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
     for (let next = clients.take(may); next !== undefined; next = clients.take(may)) next.start()
     meters.waiting(clients.size)
   }
+  const free = (client: Client) => {
+    clients.addRunning(client, -1)
+    startNext()
+  }
   const start = (client: Client, enteredAt: number): Release => {
     if (running === 0) pace.begin()
     running += 1
@@ -178,8 +186,11 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
       if (isReleased) return
       isReleased = true
       running -= 1
-      clients.addRunning(client, -1)
-      pace.end(clock() - startedAt)
+      const tookMs = clock() - startedAt
+      pace.end(tookMs)
+      // During the pause the slot is free for other clients only.
+      if (isReduced(client)) setTimeout(free, Math.min(PAUSE * tookMs, PRESENT_MS), client).unref()
+      else clients.addRunning(client, -1)
       startNext()
     }
   }
@@ -233,7 +244,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
     enter: (key, signal) => {
       signal.throwIfAborted()
       const client = clients.get(key)
-      if (!isHeavy(client)) lightAt = clock()
+      if (client.line.size < HEAVY_LINE) lightAt = clock()
       // Slots per client change with time: waiting requests start before the new one.
       startNext()
       if (may(client)) return { turn: Promise.resolve(start(client, clock())), alsoFor: () => {} }
