@@ -1,15 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
-import type { Registry as MetricsRegistry } from 'prom-client'
 import type { CommitLog } from '../shared/store/commit-log.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
-import type { Logger } from '../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
+import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
 import { createChunkCache } from './cache/chunks.ts'
 import { createCounts } from './coverage/counts.ts'
-import { createToClient, type ToClient } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
-import { type Admission, createGate } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
 import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
@@ -24,11 +21,8 @@ import type { Route, Surroundings } from './route/define-route.ts'
 import type { Exchange } from './route/exchange.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
-import { type ApiMetrics, createApiMetrics, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
-import { createQueue, type QueueOptions } from './serving/queue.ts'
-import type { Refused } from './serving/refused.ts'
+import { createApiMetrics, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import { createServing } from './serving/serve.ts'
-import type { Pace, Readers } from './serving/slow-readers.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
@@ -36,28 +30,16 @@ import { createWholeFiles } from './serving/whole-files.ts'
 /** Properties that the app creates itself. */
 type Made = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
-export type AppOptions = Omit<Surroundings, Made> & {
-  readonly log: Logger
-  readonly metrics: MetricsRegistry
-  readonly commitLog: CommitLog
-  /** The clock, in Unix milliseconds. Tests may replace it; default: the system clock. */
-  readonly now?: () => number
-  /** Minimum reading speed of clients. Tests may shorten its interval. */
-  readonly pace?: Pace
-  /** Limits of the answer queue. Tests may replace them. */
-  readonly queue?: Omit<QueueOptions, 'meters'>
-  /** Heartbeat interval of streams. Tests may shorten it. */
-  readonly heartbeatMs?: number
-}
+export type AppOptions = Omit<Surroundings, Made> &
+  AdmissionOptions & {
+    readonly commitLog: CommitLog
+    /** The clock, in Unix milliseconds. Tests may replace it; default: the system clock. */
+    readonly now?: () => number
+    /** Heartbeat interval of streams. Tests may shorten it. */
+    readonly heartbeatMs?: number
+  }
 
-/**
- * A long answer uses one core of the database while it is written. Few run concurrently, so that short answers need not
- * wait. Clients of long answers tolerate a longer wait.
- */
-const DOWNLOADS = { most: 256, patience: { usualMs: 30_000, overloadMs: 15_000 } }
-
-/** Several pages with a hundred charts each. */
-const MOST_WAITING = 512
+type Options = AppOptions & { readonly admission: Admission }
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
 const allowedAt = (path: string) => (path === MCP_PATH ? MCP_METHODS : ALLOWED)
@@ -111,18 +93,17 @@ function toRoutingProblem(error: unknown): unknown {
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
 }
 
-function createSendStream({ config, log, readers }: AppOptions & { readonly readers: Readers }, metrics: ApiMetrics) {
-  const queue = createQueue({
-    ...{ ...DOWNLOADS, places: config.api.downloadsAtOnce, clock: () => performance.now() },
-    meters: metrics.ofQueue('downloads'),
-  })
+function createSendStream({ admission, config, log }: Options) {
   const disk = { maxBytes: config.api.spoolBytes / 2, log }
-  return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
+  const files = createWholeFiles({ ...disk, queue: admission.downloads })
+  return createStreaming({ admission, spools: createSpools(disk), files })
 }
 
 /** Creates the dependencies of the routes; `maxBytes` is the budget of the series cache. */
-function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToClient): Surroundings {
-  const { commits, commitLog, config, db, heartbeatMs, log, metrics, now: local = Date.now, stopping } = options
+function createSurroundings(options: Options, maxBytes: number): Surroundings {
+  const { admission, commits, commitLog, config, db, heartbeatMs, log, metrics, stopping } = options
+  const { now: local = Date.now } = options
+  const { clientKeyOf: toClient } = admission
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
     ...options,
@@ -134,36 +115,16 @@ function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToC
   }
 }
 
-const toQueueOptions = ({
-  api: { answersAtOnce: places },
-}: AppOptions['config']): NonNullable<AppOptions['queue']> => ({
-  ...{ places, perClient: Math.ceil(places / 2), perFlood: Math.ceil(places / 8) },
-  ...{ most: MOST_WAITING, clock: () => performance.now() },
-})
-
-/** Components that observe the server's connections. */
-interface Connections {
-  readonly readers: Readers
-  readonly refused: Refused
-}
-
 /** Creates the service as a request listener: the response cache comes first, Express handles the rest. */
-export function createApp(options: AppOptions & Connections): RequestListener {
+export function createApp(options: Options): RequestListener {
   // The response cache and the series cache share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const metrics = createApiMetrics(options.metrics)
-  const toClient = createToClient(options.config.api.trustedProxies)
-  const { refused: noteRefused } = metrics.ofQueue('limits')
-  const gate = options.limits && createGate({ ...options.limits, toClient, refused: noteRefused })
-  const surroundings = createSurroundings(options, cacheBytes, toClient)
-  const queue = createQueue({
-    ...(options.queue ?? toQueueOptions(options.config)),
-    meters: metrics.ofQueue('answers'),
-  })
-  const sendStream = createSendStream(options, metrics)
-  const { log, readers, refused } = options
-  const connections = { sendStream, readers, refused, toClient }
-  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, ...connections })
+  const { admission, log } = options
+  const { clientKeyOf: toClient, rateLimiter } = admission
+  const surroundings = createSurroundings(options, cacheBytes)
+  const sendStream = createSendStream(options)
+  const serving = createServing(surroundings, { log, metrics, cacheBytes, admission, sendStream })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -243,14 +204,14 @@ export function createApp(options: AppOptions & Connections): RequestListener {
       else serving.serve(route, exchange, {}).catch((failure: unknown) => fail(exchange, failure))
     })
   }
-  const admit = (exchange: Exchange, { caller, headers, refusal }: Admission) => {
+  const proceed = (exchange: Exchange, { caller, headers, rejection }: RateDecision) => {
     const { response } = exchange
     if (response.destroyed) return
     exchange.caller = caller
     exchange.limit = headers
-    if (refusal === undefined) return begin(exchange)
+    if (rejection === undefined) return begin(exchange)
     setHeaders(response, headers)
-    fail(exchange, refusal)
+    fail(exchange, rejection)
   }
   return (request, response) => {
     const exchange: Exchange = {
@@ -260,7 +221,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
       startedAt: performance.now(),
       extra: [],
     }
-    if (gate === undefined) begin(exchange)
-    else gate.admit(request, (admission) => admit(exchange, admission))
+    if (rateLimiter === undefined) begin(exchange)
+    else rateLimiter.count(request, (decision) => proceed(exchange, decision))
   }
 }

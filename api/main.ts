@@ -15,11 +15,9 @@ import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-re
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
-import { createCounting } from './limits/counting.ts'
-import { openKeyRing } from './limits/key-ring.ts'
+import { type AdmissionOptions, openRateLimits } from './admission/admission.ts'
 import { startProcesses, tellStarted, toShare } from './processes.ts'
 import { createApiServer } from './server.ts'
-import type { Pace } from './serving/slow-readers.ts'
 
 /** Time limit for running requests after the server has stopped listening. */
 const LAST_REQUESTS_MS = 10_000
@@ -30,11 +28,11 @@ const LAST_REQUESTS_MS = 10_000
  */
 const MOST_CONNECTING = 4_096
 
-/** Starts the process. `pace` is the minimum reading speed of clients; tests may replace it. */
+/** Starts the process. Tests may replace the minimum reading rate of clients. */
 export async function startApi(
   config: Config,
   log: Logger,
-  options: { pace?: Pace } = {},
+  options: Pick<AdmissionOptions, 'minimumRate'> = {},
 ): Promise<{ stop(): Promise<void>; facts: { url: string; opsPort: number | undefined } }> {
   const metrics = createMetrics('api')
   if (cluster.isWorker) shareMetrics(metrics)
@@ -47,10 +45,8 @@ export async function startApi(
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
   hearLog(commits, commitLog)
-  const { keysFile, anonymous } = config.api.limits
-  const keys = keysFile === undefined ? undefined : openKeyRing(keysFile, log)
   const counter = createRedis(config.redis.url, log, 'counter')
-  const limits = { keys, anonymous, counting: createCounting(counter, config.redis.prefix) }
+  const limits = openRateLimits(config.api.limits, { redis: counter, prefix: config.redis.prefix, log })
   const stopping = new AbortController()
   // Until ClickHouse answers, the service responds with 503 and logs the reason.
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
@@ -81,7 +77,7 @@ export async function startApi(
     commits.close()
     commitLog.close()
     counter.disconnect()
-    keys?.close()
+    limits.close()
     stopFollowing()
     await Promise.all([ops?.close(), db.close()])
   }

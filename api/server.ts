@@ -3,14 +3,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
+import { createAdmission } from './admission/admission.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
 import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createPipelining } from './serving/pipelining.ts'
-import { createRefused } from './serving/refused.ts'
 import { createRefusals } from './serving/serve.ts'
-import { createReaders } from './serving/slow-readers.ts'
 
 /**
  * Maximum size of the request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21
@@ -139,12 +137,11 @@ function limitConnections(
  * section 5).
  */
 export function createApiServer(options: AppOptions & { readonly maxConnections?: number }): Server {
-  const { config, log, pace, stopping, maxConnections = toMaxConnections() } = options
+  const { config, log, stopping, maxConnections = toMaxConnections() } = options
   const { publicUrl, connectionsPerAddress: perAddress, trustedProxies: trusted } = config.api
-  const readers = createReaders(log, pace)
-  const refused = createRefused()
-  const app = createApp({ ...options, readers, refused })
-  const pipelining = createPipelining()
+  const admission = createAdmission(options)
+  const app = createApp({ ...options, admission })
+  const { pipelining } = admission
   const refuse = (socket: Duplex, problem: Problem) => socket.end(toRawResponse(problem, publicUrl))
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const problem = toHeadProblem(request)
@@ -177,9 +174,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     // The socket is destroyed without waiting for the client's end, which may never come.
     refuse(socket, problem).once('finish', () => socket.destroy())
   })
-  pipelining.watch(server)
-  readers.watch(server)
-  refused.watch(server)
+  admission.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
     pipelining.endAfterAnswers(socket, () => refuse(socket, toRequestProblem(error.code)))

@@ -2,8 +2,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { setMaxListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
-import type { Asker } from '../serving/lines.ts'
-import type { Queue } from '../serving/queue.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
 
 /** The client disconnected. The request did not fail, and no response can be sent. */
 export class ClientLeft extends Error {
@@ -98,26 +97,34 @@ export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Fl
 
 interface QueuedFlight<T> extends Flight<T> {
   /** Another client requests the same work and may have a better position in the queue. */
-  alsoFor(asker: Asker): void
+  alsoFor(client: ClientKey): void
 }
 
 /** Running work by key: concurrent requests with the same key share one single flight. */
 export interface Flights<T> {
   /**
    * Returns the single flight for a key. If none exists, starts `work` when the queue admits it, or immediately without
-   * an `asker`.
+   * a `client`.
    * @throws Problem `unavailable` when the request would have to wait too long.
    */
-  board(key: string, work: (abandoned: AbortSignal) => Promise<T>, asker?: Asker): { flight: Flight<T>; isNew: boolean }
+  board(
+    key: string,
+    work: (abandoned: AbortSignal) => Promise<T>,
+    client?: ClientKey,
+  ): { flight: Flight<T>; isNew: boolean }
 }
 
 /**
  * Starts the work when the queue has a free slot. Does not start it if all waiting clients have disconnected by then.
  */
-function startQueued<T>(queue: Queue, asker: Asker, work: (abandoned: AbortSignal) => Promise<T>): QueuedFlight<T> {
+function startQueued<T>(
+  queue: FairQueue,
+  client: ClientKey,
+  work: (abandoned: AbortSignal) => Promise<T>,
+): QueuedFlight<T> {
   let alsoFor: QueuedFlight<T>['alsoFor'] = () => {}
   const flight = startFlight((abandoned) => {
-    const ticket = queue.enter(asker, abandoned)
+    const ticket = queue.enter(client, abandoned)
     alsoFor = ticket.alsoFor
     return workInTurn(ticket.turn, abandoned, work)
   })
@@ -125,7 +132,7 @@ function startQueued<T>(queue: Queue, asker: Asker, work: (abandoned: AbortSigna
 }
 
 async function workInTurn<T>(
-  turn: ReturnType<Queue['enter']>['turn'],
+  turn: ReturnType<FairQueue['enter']>['turn'],
   abandoned: AbortSignal,
   work: (abandoned: AbortSignal) => Promise<T>,
 ): Promise<T> {
@@ -139,23 +146,22 @@ async function workInTurn<T>(
 }
 
 /** Creates single flights that wait in a queue. */
-export function createFlights<T>(queue: Queue): Flights<T> {
+export function createFlights<T>(queue: FairQueue): Flights<T> {
   const underway = new Map<string, QueuedFlight<T>>()
   return {
-    board: (key, work, asker) => {
+    board: (key, work, client) => {
       const known = underway.get(key)
       if (known !== undefined) {
-        if (asker !== undefined) known.alsoFor(asker)
+        if (client !== undefined) known.alsoFor(client)
         return { flight: known, isNew: false }
       }
-      if (asker !== undefined) queue.admit(asker)
       const landing = async (abandoned: AbortSignal) => {
         const result = await work(abandoned)
         land()
         return result
       }
       const flight: QueuedFlight<T> =
-        asker === undefined ? { ...startFlight(landing), alsoFor: () => {} } : startQueued(queue, asker, landing)
+        client === undefined ? { ...startFlight(landing), alsoFor: () => {} } : startQueued(queue, client, landing)
       const land = () => {
         if (underway.get(key) === flight) underway.delete(key)
       }

@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
-import type { Asker } from '../serving/lines.ts'
-import type { Queue } from '../serving/queue.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import { createFlights, type Leaving } from './flight.ts'
 
 /** The parts of a request that decide its answer and the encoding of the response. */
@@ -92,8 +91,8 @@ interface Lookup {
   /** The registry version that the request was resolved with. */
   readonly registryVersion: string
   readonly datasets: readonly DatasetFacts[]
-  /** The client key for the fair queue; undefined for answers that bypass the queue. */
-  readonly asker: Asker | undefined
+  /** Undefined for answers that bypass the queue. */
+  readonly client: ClientKey | undefined
 }
 
 export interface ResponseCache<A extends Cacheable, S extends object> {
@@ -151,7 +150,7 @@ interface CacheOptions {
   commits: CommitFeed
   /** The current version of the registry. A new registry version implies new versions of all datasets. */
   registryVersion: () => string
-  queue: Queue
+  queue: FairQueue
   now: () => number
   /** Called when a background renewal of a stale answer fails, because no request waits for that failure. */
   onRenewalFailed: (error: unknown) => void
@@ -185,7 +184,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     entry.hits++
     return entry.answer
   }
-  const share = ({ key, registryVersion, datasets, asker }: Lookup, load: Load<A, S>) =>
+  const share = ({ key, registryVersion, datasets, client }: Lookup, load: Load<A, S>) =>
     flights.board(
       `${registryVersion} ${versionsOf(datasets).join()} ${key}`,
       async (abandoned) => {
@@ -198,7 +197,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
           entries.set(key, { answer, registryVersion, versions, madeAt, verifiedAt: -1, hits: 0 })
         return answer
       },
-      asker,
+      client,
     )
   const renew = async (lookup: Lookup, load: Load<A, S>) => {
     const { flight, isNew } = share(lookup, load)

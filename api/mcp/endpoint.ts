@@ -10,10 +10,10 @@ import {
 } from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import type { Caller } from '../admission/admission.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
-import type { Caller } from '../limits/gate.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem, toProblem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
@@ -87,9 +87,9 @@ async function charge(call: Asking): Promise<void> {
   const { isFirst } = call
   call.isFirst = false
   if (isFirst || caller === undefined) return
-  const { headers, refusal } = await caller.charge()
+  const { headers, rejection } = await caller.charge()
   if (!response.headersSent) setHeaders(response, headers)
-  if (refusal !== undefined) throw toRefused(toProblem(refusal))
+  if (rejection !== undefined) throw toRefused(toProblem(rejection))
 }
 
 /** Runs the requests of each client one after another. Other work of the process runs before each of them. */

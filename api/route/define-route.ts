@@ -7,6 +7,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
+import type { Caller, RateLimits } from '../admission/admission.ts'
 import type { Answer } from '../answers/answer.ts'
 import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
 import type { ChunkCache } from '../cache/chunks.ts'
@@ -14,7 +15,6 @@ import { withSignal } from '../cache/flight.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { type FlatHeaders, PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
-import type { Caller, GateOptions } from '../limits/gate.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
@@ -87,7 +87,7 @@ export interface Surroundings {
   readonly counts: Counts
   readonly connect: Connect
   /** Keys and request limits; requests are unlimited if absent. */
-  readonly limits?: Pick<GateOptions, 'keys' | 'anonymous' | 'counting'>
+  readonly limits?: RateLimits
   readonly now: () => number
   /**
    * The client and its limit, if requests are limited. Set only for volatile answers, because other answers are shared

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Caller } from '../admission/admission.ts'
 import type { FlatHeaders } from '../http/headers.ts'
-import type { Caller } from '../limits/gate.ts'
 
 /** The context of one request until its response. */
 export interface Exchange {

@@ -5,7 +5,6 @@ import { createCounter, createGauge, createHistogram, METRICS } from '../../shar
 import { recordFailure, tracer } from '../../shared/telemetry/spans.ts'
 import type { Origin } from '../cache/responses.ts'
 import { toProblem } from '../problem/problem.ts'
-import type { QueueMeters } from './queue.ts'
 
 /** Metrics of one route, looked up once: finding a child by its labels costs more than incrementing it. */
 export interface RouteMeters {
@@ -18,7 +17,6 @@ export interface RouteMeters {
 /** The API's metrics: requests by route and status, their durations, and the origin of answers. */
 export interface ApiMetrics {
   of(route: string): RouteMeters
-  ofQueue(queue: string): QueueMeters
   /** Reports the size of a cache on each scrape, and its capacity in bytes. */
   keeps(of: string, roomBytes: number, toBytes: () => number): void
 }
@@ -26,9 +24,6 @@ export interface ApiMetrics {
 export function createApiMetrics(registry: Registry): ApiMetrics {
   const requests = createHistogram(METRICS.apiRequest, registry)
   const answers = createCounter(METRICS.apiAnswers, registry)
-  const waiting = createGauge(METRICS.apiWaiting, registry)
-  const waited = createHistogram(METRICS.apiWaited, registry)
-  const refused = createCounter(METRICS.apiRefused, registry)
   const toMeters = (route: string): RouteMeters => {
     const timers = new Map<number, Histogram.Internal<'route' | 'status'>>()
     const counters = new Map<Origin, Counter.Internal>()
@@ -59,14 +54,6 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       const known = meters.get(route) ?? toMeters(route)
       meters.set(route, known)
       return known
-    },
-    ofQueue: (queue) => {
-      const [inLine, times, refusals] = [waiting.labels({ queue }), waited.labels({ queue }), refused.labels({ queue })]
-      return {
-        waiting: (count) => inLine.set(count),
-        waited: (seconds) => times.observe(seconds),
-        refused: () => refusals.inc(),
-      }
     },
     keeps: (of, roomBytes, toBytes) => {
       kept.set(of, toBytes)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
@@ -242,14 +242,4 @@ export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: str
     ...toFlat(problem.particulars.headers ?? {}),
   ])
   response.end(request.method === 'HEAD' ? undefined : body)
-}
-
-/**
- * Aborts an incomplete response so that a client cannot mistake it for a complete one. HTTP/1.0 has no chunked
- * encoding: without a length, closing the connection marks the end of the body (RFC 9112, section 6.3). Only a reset
- * signals the failure.
- */
-export function breakOff(response: ServerResponse): void {
-  if (response.req.httpVersion === '1.0') response.socket?.resetAndDestroy()
-  response.destroy()
 }

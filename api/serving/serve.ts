@@ -1,24 +1,20 @@
 import type { Logger } from '../../shared/telemetry/log.ts'
+import type { Admission, ClientKey } from '../admission/admission.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
-import type { ToClient } from '../http/client-address.ts'
+import { breakOff } from '../http/break-off.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
 import type { Exchange } from '../route/exchange.ts'
-import type { Asker } from './lines.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
-import type { Queue } from './queue.ts'
-import type { Refused } from './refused.ts'
-import { breakOff, type ReadyAnswer, sendProblem, sendReady, toHead, toReady, toStaleHeader } from './respond.ts'
-import type { Readers } from './slow-readers.ts'
+import { type ReadyAnswer, sendProblem, sendReady, toHead, toReady, toStaleHeader } from './respond.ts'
 import type { SendStream } from './stream.ts'
-import { createUnsent } from './unsent.ts'
 
 /** Path parameters of a request. */
 type InPath = Readonly<Record<string, string | string[]>>
@@ -61,11 +57,6 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
   return { query, format, isNamed: named !== undefined }
 }
 
-/** Fair-queue key: one queue per client and route. */
-const createToAsker =
-  (toClient: ToClient) =>
-  ({ path }: Route, { request }: Exchange): Asker => ({ client: toClient(request), route: path })
-
 /** Whether a request is rejected because the service is busy or stopping. Such rejections are no failures. */
 const isRefusal = (error: unknown): error is Problem =>
   error instanceof Problem && error.status >= 500 && error.particulars.cause === undefined
@@ -99,20 +90,14 @@ function createTell(log: Logger) {
   }
 }
 
-function createFail(
-  { log, refused, toClient, publicUrl }: { log: Logger; refused: Refused; toClient: ToClient; publicUrl: string },
-  tell: ReturnType<typeof createTell>,
-): Serving['fail'] {
+function createFail(log: Logger, publicUrl: string, tell: ReturnType<typeof createTell>): Serving['fail'] {
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
       log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
       return
     }
-    const problem = tell(exchange.requestId, error)
-    sendProblem(exchange, problem, publicUrl)
-    const { request } = exchange
-    if (isRefusal(error) || problem.code === 'rate_limited') refused.hold(toClient(request), request.socket)
+    sendProblem(exchange, tell(exchange.requestId, error), publicUrl)
   }
 }
 
@@ -136,9 +121,6 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
     }
   }
 }
-
-/** Memory limit for new answers that wait for their clients. A client may open any number of connections. */
-const MOST_UNSENT_BYTES = 128 * 1024 * 1024
 
 /** An answer, its origin, and whether only this request uses it. */
 interface Found {
@@ -164,18 +146,14 @@ export function createServing(
     log: Logger
     metrics: ApiMetrics
     cacheBytes: number
-    queue: Queue
+    admission: Admission
     sendStream: SendStream
-    readers: Readers
-    refused: Refused
-    toClient: ToClient
   },
 ): Serving {
   const { now, config, commits, chunks } = surroundings
-  const { metrics, log, cacheBytes, queue, sendStream } = options
+  const { metrics, log, cacheBytes, admission, sendStream } = options
+  const { answers: queue, clientKeyOf } = admission
   const tell = createTell(log)
-  const unsent = createUnsent(options.readers, MOST_UNSENT_BYTES)
-  const toAsker = createToAsker(options.toClient)
   const onRenewalFailed = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
@@ -191,8 +169,7 @@ export function createServing(
   metrics.keeps('answers', cacheBytes, () => cache.bytes)
   metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
   const resolvedRequests = createResolvedRequests<Resolved>(registryVersion)
-  const { refused, toClient } = options
-  const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)
+  const fail = createFail(log, config.api.publicUrl, tell)
 
   /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
@@ -209,10 +186,15 @@ export function createServing(
   }
 
   /** Finds an answer in the caches or makes it. */
-  const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: Leaving) => {
+  const find = async (route: Route, settled: ReturnType<Route['settle']>, client: ClientKey, left: Leaving) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
-    const lookup = { key, registryVersion: basis, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
+    const lookup = {
+      key,
+      registryVersion: basis,
+      datasets: route.datasets,
+      client: route.isUrgent ? undefined : client,
+    }
     const found: Found = route.volatile
       ? { answer: await make(left()), from: 'made' as const }
       : (findAtOnce(route, settled) ?? (await cache.get(lookup, make, left)))
@@ -225,7 +207,7 @@ export function createServing(
     route: Route,
     exchange: Exchange,
     inPath: InPath,
-    asker: Asker,
+    client: ClientKey,
     left: Leaving,
   ): Promise<void> => {
     const { url = '', headers } = exchange.request
@@ -233,11 +215,11 @@ export function createServing(
     const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
     const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
-    const { answer, from, isPassing } = await find(route, settled, asker, left)
-    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
+    const { answer, from, isPassing } = await find(route, settled, client, left)
+    if ('open' in answer) return sendStream(exchange, client, answer, toHead(route, answer), now(), left())
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isPassing === true) exchange.response.once('close', () => chunks.buffers.release(answer.body))
-    if (from !== 'cache') unsent.take(exchange.response, answer.body)
+    if (from !== 'cache') admission.unreadBytes.add(exchange.response, answer.body)
     // Answers of volatile routes are never cached.
     if (exchange.extra.length === 0 && !route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])
@@ -250,12 +232,12 @@ export function createServing(
   return {
     serve: async (route, exchange, inPath) => {
       const { request, response } = exchange
-      const asker = toAsker(route, exchange)
+      const client = clientKeyOf(request)
       // An answer that was served before may be cached, or another request may be making it.
       const isResolved = resolvedRequests.find(request) !== undefined
-      if (!isResolved && !route.volatile && !route.isUrgent) queue.turnAway(asker)
+      if (!isResolved && !route.volatile && !route.isUrgent) queue.rejectEarly(client)
       const left = toLeaving(response)
-      const work = () => serveOnce(route, exchange, inPath, asker, left)
+      const work = () => serveOnce(route, exchange, inPath, client, left)
       await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientLeft)) throw error
       })
@@ -263,8 +245,7 @@ export function createServing(
     answer: async (route, { url, client, requestId }, left) => {
       try {
         const { query, format } = parse(route, undefined, readQuery(url), {})
-        const asker = { client, route: route.path }
-        const once = () => find(route, route.settle(query, format, surroundings), asker, () => left)
+        const once = () => find(route, route.settle(query, format, surroundings), client, () => left)
         const { answer } = await tryAgain(() => false, once)
         if ('open' in answer) throw tooLong()
         return { body: answer.body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }

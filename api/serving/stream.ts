@@ -1,9 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
+import type { Admission, ClientKey, Release } from '../admission/admission.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged, openFramed } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
+import { breakOff } from '../http/break-off.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import {
   type ByteRange,
@@ -16,33 +18,11 @@ import {
   toEntityTag,
   toTagValue,
 } from '../http/negotiation.ts'
-import { Problem, toUnavailable } from '../problem/problem.ts'
 import type { Exchange } from '../route/exchange.ts'
-import type { Asker } from './lines.ts'
-import type { Leave, Queue } from './queue.ts'
 import type { Head } from './respond.ts'
-import { breakOff, checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './respond.ts'
-import type { Readers } from './slow-readers.ts'
+import { checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
 import type { WholeFile, WholeFiles } from './whole-files.ts'
-
-/**
- * Maximum number of long answers that ClickHouse is still writing. With disk space a statement ends quickly, else it
- * lasts as long as the client reads. 64 slow statements take up to 2.2 GB of ClickHouse's memory, about half of its
- * default, and more than half of the reader's quota of execution time. The rest suffices for all other requests; 128
- * statements would not leave enough.
- */
-const MAX_STATEMENTS = 64
-/** Maximum number of long answers in progress: each holds memory and possibly a file. */
-const MAX_DOWNLOADS = 256
-/**
- * Maximum per client, so that other clients find free slots while one reads slowly. Statements have no such limit: they
- * are as slow as their clients only without disk space, and 64 slow readers of one address are then served like any
- * others.
- */
-const MAX_OF_CLIENT = 128
-/** `Retry-After` in seconds for a client that has all its slots in use. */
-const RETRY_AFTER = '10'
 
 /**
  * Bytes of an answer that are read before its headers are sent. A shorter answer is complete by then, or is made again.
@@ -92,39 +72,12 @@ async function* toWrites(
 
 export type SendStream = (
   exchange: Exchange,
-  asker: Asker,
+  client: ClientKey,
   answer: StreamAnswer,
   head: Head,
   now: number,
   left: AbortSignal,
 ) => Promise<void>
-
-/** Slots for responses of long answers: `most` in total and `perClient` for each client. */
-function createDownloadPlaces(readers: Readers, most: number, perClient = most) {
-  const taken = new Map<ServerResponse, string>()
-  /** Closes the slowest of these responses. Returns whether one of them was slow. */
-  const makeRoom = (among: Iterable<ServerResponse>): boolean => {
-    const slowest = readers.closeSlowest(among)
-    return slowest !== undefined && taken.delete(slowest)
-  }
-  return {
-    /**
-     * @throws Problem `rate_limited` when the client uses all its slots, `unavailable` when all slots are in use; in
-     * both cases only if none of the readers is slow.
-     */
-    take: (response: ServerResponse, client: string) => {
-      const own = [...taken].flatMap(([one, its]) => (its === client ? [one] : []))
-      if (own.length >= perClient && !makeRoom(own)) {
-        const detail = `${own.length} long answers of yours are on their way: read them first.`
-        throw new Problem('rate_limited', detail, { headers: { 'Retry-After': RETRY_AFTER } })
-      }
-      if (taken.size >= most && !makeRoom(taken.keys()))
-        throw toUnavailable('Too many long answers are on their way at once.')
-      taken.set(response, client)
-    },
-    leave: (response: ServerResponse) => taken.delete(response),
-  }
-}
 
 /** Whether a request selects a range of this representation. */
 const isPartWanted = ({ headers }: IncomingMessage, tag: string): boolean =>
@@ -146,12 +99,10 @@ async function sendWhole(
 }
 
 interface StreamingOptions {
-  readonly readers: Readers
   readonly spools: Spools
   /** For answers that are read in ranges. */
   readonly files: WholeFiles
-  /** For answers that ClickHouse must write. */
-  readonly queue: Queue
+  readonly admission: Pick<Admission, 'downloads' | 'longAnswers' | 'statements'>
 }
 
 /** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
@@ -173,28 +124,27 @@ function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
  * snapshot; Problem `unavailable` when too many wait, `rate_limited` when one client has too many; the reason of `left`
  * when the client disconnects.
  */
-export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
-  const downloads = createDownloadPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
-  const statements = createDownloadPlaces(readers, MAX_STATEMENTS)
+export function createStreaming({ spools, files, admission }: StreamingOptions): SendStream {
+  const { downloads, longAnswers, statements } = admission
   const deliver = async (
     { response }: Exchange,
-    { asker, answer, left }: { asker: Asker; answer: StreamAnswer; left: AbortSignal },
+    { client, answer, left }: { client: ClientKey; answer: StreamAnswer; left: AbortSignal },
     { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
   ) => {
     const over = new AbortController()
-    let leaveQueue: Leave = () => {}
+    let releaseSlot: Release = () => {}
     let rest: AsyncGenerator<Buffer> | undefined
     const ended = () => {
-      leaveQueue()
-      statements.leave(response)
+      releaseSlot()
+      statements.remove(response)
     }
     // `left` is aborted however the response ends. The first event decides whether the answer or the client failed.
     let failure: unknown
     try {
-      leaveQueue = await queue.enter(asker, left).turn
-      statements.take(response, asker.client)
+      releaseSlot = await downloads.enter(client, left).turn
+      statements.add(response, client)
       const opened = await openFramed(answer, AbortSignal.any([left, over.signal]))
-      rest = spools.through(opened, { blocked: leaveQueue, ended })
+      rest = spools.through(opened, { blocked: releaseSlot, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
         breakOff(response)
@@ -212,7 +162,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
       void rest?.return(undefined)
     }
   }
-  return async (exchange, asker, answer, head, now, left) => {
+  return async (exchange, client, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
     const { encoding, tag, isWhole } = toForm(exchange, answer)
@@ -229,18 +179,18 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
     // statement.
     if (request.method === 'HEAD' && !isWhole) return void response.writeHead(200, toHeaders()).end()
-    downloads.take(response, asker.client)
+    longAnswers.add(response, client)
     try {
       const open = (signal: AbortSignal) => openFramed(answer, signal)
-      const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
+      const whole = isWhole ? await files.get(tag, client, open, left) : undefined
       if (whole !== undefined) {
         const part = toPart(request, toEntityTag(tag, 'identity'), whole.length)
         return await sendWhole(exchange, whole, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
-      await deliver(exchange, { asker, answer, left }, { encoding, toHeaders })
+      await deliver(exchange, { client, answer, left }, { encoding, toHeaders })
     } finally {
-      downloads.leave(response)
+      longAnswers.remove(response)
     }
   }
 }

@@ -1,10 +1,9 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import { createFlights } from '../cache/flight.ts'
 import type { ByteRange } from '../http/negotiation.ts'
-import type { Asker } from './lines.ts'
-import type { Queue } from './queue.ts'
 import { openUnnamed, writeAt } from './spool.ts'
 
 /** A long answer that is completely on the disk. */
@@ -23,7 +22,7 @@ export interface WholeFiles {
    * if there is no space or the disk fails. The caller must start reading in the same turn of the event loop. Rejects
    * with the reason of `left` when the client disconnects.
    */
-  get(tag: string, asker: Asker, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
+  get(tag: string, client: ClientKey, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
 }
 
 interface Kept {
@@ -35,7 +34,7 @@ interface Kept {
 
 interface Options {
   readonly maxBytes: number
-  readonly queue: Queue
+  readonly queue: FairQueue
   readonly log: Logger
   /** Opens the file for the bytes. Tests may replace it. */
   readonly openFile?: () => Promise<FileHandle>
@@ -142,7 +141,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
     },
   })
   return {
-    get: async (tag, asker, open, left) => {
+    get: async (tag, client, open, left) => {
       for (;;) {
         left.throwIfAborted()
         const known = kept.get(tag)
@@ -151,7 +150,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
           kept.set(tag, known)
         }
         const make = (abandoned: AbortSignal) => write(tag, open, abandoned)
-        const entry = known ?? (await flights.board(tag, make, asker).flight.join(left))
+        const entry = known ?? (await flights.board(tag, make, client).flight.join(left))
         if (entry === undefined) return undefined
         // Another write may have evicted it already.
         if (!entry.isGone) return toWhole(hold(entry))

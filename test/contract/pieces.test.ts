@@ -58,7 +58,7 @@ beforeAll(async () => {
     },
   }
   // Large queue limits, so that no request is rejected on a slow machine.
-  const queue = { places: 24, most: 100, clock: () => performance.now() }
+  const queue = { slots: 24, maxWaiting: 100, clock: () => performance.now() }
   const start = (cacheBytes: number, through = database.db) =>
     startApi({
       ...{ ...database, db: through, commits, queue, now: () => clock.now },

@@ -89,7 +89,7 @@ beforeAll(async () => {
       return db.stream(statement)
     },
   }
-  const queue = { places: PLACES, most: CROWD + 1, clock: () => 0 }
+  const queue = { slots: PLACES, maxWaiting: CROWD + 1, clock: () => 0 }
   const spared = { ...config, api: { ...config.api, answersAtOnce: 4 * OWN } }
   api = await startApi({ queue, config: spared, registry: database.registry, db: watched, commits: createHandFeed() })
   series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`

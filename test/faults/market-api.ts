@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { Agent, type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Pace } from '../../api/serving/slow-readers.ts'
+import type { AdmissionOptions } from '../../api/admission/admission.ts'
 import { findFreePort } from '../../shared/free-port.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
@@ -32,7 +32,7 @@ export const ERROR = 50
  * An API process over half a million points, with the requests that clients send and the API's resource use as seen from
  * outside.
  */
-export async function startMarketApi(pace: Pace) {
+export async function startMarketApi(pace: NonNullable<AdmissionOptions['minimumRate']>) {
   const config = createTestConfig()
   const database = await createApiDatabase(config)
   const tokens = database.registry.tokens.slice(0, TOKENS)

@@ -10,7 +10,7 @@ import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts
 async function main(): Promise<void> {
   const [bytes, ms] = process.argv.slice(2).map(Number)
   const log = pino({ level: 'info' }, { write: (line: string) => void process.send?.({ line }) })
-  const { stop, facts } = await startApi(loadConfig(), log, { pace: { bytes: Number(bytes), ms: Number(ms) } })
+  const { stop, facts } = await startApi(loadConfig(), log, { minimumRate: { bytes: Number(bytes), ms: Number(ms) } })
   onStopSignal(stop)
   announceReady({ ...facts })
 }

@@ -9,7 +9,7 @@ import { startStatementDoor, toValues } from '../support/statement-door.ts'
 /** The limit of concurrent statements: each admitted request uses one. */
 const [PLACES, WAITING] = [2, 20]
 /** A client that waits before a closed proxy would be rejected in the end: here no time passes. */
-const HELD = { queue: { places: PLACES, most: WAITING, clock: () => 0 } }
+const HELD = { queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } }
 const [FLOOD, OTHER] = ['127.0.0.2', '127.0.0.3']
 const DAY_MS = 86_400_000
 const END = Date.parse('2024-01-01T00:00:00Z')
@@ -80,7 +80,7 @@ const begun = () => [
 describe('admission of requests that are not cached', () => {
   it('answers all requests of a page with a hundred charts', async () => {
     // Rejections depend on the expected wait: here no time passes, however busy the machine is.
-    await startFresh({ queue: { places: 8, most: 512, clock: () => 0 } })
+    await startFresh({ queue: { slots: 8, maxWaiting: 512, clock: () => 0 } })
     const statuses = await Promise.all(askMany(FLOOD, 100).map(({ status }) => status))
     expect(statuses).toEqual(Array(100).fill(200))
   })
@@ -106,7 +106,7 @@ describe('admission of requests that are not cached', () => {
   })
 
   it('keeps half of the concurrency free for other clients', async () => {
-    await startFresh({ queue: { ...HELD.queue, perClient: PLACES / 2 } })
+    await startFresh({ queue: { ...HELD.queue, slotsPerClient: PLACES / 2 } })
     door.hold()
     const seen = begun().length
     const flood = askMany(FLOOD, PLACES, 600)

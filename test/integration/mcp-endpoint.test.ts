@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createCounting } from '../../api/limits/counting.ts'
+import { createCounting } from '../../api/admission/counting.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'

@@ -65,7 +65,7 @@ describe('GET /health/ready', () => {
   })
 
   it('returns 200 while the limit of concurrent requests is reached and the queue is full', async () => {
-    const other = await startOther({ queue: { places: PLACES, most: WAITING, clock: () => 0 } })
+    const other = await startOther({ queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } })
     door.hold()
     const before = toDays().length
     const refused: string[] = []

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import type { IncomingHttpHeaders, Server } from 'node:http'
+import { get, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,9 +38,15 @@ http { access_log off; ${temporary.join(' ')}
 ${own}}`
 }
 
+/** Sends a request from a local address. */
+async function ask(localAddress: string, path: string): Promise<IncomingMessage> {
+  const [response] = await once(get(url + path, { localAddress, agent: false }), 'response')
+  return response
+}
+
 beforeAll(async () => {
   if (!hasNginx) return
-  const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1' })
+  const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1', STREAM_CLIENTS_PER_ADDRESS: '500' })
   server = createApiServer({
     ...{ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed(), commitLog: emptyLog },
     ...{ log: silent, metrics: createMetrics('test') },
@@ -85,6 +91,30 @@ describe.skipIf(!hasNginx)('documented nginx configuration', () => {
     const { value } = (await response.body?.getReader().read()) ?? {}
     expect([response.status, value?.length]).toEqual([200, expect.any(Number)])
     left.abort()
+  })
+
+  it('limits the open connections of an address to 100', async () => {
+    const responses = await Promise.all(Array.from({ length: 101 }, () => ask('127.0.0.2', '/data/stream')))
+    const statuses = responses.map(({ statusCode }) => statusCode)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(100)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1)
+    for (const response of responses) response.destroy()
+  })
+
+  it('admits a burst of 200 requests of an address, and rejects a flood with 429', async () => {
+    let admitted = 0
+    await expect
+      .poll(
+        async () => {
+          const responses = await Promise.all(Array.from({ length: 50 }, () => ask('127.0.0.3', '/health/live')))
+          const statuses = responses.map((response) => response.resume().statusCode)
+          admitted += statuses.filter((status) => status === 200).length
+          return statuses
+        },
+        { interval: 1, timeout: 60_000 },
+      )
+      .toContain(429)
+    expect(admitted).toBeGreaterThanOrEqual(200)
   })
 
   it('rejects too large URLs, bodies and headers with 414, 413 and 400', async () => {

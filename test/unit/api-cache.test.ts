@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
+import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createResponseCache } from '../../api/cache/responses.ts'
-import { createQueue } from '../../api/serving/queue.ts'
 import type { ReadyAnswer } from '../../api/serving/respond.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
@@ -17,7 +17,7 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
 const REGISTRY = 'the registry in force'
 const of = (key: string, registryVersion = REGISTRY) => ({
   ...{ key, registryVersion, datasets: [tokenPrices] },
-  asker: { client: 'a', route: 'r' },
+  client: 'a',
 })
 
 /** Signal of a client that never disconnects. */
@@ -51,8 +51,8 @@ function setUp(maxBytes = 1_000_000) {
     close: () => {},
   }
   const onRenewalFailed = (error: unknown) => void state.lost.push(error)
-  const meters = { waiting: () => {}, waited: () => {}, refused: () => void state.refused++ }
-  const queue = createQueue({ places: 64, most: 0, meters, clock: () => state.now })
+  const meters = { waiting: () => {}, waited: () => {}, rejected: () => void state.refused++ }
+  const queue = createFairQueue({ slots: 64, maxWaiting: 0, clock: () => state.now }, meters)
   const cache = createResponseCache<ReadyAnswer, never>({
     maxBytes,
     commits,
@@ -285,7 +285,7 @@ describe('createResponseCache', () => {
     for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, stays)
     await expect(cache.get(of('one more'), never, stays)).rejects.toMatchObject({ code: 'unavailable' })
     expect(state.refused).toBe(1)
-    const urgent = { ...of('urgent'), asker: undefined }
+    const urgent = { ...of('urgent'), client: undefined }
     expect((await cache.get(urgent, async () => ready('urgent'), stays)).from).toBe('made')
   })
 })

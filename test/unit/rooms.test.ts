@@ -16,18 +16,25 @@ function toRoom(file: string): string | undefined {
   return rest.length === 0 ? undefined : `${house}/${room}`
 }
 
+/** Modules that other modules import through one file only. */
+const INTERFACES = ['api/admission/admission.ts']
+
+/** The files of the product, each with the files that it imports. */
+const readImports = () =>
+  HOUSES.flatMap(filesOf).map((file) => {
+    const imports = [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:from |import\()'(\.[^']+)'/g)]
+    return { file, imported: imports.map(([, path = '']) => relative(ROOT, resolve(ROOT, dirname(file), path))) }
+  })
+
 /** Returns every module with the modules it imports. */
 function readRooms(): Map<string, Set<string>> {
   const rooms = new Map<string, Set<string>>()
-  for (const file of HOUSES.flatMap(filesOf)) {
+  for (const { file, imported: files } of readImports()) {
     const room = toRoom(file)
     if (room === undefined) continue
     const imported = rooms.get(room) ?? new Set()
     rooms.set(room, imported)
-    for (const [, path = ''] of readFileSync(join(ROOT, file), 'utf8').matchAll(/from '(\.[^']+)'/g)) {
-      const other = toRoom(relative(ROOT, resolve(ROOT, dirname(file), path)))
-      if (other !== undefined && other !== room) imported.add(other)
-    }
+    for (const other of files.map(toRoom)) if (other !== undefined && other !== room) imported.add(other)
   }
   return rooms
 }
@@ -43,6 +50,16 @@ describe('modules', () => {
     expect([...rooms].map(([room, imported]) => `${room} -> ${[...imported].filter((one) => rooms.has(one))}`)).toEqual(
       [],
     )
+  })
+
+  it.each(INTERFACES)('import of the module of %s only that file', (entry) => {
+    const room = toRoom(entry)
+    const others = readImports().filter(({ file }) => toRoom(file) !== room)
+    const inside = others.flatMap(({ file, imported }) =>
+      imported.filter((one) => toRoom(one) === room && one !== entry).map((one) => `${file} -> ${one}`),
+    )
+    expect(inside).toEqual([])
+    expect(others.some(({ imported }) => imported.includes(entry))).toBe(true)
   })
 
   it('are all listed in docs/development.md', () => {

@@ -2,13 +2,12 @@ import { once } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { createQueue } from '../../api/serving/queue.ts'
+import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { openUnnamed } from '../../api/serving/spool.ts'
 import { createWholeFiles } from '../../api/serving/whole-files.ts'
 import { silent } from '../support/silent.ts'
 
-const meters = { waiting: () => {}, waited: () => {}, refused: () => {} }
-const ASKER = { client: 'one', route: '/data/tokens' }
+const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
 const stays = new AbortController().signal
 const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
 
@@ -17,7 +16,7 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   const seen = { open: 0, asked: 0 }
   const files = createWholeFiles({
     maxBytes: 1_000_000,
-    queue: createQueue({ places: 4, most: 16, clock: () => 0, meters }),
+    queue: createFairQueue({ slots: 4, maxWaiting: 16, clock: () => 0 }, meters),
     log: silent,
     openFile: async () => {
       const file = await openFile()
@@ -37,7 +36,7 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
         yield Buffer.from(text)
       })()
     }
-    return files.get(tag, ASKER, open, stays)
+    return files.get(tag, 'one', open, stays)
   }
   return { seen, get, files }
 }
@@ -67,7 +66,7 @@ describe('createWholeFiles', () => {
         await going
         yield Buffer.from(text)
       })()
-    const other = files.get('b', ASKER, open, stays)
+    const other = files.get('b', 'one', open, stays)
     await expect.poll(() => isAsked).toBe(true)
     await get('a', text)
     const given = await get('a')
@@ -114,7 +113,7 @@ describe('createWholeFiles', () => {
 
   it('throws the error of the source, and leaves no file open', async () => {
     const { seen, files } = createWatched()
-    const failing = files.get('a', ASKER, () => Promise.reject(new Error('ClickHouse is away')), stays)
+    const failing = files.get('a', 'one', () => Promise.reject(new Error('ClickHouse is away')), stays)
     await expect(failing).rejects.toThrow('ClickHouse is away')
     expect(seen.open).toBe(0)
   })

@@ -1,7 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { breakOff } from './respond.ts'
+import { breakOff } from '../http/break-off.ts'
+import type { Pipelining } from './admission.ts'
 
 /** Memory limit for requests that wait behind another one of their connection, over all connections. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024
@@ -15,12 +16,10 @@ const MAX_TURN_BYTES = 32 * 1024 * 1024
 const MAX_TURN_BYTES_OF_ADDRESS = 1024 * 1024
 const REST = 4
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => void
-
 interface Waiting {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  readonly answer: Answer
+  readonly answer: Parameters<Pipelining['take']>[2]
 }
 
 interface Connection {
@@ -34,18 +33,6 @@ interface Connection {
   bytes: number
   /** Ends the connection after all earlier requests are answered. */
   end: (() => void) | undefined
-}
-
-/** Serializes the requests of each connection. */
-export interface Pipelining {
-  /**
-   * Answers a request after the earlier responses of its connection have ended; never if the connection closes first.
-   */
-  take(request: IncomingMessage, response: ServerResponse, answer: Answer): void
-  /** Stops reading a connection, and ends it after the requests read so far are answered. */
-  endAfterAnswers(socket: Duplex, end: () => void): void
-  /** Observes the connections of a server. */
-  watch(server: Server): void
 }
 
 /**
@@ -106,7 +93,7 @@ const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
  * together hold at most `maxBytes`: beyond the limit the connection that holds most is closed. A paused socket does not
  * notice a disconnect, so only the sockets of pipelining clients are paused.
  */
-export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
+export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { watch(server: Server): void } {
   const connections = new WeakMap<Duplex, Connection>()
   const holders = new Set<Connection>()
   const turns = createTurns()
