@@ -133,7 +133,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
   const clients = createClients(clock)
   const pace = createPace(clock)
   let running = 0
-  /** When a client with a short line sent its last request. */
+  /** When a client without waiting requests sent its last request. A flood does not count as another client. */
   let lightAt = Number.NEGATIVE_INFINITY
 
   const isHeavy = ({ longSince }: Client) => clock() - longSince > HEAVY_AFTER_MS
@@ -244,7 +244,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
     enter: (key, signal) => {
       signal.throwIfAborted()
       const client = clients.get(key)
-      if (client.line.size < HEAVY_LINE) lightAt = clock()
+      if (client.line.size === 0) lightAt = clock()
       // Slots per client change with time: waiting requests start before the new one.
       startNext()
       if (may(client)) return { turn: Promise.resolve(start(client, clock())), alsoFor: () => {} }
