@@ -3,7 +3,9 @@ import { DataError } from './errors.ts'
 import { runProgram } from './process.ts'
 import { toClickHouseCode } from './store/clickhouse.ts'
 
-/** Runs a program of the command line. One that finds no store where it looked says how they are found. */
+/**
+ * Runs a command. If a store is unreachable and no setting names it, the error message explains how stores are found.
+ */
 export function runCommand(main: () => Promise<void>): void {
   runProgram(async () => {
     try {

@@ -1,6 +1,6 @@
 /**
- * Remembers what a pure function gave for the last texts, at most `most` of them: the rows of many entities have the same
- * few thousand times, and reading a time costs ten times what finding it again does.
+ * Caches the results of a pure function for at most `most` texts. The rows of many entities share a few thousand times,
+ * and parsing a time costs ten times as much as a lookup.
  */
 export function remembering<T>(toValue: (text: string) => T, most = 20_000): (text: string) => T {
   const known = new Map<string, T>()
@@ -14,5 +14,5 @@ export function remembering<T>(toValue: (text: string) => T, most = 20_000): (te
   }
 }
 
-/** A time in Unix milliseconds; NaN where the text is none. */
+/** A time in Unix milliseconds; NaN for invalid text. */
 export const toMs: (text: string) => number = remembering(Date.parse)

@@ -3,7 +3,7 @@ import { datasets } from '../datasets/list.ts'
 
 const NAMES = datasets.map(({ name }) => name)
 
-/** Names of datasets, with commas between. */
+/** A comma-separated list of dataset names. */
 export const datasetNames = z
   .string()
   .transform((list) => list.split(',').map((name) => name.trim()))
@@ -14,9 +14,9 @@ export const datasetNames = z
     context.addIssue({ code: 'custom', message })
   })
 
-/** Whether something that is named like a dataset is collected. */
+/** Whether the dataset is collected. */
 export const isOn = ({ name }: { readonly name: string }, off: readonly string[]): boolean => !off.includes(name)
 
-/** Those of some things, named like datasets, that are collected. */
+/** Returns the items whose dataset is collected. */
 export const withoutOff = <T extends { readonly name: string }>(all: readonly T[], off: readonly string[]): T[] =>
   all.filter((one) => isOn(one, off))
