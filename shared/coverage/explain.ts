@@ -8,7 +8,7 @@ import { type Note, OPEN_END } from './notes.ts'
 export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
 export type CoverageState = (typeof COVERAGE_STATES)[number]
 
-/** A stretch of buckets that all stand alike (docs/contract.md, section 10); `seconds` is the step of what is stored. */
+/** A run of buckets with the same state (docs/contract.md, section 10). `seconds` is the step of the stored rows. */
 export interface Explained extends Buckets {
   readonly state: CoverageState
   readonly provider: string | null
@@ -16,20 +16,20 @@ export interface Explained extends Buckets {
   readonly reason: string | null
 }
 
-/** What is known of one entity. */
+/** Input about one entity. */
 export interface Known {
   readonly wanted: readonly Buckets[]
   readonly reports: readonly Report[]
-  /** The one that was written last first. */
+  /** Newest first, by time of writing. */
   readonly notes: readonly Note[]
-  /** The first moment without it, in Unix milliseconds. */
+  /** The entity's end in Unix milliseconds (exclusive). */
   readonly until?: number | undefined
 }
 
 /**
- * How every bucket of `within` stands, as stretches without gaps or overlaps. `due` is the first bucket that need not be
- * stored yet. What is stored counts before any note; of several reports the finest; a note explains what is not stored,
- * and the newest one counts. From its end on nothing is collected or tried of an entity, whatever a note says.
+ * Returns the state of every bucket of `within`, as runs without gaps or overlaps. `due` is the first bucket that need
+ * not be stored yet. Stored data has precedence over notes, and the finest of several reports wins. The newest note
+ * explains a missing bucket. After the entity's end nothing is collected, regardless of notes.
  */
 export function explain(
   dataset: Pick<Dataset, 'cadence' | 'hasHistory' | 'resumes'>,
@@ -79,14 +79,14 @@ export function explain(
   return stretches
 }
 
-/** Why there is nothing of a time that nobody asked for, and what can be done about it. */
+/** Reason for missing data of a time without any request for it, and the possible remedy. */
 function toUnasked({ hasHistory, resumes }: Pick<Dataset, 'hasHistory' | 'resumes'>): string {
   if (hasHistory) return 'nobody asked for it: a back-fill collects it'
   if (resumes) return 'before the first slot, whose reading also read what happened before it'
   return 'it was not collected at its time, and no provider has its history'
 }
 
-/** What is known of a stretch beside its reports and its note. */
+/** State of a run apart from its reports and notes. */
 interface Asked {
   readonly step: number
   readonly isWanted: boolean

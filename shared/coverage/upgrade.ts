@@ -12,9 +12,9 @@ const count = z.object({ count: z.number() })
 const JOB = 'recount'
 
 /**
- * Makes the coverage of a database that was filled before there was one: of every dataset that has rows and no coverage at
- * all, and says that the time since it was collected is wanted, so that what is missing in between is found. May be repeated;
- * one that was ended is taken up. `now` is in Unix milliseconds.
+ * Builds the coverage of a database that is older than the coverage tables, for every dataset with rows and without
+ * coverage. Marks the time since its first collection as wanted, so that gaps are found. Safe to repeat; an interrupted
+ * run continues. `now` is in Unix milliseconds.
  */
 export async function recountUpgraded(
   db: Database,
@@ -26,7 +26,7 @@ export async function recountUpgraded(
   for (const { dataset, first } of begun) {
     const added = await addFromRows(db, dataset, now)
     const to = toBucketStart(now, dataset.cadence)
-    // Whatever the step: what is there at a longer one was collected so.
+    // At any step: data stored at a longer step was collected at that step.
     if (first < to) await want(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
     await note(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
@@ -35,11 +35,14 @@ export async function recountUpgraded(
 
 interface Begun {
   readonly dataset: Recounted
-  /** Since when it was collected, in Unix milliseconds. */
+  /** Time of the first collection, in Unix milliseconds. */
   readonly first: number
 }
 
-/** Notes which datasets are to be counted before any is: as soon as one has coverage it no longer looks like an old one. */
+/**
+ * Records which datasets to count before counting the first one. A dataset with some coverage no longer looks like an
+ * old one.
+ */
 async function begin(db: Database, datasets: readonly Recounted[], now: number): Promise<Begun[]> {
   const states = await db.rows({
     name: 'recount-states',
@@ -59,7 +62,10 @@ async function begin(db: Database, datasets: readonly Recounted[], now: number):
   return begun
 }
 
-/** Since when half of the entities have rows: what one of them has from before is no sign that all were collected. */
+/**
+ * The time at which half of the entities have rows. Earlier rows of a few entities do not prove that all were
+ * collected.
+ */
 async function readFirst(db: Database, { series }: Recounted): Promise<number | undefined> {
   const [row] = await db.rows({
     name: 'first-stored',

@@ -13,14 +13,14 @@ type DeclaredCounter<L extends Labels = Labels> = Declared<'counter', L>
 type DeclaredGauge<L extends Labels = Labels> = Declared<'gauge', L>
 type DeclaredHistogram<L extends Labels = Labels> = Declared<'histogram', L> & { readonly buckets: readonly number[] }
 
-/** Seconds: from kept bytes to a query that is about to be given up. */
+/** Seconds, from a cached response to the time limit of a query. */
 const REQUEST_BUCKETS = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10]
-/** Seconds: from one provider call to a job's time limit. */
+/** Seconds, from one provider call to a job's time limit. */
 const WORK_BUCKETS = [0.05, 0.2, 1, 5, 15, 60, 180, 600]
 
 /**
- * Every metric of the service, beside those that prom-client has of the runtime (event-loop lag, memory, CPU). The
- * dashboard and the alert rules in `observability/` may name no other; a test holds them to it.
+ * All metrics of the service except prom-client's runtime metrics (event-loop lag, memory, CPU). A test checks that the
+ * dashboard and the alert rules in `observability/` use no others.
  */
 export const METRICS = {
   apiRequest: {
@@ -191,12 +191,14 @@ export const METRICS = {
   },
 } as const satisfies Readonly<Record<string, DeclaredCounter | DeclaredGauge | DeclaredHistogram>>
 
-/** A declared counter, registered with a process's metrics. */
+/** Creates a declared counter in a process's registry. */
 export function createCounter<L extends Labels>(of: DeclaredCounter<L>, registry: Registry): Counter<L[number]> {
   return new Counter({ name: of.name, help: of.help, labelNames: [...of.labels], registers: [registry] })
 }
 
-/** A declared gauge; `collect` is called before each reading, all of which fail with it: it must not throw. */
+/**
+ * Creates a declared gauge. `collect` runs before each scrape and must not throw, because that would fail the scrape.
+ */
 export function createGauge<L extends Labels>(
   of: DeclaredGauge<L>,
   registry: Registry,
@@ -212,7 +214,7 @@ export function createGauge<L extends Labels>(
   return gauge
 }
 
-/** A declared histogram of seconds. */
+/** Creates a declared histogram of seconds. */
 export function createHistogram<L extends Labels>(of: DeclaredHistogram<L>, registry: Registry): Histogram<L[number]> {
   const { name, help, labels, buckets } = of
   return new Histogram({ name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] })

@@ -3,7 +3,7 @@ import { ClickHouseError } from '@clickhouse/client'
 import { type Span, SpanKind } from '@opentelemetry/api'
 import { recordFailure, startStep, toErrorType, toTraceparent, within } from './spans.ts'
 
-/** A statement as its span tells of it: with placeholders, never with the values bound to them. */
+/** A statement as described by its span: with placeholders, never with bound values. */
 export interface TracedStatement {
   readonly name: string
   readonly operation: string
@@ -14,16 +14,18 @@ export interface TracedStatement {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What the work gets when it is traced. */
+/** Access to the span for a traced statement. */
 export interface QueryTrace {
-  /** To be sent along, so that the server's own spans (`system.opentelemetry_span_log`) join the trace. */
+  /**
+   * Headers to send with the statement, so that the server's spans (`system.opentelemetry_span_log`) join the trace.
+   */
   readonly headers: Record<string, string>
   rows(count: number): void
 }
 
 /**
- * Runs a statement in a span of its own when it is part of a trace. The span of a stream lasts until its last byte.
- * Statements outside of a request or job, such as health checks, are not traced.
+ * Runs a statement in its own span if a trace is active. The span of a stream ends after its last byte. Statements
+ * outside a request or job, such as health checks, are not traced.
  */
 export async function inQuerySpan<T>(
   statement: TracedStatement,
@@ -51,7 +53,7 @@ export async function inQuerySpan<T>(
   }
 }
 
-/** The code of a stream whose reader wants no more of it. */
+/** Error code of a stream that its reader closed early. */
 const LEFT = 'ERR_STREAM_PREMATURE_CLOSE'
 const ROWS = 'db.response.returned_rows'
 
