@@ -6,20 +6,20 @@ import type { Database } from './clickhouse.ts'
 export const FRESHNESS_STATES = ['fresh', 'late', 'stale', 'empty'] as const
 export type FreshnessState = (typeof FRESHNESS_STATES)[number]
 
-/** Data older than this many cadences has missed a slot by more than the time that its job takes. */
+/** Data is late beyond this age in cadences: it has missed a slot by more than the duration of a job. */
 export const LATE_AFTER_CADENCES = 1.5
 
-/** Data is stale once it is older than this many cadences (docs/contract.md, section 6). */
+/** Data is stale beyond this age in cadences (docs/contract.md, section 6). */
 const STALE_AFTER_CADENCES = 2
 
-/** From when on data of a time counts as stale, both in Unix milliseconds. */
+/** The time at which data becomes stale. Both times are Unix milliseconds. */
 export function toStaleAt(asOf: number, { cadence }: Pick<DatasetFacts, 'cadence'>): number {
   return asOf + STALE_AFTER_CADENCES * INTERVAL_SECONDS[cadence] * 1000
 }
 
 /**
- * How a dataset stands whose newest datum is so many seconds old; null is a dataset without any. One that has lost entities
- * is not fresh, however new the data of the others is.
+ * The freshness of a dataset by the age of its newest datum; null is an empty dataset. With overdue entities (`lost`)
+ * it is never fresh.
  */
 export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, lost = 0): FreshnessState {
   if (lagSeconds === null) return 'empty'
@@ -28,14 +28,14 @@ export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, lo
   return cadences > LATE_AFTER_CADENCES || lost > 0 ? 'late' : 'fresh'
 }
 
-/** Age of a datum of the time `newest`, both in Unix milliseconds, in seconds; null where there is none. */
+/** Age of a datum in seconds; null without one. Times are Unix milliseconds. */
 export function toLagSeconds(newest: number | null, now: number): number | null {
   return newest === null ? null : Math.max(0, (now - newest) / 1000)
 }
 
 const newestStored = z.object({ newest: z.number().nullable() })
 
-/** The time of a dataset's newest stored datum in Unix milliseconds, null where it has none. Reads one column. */
+/** The time of a dataset's newest stored datum in Unix milliseconds, null without one. Reads one column. */
 export async function readNewest(db: Database, { series }: Pick<DatasetFacts, 'series'>): Promise<number | null> {
   const { table, time } = series
   const [row] = await db.rows({

@@ -8,17 +8,17 @@ import { probe } from './probe.ts'
 
 /**
  * Resolves with the milliseconds by which this machine's clock is ahead of ClickHouse's, 0 for less than the shortest
- * cadence. Rejects with DataError `storage` when the database does not answer in time, or lacks a table.
+ * cadence. Rejects with DataError `storage` if the database does not respond in time or lacks a table.
  */
 export type Readiness = () => Promise<number>
 
 const PROBE_TIMEOUT_MS = 3_000
-/** Load balancers and orchestrators ask every few seconds each. */
+/** Cache time of a result. Several load balancers and orchestrators poll every few seconds. */
 const HOLDS_MS = 2_000
 /** A clock that is further ahead than the shortest cadence makes fresh data look stale. */
 const MOST_AHEAD_MS = INTERVAL_SECONDS['5m'] * 1000
 
-/** Names every table and reads none of them. */
+/** Names every table without reading any. */
 const SQL = [
   'SELECT toUnixTimestamp64Milli(now64(3)) AS now',
   ...['tokens', ...datasets.map((dataset) => dataset.series.table)].map(
@@ -29,7 +29,7 @@ const SQL = [
 const answer = z.object({ now: z.int() })
 
 interface ReadinessOptions {
-  /** The milliseconds that have passed since some moment: a database can go away while the clock of the data stands still. */
+  /** A monotonic clock in milliseconds, independent of the wall clock. */
   readonly passed: () => number
   /** This machine's clock, in Unix milliseconds. */
   readonly local: () => number
@@ -37,9 +37,9 @@ interface ReadinessOptions {
 }
 
 /**
- * Whether the database can serve: one statement, which all who ask meanwhile and for some seconds after share. It takes
- * none of the places in which answers are made, and no connection that they wait for. `now` is this machine's clock less
- * what the last answer showed it to be ahead: the age of data is judged by the clock of those who stored it.
+ * Checks whether the database can serve: one statement, shared by all callers during it and for two seconds after. It
+ * uses none of the slots and connections of regular queries. `now` is this machine's clock, corrected by its lead over
+ * ClickHouse's at the last check, because that clock stamped the data.
  */
 export function createReadiness(
   db: Database,
@@ -63,7 +63,7 @@ export function createReadiness(
     try {
       const before = local()
       const told = await probe(db, { sql: SQL, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
-      // Not later than the server's time, so that a slow answer is not taken for a clock that is ahead.
+      // Uses the time before the request, so that a slow response does not look like a lead.
       const time = parseStored(answer, told)?.now
       if (time !== undefined) note(before - time)
       knownUntil = passed() + HOLDS_MS
