@@ -19,9 +19,9 @@ meanwhile. It is a copy for any ClickHouse: a server or a cluster of any size; n
   --help`
 
 /**
- * Copies a database into a folder, which is made when it is missing. `onTable` hears of each table that is done. The copy
- * is of each table at one time, and of them all in an order in which nothing is lost (see `listTables`).
- * @throws DataError `config` for a folder with something in it, `migration`, `schema_too_old` or `storage`.
+ * Copies a database into a folder, which is created if missing. Calls `onTable` after each table. Each table is copied
+ * as of one time, and the order of the tables keeps the copy consistent (see `listTables`).
+ * @throws DataError `config` if the folder is not empty, `migration`, `schema_too_old` or `storage`.
  */
 export async function backUp(
   db: Database,

@@ -32,7 +32,7 @@ that database has to be stopped first; docs/operations.md says how to go back to
 export interface Restored {
   readonly name: string
   readonly rows: number
-  /** Whether the table held exactly what the backup does, before any later migration. */
+  /** Whether the table equalled the backup, before any later migration. */
   readonly equal: boolean
 }
 
@@ -40,19 +40,20 @@ interface RestoreOptions {
   readonly intoExisting: boolean
   readonly log: Logger
   readonly onTable: (table: Restored) => void
-  /** Called with each file that was read, before the first row is stored. */
+  /** Called after each verified file, before the first row is stored. */
   readonly onChecked?: OnPart
-  /** Called when a restore of the same backup was stopped, and this one goes on with it. */
+  /** Called if this run continues an interrupted restore of the same backup. */
   readonly onTakenUp?: () => void
-  /** The folder of the migrations: the shipped ones, unless a test has others. */
+  /** The folder of the migrations; tests may set another one. */
   readonly migrations?: string
 }
 
 /**
- * Makes the schema of a backup, stores its rows, and then applies every later migration. One that was stopped goes on.
- * @throws DataError `config` for a folder without a backup, `schema_too_old` for a backup from before the first release,
- *   `migration` for one of a newer program or older than the database, `storage` for damaged files, a database with rows,
- *   another restore into it, or a table that came out different. Nothing is stored unless it is the last of these.
+ * Creates the schema of a backup, stores its rows, and then applies every later migration. Continues an interrupted
+ * restore.
+ * @throws DataError `config` for a folder without a backup, `schema_too_old` for a backup from before the first
+ * release, `migration` for a backup of a newer program or older than the database, `storage` for damaged files, a
+ * database with rows, a concurrent restore, or a table that differs afterwards. Only in the last case rows are stored.
  */
 export async function restore(
   server: Database,
@@ -70,7 +71,7 @@ export async function restore(
   )
 }
 
-/** A backup that may be restored. */
+/** A backup that passed all checks. */
 interface Backup {
   readonly folder: string
   readonly told: Manifest
@@ -84,7 +85,7 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
   const { applied, restoring } = await readSchema(db, schema.released)
   refuseOther(db, restoring, id)
   if (restoring !== undefined) options.onTakenUp?.()
-  // Beside other rows a part does no harm, and what was stopped there is done again.
+  // A restore into existing rows needs no mark: a partial one is harmless, and the next run repeats it.
   const isMarked = restoring !== undefined || !options.intoExisting
   const mark = async (isLoaded: boolean) => isMarked && markRestoring(db, { backup: id, isLoaded })
   let restored = told.tables.map(toRestored)
@@ -110,7 +111,7 @@ function refuseOther(db: Database, restoring: Restoring | undefined, backup: str
 
 const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equal: true })
 
-/** Stores and compares every table; where a restore is taken up, those that it had stored whole are only compared. */
+/** Loads and compares every table. A continued restore only compares tables that are complete. */
 async function loadTables(
   db: Database,
   { folder, told }: Backup,
@@ -121,7 +122,7 @@ async function loadTables(
   for (const from of told.tables) {
     const table = tables.get(from.name)
     if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in its schema`)
-    // A backup has rows that are older than the table keeps them: between load and comparison a merge would take them.
+    // A backup may contain rows beyond the table's TTL, which a merge between load and comparison would delete.
     const one = await keepingOld(db, table, async () => {
       const isThere = isTakenUp && (await isEqual(db, table, from))
       return isThere ? toRestored(from) : loadTable(db, folder, table, from)
@@ -179,7 +180,7 @@ async function main(): Promise<void> {
     onTakenUp: () => console.error('a restore of this backup was stopped: it goes on'),
     onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', beside others'}`),
   })
-  // A backup of an older version says nothing of what was collected.
+  // A backup of an older version has no coverage.
   await recountUpgraded(db, datasets, createLog('restore', 'warn'), Date.now())
   await Promise.all([server.close(), db.close()])
   const rows = restored.reduce((sum, table) => sum + table.rows, 0)
@@ -187,7 +188,7 @@ async function main(): Promise<void> {
   else console.log(`${db.name}: ${rows} rows of ${restored.length} tables are stored and compared`)
 }
 
-/** Whoever stops it is told how it is taken up. */
+/** Explains to the operator how to continue after an interrupt. */
 function sayHowItGoesOn(database: string): void {
   for (const [signal, code] of [
     ['SIGINT', 130],

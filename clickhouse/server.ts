@@ -5,8 +5,8 @@ import { announceReady, onStopSignal, runPart } from '../shared/process.ts'
 import { startOwnServer } from './server/own-server.ts'
 
 /**
- * ClickHouse's own server over a data folder. Its users have passwords always: those of the settings, or those that the
- * folder's first start made.
+ * ClickHouse's own server over a data folder. Its users always have passwords: those of the settings, or those
+ * generated at the folder's first start.
  */
 async function main(): Promise<void> {
   const { user, password, readUser, readPassword, database, own } = loadConfig().clickhouse

@@ -5,7 +5,7 @@ import { ROOT, run, TSC } from './run.ts'
 
 const CLIENT = join(ROOT, 'clients/typescript')
 
-/** Makes the types of the interface that these sources have, for the client and for the page. */
+/** Generates the types of the API in these sources, for the client and the page. */
 export function makeClientTypes(): void {
   const hook = join(ROOT, 'tools/typescript-5.mjs')
   const program = join(ROOT, 'tools/client-types.ts')
@@ -13,7 +13,7 @@ export function makeClientTypes(): void {
 }
 
 /**
- * Builds the client's package in a folder: JavaScript with its types, ready to be packed.
+ * Builds the client's package in a folder: JavaScript with its types, ready for `npm pack`.
  * @throws Error with the compiler's output.
  */
 export function buildClient(into: string): void {

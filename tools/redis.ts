@@ -5,15 +5,15 @@ import { announceReady, onStopSignal, runProgram } from '../shared/process.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 
 /**
- * The private Redis of a data folder, on the port that the command line names. It stops when its parent is gone. Its
- * password is made at the first start and kept in the folder.
+ * The private Redis of a data folder, on the port from the command line. Stops when its parent exits. The password is
+ * generated at the first start and stored in the folder.
  */
 runProgram(async () => {
   const dir = redisDir(loadConfig().dataDir)
   const password = readRedisAccess(dir)?.password ?? createPassword()
   let isAsked = false
   let redis: RedisServer | undefined
-  // Before it is started: whoever is told to stop meanwhile takes the server along.
+  // Before the start, so that a stop signal during the start also stops the server.
   onStopSignal(async () => {
     isAsked = true
     await redis?.stop()

@@ -5,19 +5,19 @@ import { loadReleased } from '../schema/released.ts'
 import { findUnreleased } from '../schema/stored.ts'
 import type { Manifest } from './files.ts'
 
-/** The migrations from the point of view of a backup. */
+/** The migrations relative to a backup. */
 export interface SchemaOf {
-  /** Those that the backed-up database had. */
+  /** The migrations of the backed-up database. */
   readonly own: readonly Migration[]
-  /** Those that came since. */
+  /** Migrations after the backup. */
   readonly later: readonly Migration[]
   readonly released: ReadonlyMap<string, string>
 }
 
 /**
- * What this program knows of a backup's schema.
- * @throws DataError `schema_too_old` for a backup from before the first release, `migration` for one of a newer program or
- *   of files that were never released, `storage` for one without a table that its schema has.
+ * Compares a backup's schema with this program's migrations.
+ * @throws DataError `schema_too_old` for a backup from before the first release, `migration` for one of a newer program
+ * or with unreleased files, `storage` if a table of its schema is missing.
  */
 export function toSchemaOf({ migrations, tables }: Manifest, from?: string): SchemaOf {
   const released = loadReleased(from)
@@ -54,7 +54,7 @@ export function toSchemaOf({ migrations, tables }: Manifest, from?: string): Sch
   }
 }
 
-/** The tables with rows that migrations make and leave. */
+/** The tables with rows that exist after the migrations. */
 function toTables(migrations: readonly Migration[]): string[] {
   const tables = new Set<string>()
   for (const statement of migrations.flatMap(({ statements }) => statements)) {
@@ -66,7 +66,10 @@ function toTables(migrations: readonly Migration[]): string[] {
   return [...tables]
 }
 
-/** @throws DataError `migration` when a database has migrations that the backup lacks: its rows have another shape there. */
+/**
+ * @throws DataError `migration` if the database has migrations that the backup lacks, because its rows have another
+ * shape.
+ */
 export function refuseLater(db: Database, own: readonly Migration[], applied: ReadonlyMap<string, string>): void {
   const later = [...applied.keys()].filter((name) => !own.some((one) => one.name === name))
   if (later.length === 0) return

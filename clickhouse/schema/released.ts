@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError } from '../../shared/errors.ts'
 
-/** Where the migration files are, with the list of those that are released. */
+/** Folder of the migration files and the list of released ones. */
 export const MIGRATIONS = join(import.meta.dirname, '../migrations')
 
 const LIST = 'released.sha256'
 
 /**
- * The released migration files with their SHA-256, in the form that `sha256sum` writes and checks. The first release is the
- * baseline: every database that was made since can be upgraded, because no file on the list changes any more.
+ * The released migration files with their SHA-256, in the format of `sha256sum`. The first release is the baseline:
+ * every database created since then can be upgraded, because listed files never change.
  */
 export function loadReleased(from: string = MIGRATIONS): ReadonlyMap<string, string> {
   const lines = readFileSync(join(from, LIST), 'utf8').split('\n').filter(Boolean)
@@ -24,8 +24,8 @@ export function loadReleased(from: string = MIGRATIONS): ReadonlyMap<string, str
 }
 
 /**
- * @throws DataError `migration` when a released file was edited or is gone, or when another one comes before it: a database
- *   that has the released files would apply it after them, and one that is made anew before.
+ * @throws DataError `migration` if a released file was edited or is missing, or if an unreleased one sorts before it:
+ * existing databases would apply it after the released files, new ones before.
  */
 export function refuseRewritten(
   migrations: readonly { readonly name: string; readonly checksum: string }[],
