@@ -23,7 +23,7 @@ const storedDay = z.object({ day: z.number() })
 
 /**
  * Fills the demo's past of these datasets: runs each job once for each of the last `days` days that are not stored,
- * against the provider simulator as of that day. Real providers cannot serve a past time, so a setting with another
+ * against the stand-in as of that day. Real providers cannot serve a past time, so a setting with another
  * host disables this. Ends early when aborted.
  * @returns the number of collected and failed days, counted per dataset.
  */
@@ -77,7 +77,7 @@ function isStandIn({ providers: { x, discord, telegram, telegramBot } }: Config,
   return [x, discord, telegram, telegramBot].every(({ baseUrl }) => baseUrl.startsWith(`${upstream}/`))
 }
 
-/** The same settings with every simulator address set to a time. */
+/** The same settings with every stand-in address set to a time. */
 function toConfigAt(config: Config, upstream: string, at: number): Config {
   const toMoment = <S extends { baseUrl: string }>(settings: S): S => ({
     ...settings,

@@ -88,7 +88,7 @@ async function stopAll(): Promise<void> {
   unlock()
 }
 
-/** The provider simulator. A restart uses the same port, because other processes have its address in their settings. */
+/** The stand-in for the providers. A restart uses the same port, because other processes have its address in their settings. */
 async function toUpstream(): Promise<{ part: Part; url: string }> {
   const port = String(await findFreePort())
   const part = { name: 'upstream stand-in', file: 'test/upstream/main.ts', args: ['--port', port] }
@@ -137,7 +137,7 @@ async function backfillDemo(config: Config): Promise<void> {
   }
 }
 
-/** The demo's history of datasets without provider history, which only the simulator can serve. */
+/** The demo's history of datasets without provider history, which only the stand-in can serve. */
 async function collectDemoPast(config: Config, upstream: string): Promise<void> {
   const log = createLog('past days', 'error')
   const redis = createRedis(config.redis.url, log)

@@ -1,6 +1,6 @@
 import type { CommitListener, CommitLog, LoggedCommit } from '../../shared/store/commit-log.ts'
 
-/** A log that a test drives. */
+/** A commit log driven by a test. */
 export function createHandLog() {
   const listeners: CommitListener[] = []
   const told: LoggedCommit[] = []
@@ -22,7 +22,7 @@ export function createHandLog() {
       told.push(commit)
       for (const listener of listeners) listener.committed([commit])
     },
-    /** What was told so far is not kept any more. */
+    /** Deletes the events up to now. */
     forget: () => {
       forgotten = count
     },

@@ -5,10 +5,10 @@ import { createQueue, type QueueOptions } from '../../api/serving/queue.ts'
 const stays = new AbortController().signal
 setMaxListeners(0, stays)
 
-/** What has been promised happens before this resolves: nothing here waits for anything outside. */
+/** Resolves after all pending promises, because nothing here waits for external events. */
 export const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** A queue whose work ends when the test says so, in the order in which it began. */
+/** A queue whose work ends when the test says so, in the order of its start. */
 export function createQueueStage(options: Partial<Omit<QueueOptions, 'clock' | 'meters'>> = {}) {
   const state = { now: 0, waiting: 0, refused: 0, waits: [] as number[] }
   const queue = createQueue({
@@ -33,7 +33,7 @@ export function createQueueStage(options: Partial<Omit<QueueOptions, 'clock' | '
     }
     return flights.board(name, work, { client, route }).flight.join(left)
   }
-  /** Ends one after the other until nothing is under way, each after so many milliseconds. */
+  /** Ends the work items one by one until none is left; each takes `tookMs`. */
   const finish = async (tookMs = 0, most = Number.POSITIVE_INFINITY) => {
     for (let count = 0; count < most; count += 1) {
       await settled()
@@ -47,5 +47,5 @@ export function createQueueStage(options: Partial<Omit<QueueOptions, 'clock' | '
   return { state, queue, board, begun, finish }
 }
 
-/** What a client asks for, so many times. */
+/** `count` names of work items of a client. */
 export const names = (client: string, count: number) => Array.from({ length: count }, (_, n) => `${client}${n}`)
