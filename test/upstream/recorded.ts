@@ -26,9 +26,8 @@ import {
 } from './world.ts'
 
 /**
- * What was really recorded, from a folder of recordings. Values and times are those of the files; a token without a
- * recording is absent. Files are read on first use and kept. Time does not pass here: `now` is only the newest moment
- * that may be served.
+ * A world from a folder of recordings. Values and times are those of the files; a token without a recording is missing.
+ * Files are read on first use and cached. Time does not advance here: `now` is only the newest time that may be served.
  */
 export function createRecordedWorld(registry: WorldRegistry, dir: string): World {
   const assets = toAssets(registry)
@@ -118,7 +117,7 @@ function toListing(coin: RecordedCoin): Listing {
 
 /**
  * The recording lacks ids, slugs and parents. Ids are positions, slugs come from names, and a protocol is a child of
- * the DAO's parent when its slug is the DAO's with a version behind it ("uniswap-v3" of "uniswap").
+ * the DAO's parent if its slug is the DAO's with a version suffix ("uniswap-v3" of "uniswap").
  */
 function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegistry): readonly Protocol[] {
   const parents = new Map(registry.daos.map(({ defillama, defillamaSlug }) => [defillamaSlug ?? defillama, defillama]))

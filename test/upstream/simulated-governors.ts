@@ -9,19 +9,19 @@ const DELAY = 2 * BLOCKS_A_DAY
 const LENGTH = 3 * BLOCKS_A_DAY
 const MOST_VOTERS = 16
 
-/** Proposals of all worlds of a process: each is told in many pages, and is encoded once. */
+/** Encoded proposals of all worlds of a process, cached because many pages contain each of them. */
 const told = new Map<string, ChainLog[]>()
 
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
-/** A governor and the block from which on its DAO votes on another one. */
+/** A governor and the first block of its successor. */
 interface InUse extends Governor {
   readonly until: number
 }
 
 /**
- * The same chain with governors on it: each is asked to vote every few weeks, and a part of its voters does. What happens
- * is a function of the seed, the governor and a proposal's number, so that any range can be asked.
+ * Adds governors to a chain: each has a proposal every few weeks, on which a part of its voters votes. Events are a
+ * function of the seed, the governor and a proposal's number, so that any range can be requested.
  */
 export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], seed: number): Chain {
   const governors = daos.flatMap((dao) => {
@@ -49,7 +49,7 @@ interface Asked {
 function toLogs(governor: InUse, { key, from, to }: Asked): ChainLog[] {
   const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
   const firstOf = (number: number) => governor.fromBlock + number * step
-  // The last log of a proposal comes this long after its first at the latest.
+  // Limit on the distance between the first and the last log of a proposal.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
   const logs: ChainLog[] = []
   for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)

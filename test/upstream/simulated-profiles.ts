@@ -1,10 +1,10 @@
 import { toNoiseKey, unit } from './noise.ts'
 import { type Asset, type Profile, toSlug } from './world.ts'
 
-/** How many of the links are known at all. */
+/** Share of the links that are known. */
 const KNOWN_SHARE = 0.75
 
-/** What is publicly known of a token's project: links that lead nowhere, some of them missing. */
+/** The public profile of a token's project: fictitious links, some of them missing. */
 export function inventProfile(seed: number, asset: Asset): Profile {
   const slug = toSlug(asset.name)
   const key = toNoiseKey(seed, `profile ${asset.id}`)

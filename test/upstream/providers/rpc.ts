@@ -10,14 +10,14 @@ import { RpcRefusal } from './rpc-refusal.ts'
 const request = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()).default([]) })
 const body = z.union([request, z.array(request)])
 
-/** How far the finalized block lies behind the newest: two epochs. */
+/** Distance of the finalized block from the newest: two epochs. */
 const FINAL_DEPTH = 64
 
 const toHex = (value: number) => `0x${value.toString(16)}`
 
 /**
- * A JSON-RPC node of each chain, at `/rpc/<chain>`. A batch is answered in reverse order, as nodes may. Source: docs/providers.md,
- *  section 6.
+ * A JSON-RPC node of each chain, at `/rpc/<chain>`. Responses of a batch are in reverse order, as nodes may send them.
+ * Source: docs/providers.md, section 6.
  */
 export const rpc: Provider = {
   name: 'rpc',
@@ -111,7 +111,7 @@ function transactionsOf(chain: Chain, block: number) {
     }))
 }
 
-/** The time of the block whose state is asked for, in Unix milliseconds. */
+/** The time of the requested block, in Unix milliseconds. */
 function toTime(tag: unknown, chain: Chain, head: number): number {
   const number = tag === undefined || tag === 'latest' ? head : Number(tag)
   const time = number > head ? null : chain.timeOf(number)

@@ -2,7 +2,7 @@ import { jsonReply, type Provider, type Reply } from '../exchange.ts'
 import { type AskedField, GraphqlMistake, parseQuery } from '../graphql.ts'
 import type { Space, SpaceProposal, SpaceVote, World } from '../world.ts'
 
-/** The key that is refused; none, or any other, is accepted. */
+/** The rejected key; none, or any other, is accepted. */
 export const INVALID_KEY = 'invalid'
 
 const MOST_ROOT_FIELDS = 5
@@ -69,7 +69,7 @@ function resolveAll(fields: readonly AskedField[], world: World, now: number): R
   return jsonReply(errors.length > 0 ? { errors, data } : { data })
 }
 
-/** The hub's times are of GraphQL's type Int: an element with a larger one is null, with an error beside the data. */
+/** The hub's times have GraphQL's type Int: an element with a larger one is null, with an error beside the data. */
 function toInts(elements: readonly Record<string, unknown>[], field: AskedField, errors: object[]) {
   return elements.map((element, index) => {
     const large = INTS.find((name) => name in element && Number(element[name]) !== (Number(element[name]) | 0))
@@ -107,7 +107,7 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
   }
   const where = (args.where ?? {}) as Record<string, unknown>
   const ids: unknown[] = Array.isArray(where.space_in) ? where.space_in : [where.space]
-  // Filters that are 0 are ignored.
+  // The hub ignores filters with the value 0.
   const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
   const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
   const isWanted = ({ created }: { readonly created: number }) => created >= from && created <= to
@@ -125,7 +125,7 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
   return toPage(elements, args).map(({ tell }) => pick(tell(), fields))
 }
 
-/** What an element is sorted by, of all that its page tells. */
+/** The sort keys of an element. */
 interface Element {
   readonly id: string
   readonly created: number
@@ -135,7 +135,7 @@ interface Element {
 
 const toPlace = ({ id, created }: Pick<Element, 'id' | 'created'>) => ({ id, created })
 
-/** Equal elements come in order of their ids, whatever the direction. */
+/** Equal elements are sorted by id in both directions. */
 function toPage(elements: readonly Element[], args: AskedField['args']) {
   const { first = 20, skip = 0, orderBy = 'created', orderDirection = 'desc' } = args
   const sign = orderDirection === 'asc' ? 1 : -1
@@ -167,7 +167,7 @@ const toVote = ({ id }: Space, { proposal, power, ...vote }: SpaceVote) => ({
   space: { id },
 })
 
-/** Only what was asked for. */
+/** Returns the requested fields only. */
 function pick(value: object, fields: readonly AskedField[]): Record<string, unknown> {
   const known: Readonly<Record<string, unknown>> = { ...value }
   return Object.fromEntries(
