@@ -17,12 +17,12 @@ const TOKENS = 24
 const CLIENTS = 8
 const READERS = 64
 const ROUNDS = 5
-/** Of requests whose answers are waited for: how many bring most is found out. */
+/** Candidates for the number of concurrent requests; the best one is used. */
 const AT_ONCE = [8, 16, 32]
 
 interface Sizes {
   readonly days: number
-  /** How long each load lasts. */
+  /** Duration of each load. */
   readonly seconds: number
   readonly roundSeconds: number
 }
@@ -51,7 +51,7 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
   })
   await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
   const toPath = createPaths(tokens, until, sizes.days)
-  // The cache is small: a minute of such a load would bring most of the stored rows into memory.
+  // A small cache: a minute of such a load would otherwise load most of the stored rows into memory.
   return withApi(database, { API_CACHE_MB: '4' }, async (api) => {
     const clients = Array.from({ length: CLIENTS }, (_, number) => createClient(api.url, number))
     const pids = { clients: process.pid, API: api.pid, ClickHouse: enginePid }
@@ -78,7 +78,7 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
   })
 }
 
-/** 24 hours of 5-minute prices that begin at any of their times, no two of which are the same within all there are. */
+/** 24 hours of 5-minute prices from random starts, all different. */
 function createPaths(tokens: readonly Token[], until: number, days: number): () => string {
   const midnight = Math.floor(until / DAY_MS) * DAY_MS
   const places = toShuffled(tokens.length * (days - 2) * DAY_POINTS)
@@ -94,14 +94,14 @@ interface Load {
   readonly clients: readonly Client[]
   readonly toPath: () => string
   readonly sizes: Sizes
-  /** Whose processor time is told. */
+  /** The processes with a measured processor time. */
   readonly pids: Readonly<Record<string, number>>
-  /** What a reader needs to know besides. */
+  /** Additional facts for the reader. */
   readonly notes: string[]
   readonly say: (line: string) => void
 }
 
-/** Begins to measure who keeps the processors busy; what it gives tells of the time since. */
+/** Starts to measure the processor time; the returned function describes its use since then. */
 function watchProcessors({ pids }: Load): () => string {
   const read = () => Object.entries(pids).map(([name, pid]) => ({ name, seconds: readCpuSeconds(pid) }))
   const [before, since] = [read(), performance.now()]
@@ -113,18 +113,18 @@ function watchProcessors({ pids }: Load): () => string {
   }
 }
 
-/** Answers a second of a round. */
+/** Successful responses per second of a round. */
 const countGood = (answers: readonly Asked[], { roundSeconds }: Sizes): number =>
   answers.filter(isGood).length / roundSeconds
 
 interface Best {
   readonly perSecond: number
   readonly atOnce: number
-  /** Who kept the processors busy meanwhile. */
+  /** Processor time per process during the measurement. */
   readonly busy: string
 }
 
-/** The highest rate of answers when clients wait for their answers. */
+/** The highest response rate of clients that wait for each response. */
 async function measureBest(load: Load): Promise<Best> {
   const { clients, toPath, sizes, say } = load
   await askInTurn(clients, AT_ONCE[0] ?? 1, sizes.roundSeconds, toPath)
@@ -142,10 +142,12 @@ async function measureBest(load: Load): Promise<Best> {
 const REFUSING_COSTS =
   'refusals cost time too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
 
-/** A load of some times the capacity: answers, delay of refusals, and time until the service is as fast as before. */
+/**
+ * A load of `times` times the capacity: response rate, delay of rejections, and time until the service has recovered.
+ */
 async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
-  // A machine that others share is faster in one minute than in the next: both sides are measured beside each other.
+  // The speed of a shared machine changes from minute to minute, so both sides are measured close together.
   const { perSecond, atOnce, busy } = await measureBest(load)
   say(`${times} times the capacity`)
   const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
@@ -191,7 +193,9 @@ async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   ]
 }
 
-/** The time until a new request is as fast as 95 of 100 were before, in milliseconds since the load ended. */
+/**
+ * The time from the end of the load until a new request is as fast as the 95th percentile before it, in milliseconds.
+ */
 async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs: number): Promise<number> {
   const newcomer = createClient(api.url, CLIENTS)
   for (;;) {
@@ -202,7 +206,7 @@ async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs:
   }
 }
 
-/** What one client notices of another that sends four times the capacity. */
+/** The effect on one client of another that sends four times the capacity. */
 async function measureFlood(load: Load): Promise<BenchRow> {
   const { api, clients, toPath, sizes, say } = load
   const { perSecond } = await measureBest(load)
@@ -229,7 +233,7 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   })
 }
 
-/** What others notice of clients that read long series at a kilobyte a second. */
+/** The effect of clients that read long series at a kilobyte per second. */
 function measureSlowReaders(
   { api, clients, toPath, sizes, say }: Load,
   tokens: readonly Token[],
@@ -258,7 +262,7 @@ function measureSlowReaders(
   })
 }
 
-/** Reads a kilobyte of an answer a second. `begun` resolves with its first bytes. */
+/** Reads a kilobyte of a response per second. `begun` resolves with its first bytes. */
 function readSlowly(url: string, path: string): { begun: Promise<void>; leave(): void } {
   const { hostname, port } = new URL(url)
   let [socket, timer]: [Socket | undefined, NodeJS.Timeout | undefined] = [undefined, undefined]
@@ -267,7 +271,7 @@ function readSlowly(url: string, path: string): { begun: Promise<void>; leave():
     socket = opened
     opened.once('error', reject).write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
     opened.once('readable', () => {
-      // Clients that are refused, because all begin at the same time, try again.
+      // Clients start at the same time, so some are rejected; these retry.
       if (String(opened.read(12)).endsWith('503')) {
         opened.destroy()
         timer = setTimeout(() => begin(resolve, reject), 500)

@@ -92,7 +92,10 @@ export function createMarketProcess(seed: number, asset: Asset): MarketProcess {
   }
 }
 
-/** Facts of a small token that is not in the list. One in four has no maximum supply, one in six started after 2022. */
+/**
+ * Facts of a small token that is not in the list. One in four has no maximum supply, one in six launches during the
+ * simulation.
+ */
 function inventFacts(key: number): TokenFacts {
   const price = 0.01 * 5_000 ** unit(key, -4)
   const worth = 2e6 * 100 ** unit(key, -5)
