@@ -11,8 +11,8 @@ import { requireMigrated } from './migrate.ts'
 
 const HELP = `npm run backup -- <folder> [options]
 
-Copies every table of the database into a folder, as compressed text with a checksum per file. Workers and readers go on
-meanwhile. It is a copy for any ClickHouse: a server or a cluster of any size; npm run restore takes it back.
+Copies every table of the database into a folder, as compressed text with a checksum per file, while workers and readers
+continue. npm run restore restores the backup on any ClickHouse: a server or a cluster of any size.
 
   --dry-run   prints the tables and their rows and writes nothing
   --json

@@ -71,10 +71,10 @@ export async function migrate(
 
 /** Reasons why a server cannot run a statement on a cluster, by ClickHouse's error code. */
 const NO_CLUSTER: Readonly<Record<string, string>> = {
-  '701': 'knows no cluster of that name',
+  '701': 'has no cluster of that name',
   // Without a Keeper: 139 of a regular server, 392 of the embedded engine.
-  '139': 'has no Keeper, without which nothing runs on a cluster',
-  '392': 'has no Keeper, without which nothing runs on a cluster',
+  '139': 'has no Keeper, which a cluster needs',
+  '392': 'has no Keeper, which a cluster needs',
 }
 
 /**
@@ -98,7 +98,7 @@ export async function createMissing(server: Database, database: string): Promise
   } catch (error) {
     const reason = NO_CLUSTER[toClickHouseCode(error) ?? '']
     if (cluster === undefined || reason === undefined) throw error
-    const what = `CLICKHOUSE_CLUSTER says ${cluster}, and the ClickHouse server ${reason}`
+    const what = `CLICKHOUSE_CLUSTER is ${cluster}, and the ClickHouse server ${reason}`
     throw new DataError('config', `${what}: leave it empty for a single server (docs/scaling.md)`, { cause: error })
   }
 }
@@ -148,9 +148,9 @@ async function change(db: Database, statement: Statement): Promise<void> {
     await db.command(statement)
   } catch (error) {
     if (db.cluster === undefined || toClickHouseCode(error) !== NOT_ON_ALL) throw error
-    const what = `not every server of the cluster ${db.cluster} answers, and the schema changes on all of them`
+    const what = `not every server of the cluster ${db.cluster} answers, and a schema change needs all of them`
     const cause = error instanceof DataError ? error.cause : error
-    throw new DataError('storage', `${what}: start those that are down, then run this again (docs/scaling.md)`, {
+    throw new DataError('storage', `${what}: start the stopped ones, then repeat this (docs/scaling.md)`, {
       cause,
     })
   }
@@ -189,7 +189,7 @@ async function applyAgain(db: Database, { name, statements }: Migration, log: Lo
     } catch (error) {
       if (!(error instanceof DataError) || error.code !== 'storage' || tries === MOST_TRIES) throw error
       if (toClickHouseCode(error) === NOT_ON_ALL) throw error
-      log.warn({ migration: name, tries, reason: error.message }, 'a migration is tried again')
+      log.warn({ migration: name, tries, reason: error.message }, 'a migration is retried')
       await wait(TRY_AGAIN_MS)
     }
   }
@@ -220,15 +220,16 @@ function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<stri
   const files = new Map(migrations.map((migration) => [migration.name, migration.checksum]))
   const mistakes = [...applied].flatMap(([name, checksum]) => {
     const file = files.get(name)
-    if (file === undefined) return [`${name} is applied but its file is gone: the database is newer than this program`]
+    if (file === undefined)
+      return [`${name} is applied, but its file is missing: the database is newer than this program`]
     return file === checksum ? [] : [`${name} was edited after it was applied: put the change into a new file`]
   })
   if (mistakes.length > 0) throw new DataError('migration', `schema drift: ${mistakes.join('; ')}`)
 }
 
-const HELP = `npm run migrate             brings the schema up to the files and puts the registry of shared/registry into force, which
-                            whatever runs has within seconds
-npm run migrate -- --check  compares both with the files and changes nothing; exits 1 where they differ`
+const HELP = `npm run migrate             upgrades the schema to the files and activates the registry of shared/registry, which running
+                            processes load within seconds
+npm run migrate -- --check  compares both with the files and changes nothing; exits with 1 if they differ`
 
 async function main(): Promise<void> {
   const { values } = readCommandLine({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
@@ -265,13 +266,13 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
   })
   // The stop handler reports the result.
   if (stop.signal.aborted) return
-  console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
+  console.log(differences.length === 0 ? 'the schema matches the files' : differences.join('\n'))
   if (differences.length > 0) {
     process.exitCode = 1
     return
   }
-  const others = (await compareInForce(db)) ?? ['none was ever stored']
-  console.log(others.length === 0 ? 'the registry in force is that of the files' : toRegistryReport(others))
+  const others = (await compareInForce(db)) ?? ['no registry was ever stored']
+  console.log(others.length === 0 ? 'the active registry matches the files' : toRegistryReport(others))
   if (others.length > 0) process.exitCode = 1
 }
 
@@ -312,6 +313,6 @@ const endingWith = (signal: AbortSignal, db: Database): Database => ({
 })
 
 const toRegistryReport = (others: readonly string[]): string =>
-  ['the registry in force is not that of the files, npm run migrate makes it so:', ...others].join('\n  ')
+  ['the active registry differs from the files; npm run migrate activates that of the files:', ...others].join('\n  ')
 
 if (isMain(import.meta.url)) runCommand(main)

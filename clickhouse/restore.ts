@@ -19,12 +19,12 @@ import { readSchema } from './schema/stored.ts'
 
 const HELP = `npm run restore -- <folder> [options]
 
-Puts a backup into the database that CLICKHOUSE_DATABASE names, which is made where it is missing and has to be empty.
-Every file is checked before the first row is stored, every table is compared with the backup afterwards. A backup of an
-older version is stored as it was, and then upgraded. One that was stopped goes on when it is started again. What uses
-that database has to be stopped first; docs/operations.md says how to go back to a backup beside what runs.
+Restores a backup into the database CLICKHOUSE_DATABASE, which is created if missing and must be empty. Verifies every file
+before the first row is stored, and compares every table with the backup afterwards. A backup of an older version is
+stored as it was, and then upgraded. The same command continues an interrupted restore. Stop all processes that use the
+database first; docs/operations.md explains how to return to a backup beside a running system.
 
-  --into-existing   stores the rows beside what is there; of two rows with one key the newer one stays
+  --into-existing   adds the rows to existing ones; of two rows with one key the newer one wins
   --dry-run         checks the files, prints the tables and stores nothing
   --json
   --help`
@@ -65,7 +65,7 @@ export async function restore(
   const schema = toSchemaOf(told, options.migrations)
   await checkFiles(folder, told, options.onChecked)
   await createMissing(server, db.name)
-  const taken = `another restore into ${db.name} is under way: wait until it has ended`
+  const taken = `another restore into ${db.name} is running: wait until it has ended`
   return withLock(server, { name: `restore into ${db.name}`, taken, log: options.log }, (lock) =>
     restoreAlone(db, { folder, told, schema, lock }, options),
   )
@@ -105,7 +105,7 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
 
 function refuseOther(db: Database, restoring: Restoring | undefined, backup: string): void {
   if (restoring === undefined || restoring.backup === backup) return
-  const way = 'go on with that one, or name another CLICKHOUSE_DATABASE'
+  const way = 'continue that one, or set another CLICKHOUSE_DATABASE'
   throw new DataError('storage', `${db.name} holds a part of another backup: ${way}`)
 }
 
@@ -132,7 +132,7 @@ async function loadTables(
   }
   const different = restored.filter(({ equal }) => !equal).map(({ name }) => name)
   if (different.length === 0 || intoExisting) return restored
-  throw new DataError('storage', `these tables came out different from the backup: ${different.join(', ')}`)
+  throw new DataError('storage', `these tables differ from the backup: ${different.join(', ')}`)
 }
 
 async function loadTable(db: Database, folder: string, table: StoredTable, from: TableFiles): Promise<Restored> {
@@ -177,8 +177,8 @@ async function main(): Promise<void> {
     intoExisting: values['into-existing'],
     log: createLog('restore', 'warn'),
     onChecked: createParts('files checked'),
-    onTakenUp: () => console.error('a restore of this backup was stopped: it goes on'),
-    onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', beside others'}`),
+    onTakenUp: () => console.error('continuing an interrupted restore of this backup'),
+    onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', among other rows'}`),
   })
   // A backup of an older version has no coverage.
   await recountUpgraded(db, datasets, createLog('restore', 'warn'), Date.now())
@@ -195,7 +195,7 @@ function sayHowItGoesOn(database: string): void {
     ['SIGTERM', 143],
   ] as const)
     process.once(signal, () => {
-      console.error(`stopped: ${database} may hold a part of the backup; the same command goes on with it`)
+      console.error(`stopped: ${database} may hold a part of the backup; the same command continues the restore`)
       process.exit(code)
     })
 }

@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   announceReady({ url: server.url, tcpPort: own.tcpPort })
   const reason = await server.ended
   if (!isAsked)
-    throw new DataError('storage', `ClickHouse over ${own.dataDir} ended by itself: ${reason ?? 'no reason given'}`)
+    throw new DataError('storage', `ClickHouse over ${own.dataDir} ended unexpectedly: ${reason ?? 'no reason given'}`)
 }
 
 runPart("npm run clickhouse: ClickHouse's own server, one per data folder.", main)

@@ -16,7 +16,7 @@ export function readCommandLine<const T extends CommandLine>(config: T): ReturnT
     const { tokens } = parseArgs({ ...config, tokens: true } as CommandLine & { tokens: true })
     const names = tokens.flatMap((token) => (token.kind === 'option' && token.value !== undefined ? [token.name] : []))
     const twice = names.find((name, at) => names.indexOf(name) !== at && config.options[name]?.multiple !== true)
-    if (twice !== undefined) throw new TypeError(`--${twice} is given twice`)
+    if (twice !== undefined) throw new TypeError(`--${twice} is set twice`)
     return parseArgs(config)
   } catch (error) {
     const script = toNpmScript()

@@ -94,7 +94,7 @@ export function runPart(help: string, main: () => Promise<void>): void {
   const [word] = process.argv.slice(2)
   if (word === undefined) runProgram(main)
   else {
-    console.log(`${help}\nIt takes its settings from the environment and .env: see docs/settings.md.`)
+    console.log(`${help}\nSettings come from the environment and .env: see docs/settings.md.`)
     process.exitCode = word === '--help' ? 0 : 2
   }
 }

@@ -20,8 +20,8 @@ export function replaceFile(
     } catch (cause) {
       const isTaken = (cause as NodeJS.ErrnoException).code === 'EEXIST'
       const reason = isTaken
-        ? `${next} is there: another change is under way; remove it if none is`
-        : `${path} cannot be changed: ${toReason(cause)}`
+        ? `${next} exists: another process is changing the file; remove it if none is`
+        : `${path} cannot be written: ${toReason(cause)}`
       throw new DataError(code, reason, { cause })
     }
   }

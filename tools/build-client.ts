@@ -9,7 +9,7 @@ const CLIENT = join(ROOT, 'clients/typescript')
 export function makeClientTypes(): void {
   const hook = join(ROOT, 'tools/typescript-5.mjs')
   const program = join(ROOT, 'tools/client-types.ts')
-  run(['--import', 'tsx', '--import', hook, program], 'the types of the interface were not made')
+  run(['--import', 'tsx', '--import', hook, program], 'the types of the API were not generated')
 }
 
 /**

@@ -30,7 +30,7 @@ function create(file: string): boolean {
 function takeOver(dir: string, file: string): void {
   const next = `${file}.new`
   if (!create(next))
-    throw new DataError('config', `${next} is there: another start takes ${dir} over; remove it if none does`)
+    throw new DataError('config', `${next} exists: another start is taking over ${dir}; remove it if none is`)
   try {
     const owner = Number(readFileSync(file, 'utf8'))
     if (isStack(owner)) throw new DataError('config', `${dir} is in use by process ${owner}: stop it, or set DATA_DIR`)

@@ -100,7 +100,7 @@ async function stopLeftover(dir: string): Promise<void> {
   process.kill(pid, 'SIGTERM')
   for (let polls = 0; readPid(dir) === pid; polls += 1) {
     if (polls === LEFTOVER_POLLS)
-      throw new DataError('config', `Redis, process ${pid}, holds ${dir} and does not end: stop it`)
+      throw new DataError('config', `Redis, process ${pid}, uses ${dir} and does not end: stop it`)
     await wait(LEFTOVER_POLL_MS)
   }
 }

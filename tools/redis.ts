@@ -23,5 +23,5 @@ runProgram(async () => {
   writeAccess(dir, { url: redis.url, password })
   announceReady({})
   await redis.ended
-  if (!isAsked) throw new DataError('storage', `Redis over ${dir} ended by itself`)
+  if (!isAsked) throw new DataError('storage', `Redis over ${dir} ended unexpectedly`)
 })

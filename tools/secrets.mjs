@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 
 const HELP = `node tools/secrets.mjs [--into secrets]
 
-Makes the passwords of docker-compose.yml, one file each; what is in files that are there stays.`
+Creates the passwords of docker-compose.yml, one file each. Existing files are unchanged.`
 
 const newPassword = () => randomBytes(24).toString('hex')
 
@@ -56,7 +56,7 @@ function make(folder) {
     )
     readSecret(folder, name)
     chmodSync(file, 0o644)
-    console.log(`${file}: ${isMade ? 'made' : 'kept'}`)
+    console.log(`${file}: ${isMade ? 'created' : 'unchanged'}`)
   }
 }
 

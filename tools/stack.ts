@@ -28,10 +28,10 @@ import { createSupervisor, findDiskFault, type Part } from './supervisor.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
 
-Runs every part of the system on this machine and stops all of them together; a part that ends unasked is started again.
-What REDIS_URL or CLICKHOUSE_URL name is used; what they do not name is started as a private child over the data folder.
+Runs all processes of the system on this machine and stops them together; restarts a process that exits unexpectedly.
+Uses the stores of REDIS_URL and CLICKHOUSE_URL; starts a store without a setting as a private child over the data folder.
 
-  demo  simulated providers, a database of its own, history back-filled at once (npm start)
+  demo  simulated providers, a separate database, history back-filled at the start (npm start)
   live  the real providers, settings from .env (npm run live)`
 
 /** The demo's settings. The environment overrides them, and they override .env, which is meant for a live system. */
@@ -128,8 +128,8 @@ async function backfillDemo(config: Config): Promise<void> {
     console.log(toOutcomeTable(outcomes))
     console.log(
       outcomes.every(isAsGoodAsProviders)
-        ? 'history is complete: everything that the providers have is stored'
-        : 'history is not complete: the table above says what is missing and why',
+        ? 'history is complete: all data of the providers is stored'
+        : 'history is not complete: the table above shows the missing data and the reasons',
     )
   } finally {
     redis.disconnect()
@@ -251,8 +251,8 @@ async function collectDemoHistory(config: Config, upstream: string): Promise<voi
       return
     } catch (error) {
       if (stopping.signal.aborted) return
-      const next = tries < MOST_TRIES ? 'it goes on from where it is' : 'the next start goes on from where it is'
-      console.error(`the history broke off, ${next}: ${toReason(error)}`)
+      const next = tries < MOST_TRIES ? 'it continues' : 'the next start continues it'
+      console.error(`the history was interrupted, ${next}: ${toReason(error)}`)
       if (tries === MOST_TRIES) return
       await wait(TRY_AGAIN_MS)
     }

@@ -31,8 +31,8 @@ export async function prepareStores(supervisor: Supervisor, mode: Config['mode']
   }
   for (const store of [...own].reverse()) await supervisor.end(store)
   const aside = putAside(config.dataDir, new Date())
-  const reason = `what ${config.dataDir} holds was made before the first release`
-  console.log(`${reason}: it is put aside as ${aside.join(' and ')}, and the demo is filled anew`)
+  const reason = `the stores in ${config.dataDir} are from before the first release`
+  console.log(`${reason}: they are renamed to ${aside.join(' and ')}, and the demo is filled again`)
   await Promise.all(own.map(supervisor.start))
   const anew = loadConfig()
   await prepareSchema(anew)

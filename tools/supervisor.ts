@@ -104,14 +104,14 @@ export function createSupervisor(options: {
     if (fault !== undefined) {
       // The disk caused the exits, so they do not count.
       supervised.deaths = 0
-      say(`${how}: ${fault}: it is started again when it can write there`)
+      say(`${how}: ${fault}: it is restarted when it can write there`)
       return startWithRoom(supervised)
     }
     supervised.deaths = performance.now() - supervised.startedAt < aliveMs ? supervised.deaths + 1 : 1
     const pause = pausesMs[supervised.deaths - 1]
     if (pause === undefined)
       return onLost(`${how} for the ${supervised.deaths}th time in a row: ${toLast(supervised.child)}`)
-    say(`${how}: it is started again in ${pause / 1000} s`)
+    say(`${how}: it is restarted in ${pause / 1000} s`)
     supervised.again = setTimeout(() => void startAgain(supervised), pause)
   }
 
@@ -149,7 +149,7 @@ export function createSupervisor(options: {
 
   return {
     start: async (part) => {
-      if (isStopping) throw new DataError('config', `${part.name} is not started: everything is being stopped`)
+      if (isStopping) throw new DataError('config', `${part.name} is not started, because the system is stopping`)
       const supervised: Supervised = {
         part,
         child: launch(part),
@@ -180,5 +180,5 @@ const isRunning = ({ process }: Child): boolean =>
 
 const toLast = (child: Child): string => {
   const output = child.lastOutput().trim()
-  return output === '' ? 'it said nothing' : `its last words were\n${output}`
+  return output === '' ? 'it printed nothing' : `its last output was\n${output}`
 }

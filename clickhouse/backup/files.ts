@@ -47,7 +47,7 @@ export async function makeFolder(folder: string): Promise<void> {
   } catch (cause) {
     throw new DataError('config', `${folder} cannot be made or read: ${toReason(cause)}`, { cause })
   }
-  throw new DataError('config', `${folder} is not empty: a backup needs a folder of its own`)
+  throw new DataError('config', `${folder} is not empty: a backup needs a new folder`)
 }
 
 /** Creates one level at a time: with `recursive`, Node retries forever if the system denies a missing name (/proc). */
@@ -100,7 +100,7 @@ export async function writeTable(
     requireRow(name, columns, chunk.subarray(0, end))
     if (bytes >= FILE_BYTES) await flush()
   }
-  if (rest.length > 0) throw new DataError('storage', `${name} broke off in the middle of a row`)
+  if (rest.length > 0) throw new DataError('storage', `${name} ended early, in the middle of a row`)
   await flush()
   const rows = files.reduce((sum, one) => sum + one.rows, 0)
   return { name, columns: [...columns], rows, sha256: whole.digest('hex'), files }
@@ -113,7 +113,7 @@ function requireRow(name: string, columns: readonly string[], lines: Buffer): vo
   // A line may start in an earlier chunk. Its tail has fewer tabs than the line, never more.
   const cells = lines.subarray(start).toString().split('\t').length
   if (cells > columns.length || (start > 0 && cells !== columns.length))
-    throw new DataError('storage', `${name} broke off: ${lines.subarray(start).toString().trim().slice(0, 300)}`)
+    throw new DataError('storage', `${name} ended early: ${lines.subarray(start).toString().trim().slice(0, 300)}`)
 }
 
 function countLines(text: Buffer): number {
@@ -133,7 +133,7 @@ export async function readManifest(folder: string): Promise<Manifest> {
   try {
     return manifest.parse(JSON.parse(await readFile(join(folder, MANIFEST), 'utf8')))
   } catch (cause) {
-    throw new DataError('config', `${folder} holds no finished backup: ${toReason(cause)}`, { cause })
+    throw new DataError('config', `${folder} has no finished backup: ${toReason(cause)}`, { cause })
   }
 }
 
@@ -154,7 +154,7 @@ export async function checkFiles(folder: string, { tables }: Manifest, onFile: O
     const hash = createHash('sha256')
     try {
       await pipeline(createReadStream(join(folder, path)), createGunzip(), hash)
-      if (hash.digest('hex') !== sha256) mistakes.push(`${path} holds something else than was written`)
+      if (hash.digest('hex') !== sha256) mistakes.push(`${path} differs from the written content`)
     } catch (error) {
       mistakes.push(`${path}: ${toReason(error)}`)
     }

@@ -24,7 +24,7 @@ export function toSchemaOf({ migrations, tables }: Manifest, from?: string): Sch
   const told = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
   const [early] = findUnreleased(told, released)
   if (early !== undefined) {
-    const reason = `the backup was made before the first release (its ${early} is another one)`
+    const reason = `the backup was made before the first release (its ${early} differs)`
     throw new DataError('schema_too_old', `${reason} and cannot be restored: collect its history with npm run backfill`)
   }
   const known = loadMigrations(from)
@@ -36,10 +36,7 @@ export function toSchemaOf({ migrations, tables }: Manifest, from?: string): Sch
     )
   const edited = known.filter(({ name, checksum }) => (told.get(name) ?? checksum) !== checksum).map(({ name }) => name)
   if (edited.length > 0)
-    throw new DataError(
-      'migration',
-      `the backup is of a schema that nobody released: its ${edited.join(', ')} is another one`,
-    )
+    throw new DataError('migration', `the backup has an unreleased schema: its ${edited.join(', ')} differs`)
   const own = known.filter(({ name }) => told.has(name))
   const lacking = toTables(own).filter((table) => !tables.some(({ name }) => name === table))
   if (lacking.length > 0)

@@ -25,7 +25,7 @@ export function renderStatement(sql: string, target?: Cluster): readonly string[
   const statement = withoutComments(sql).trim()
   const rendering = RENDERINGS.find(({ pattern }) => pattern.test(statement))
   if (rendering === undefined)
-    throw new DataError('migration', `a cluster has no form of this statement: ${statement.slice(0, 80)}`)
+    throw new DataError('migration', `this statement is not supported on a cluster: ${statement.slice(0, 80)}`)
   return rendering.render(statement, target)
 }
 
@@ -81,7 +81,7 @@ export function toDistributed(table: string, { cluster, database }: Cluster, key
 function toReplicated(engine: string, table: string, { database }: Cluster): string {
   if (engine === 'Null') return engine
   const [, family, args = ''] = /^\{engine\}(\w*MergeTree)(?:\(([^()]*)\))?$/.exec(engine) ?? []
-  if (family === undefined) throw new DataError('migration', `${table}: a cluster has no form of ENGINE = ${engine}`)
+  if (family === undefined) throw new DataError('migration', `${table}: not supported on a cluster: ENGINE = ${engine}`)
   const place = [toReplicationPath(database, table), '{replica}'].map(quoteName).join(', ')
   return `Replicated${family}(${place}${args === '' ? '' : `, ${args}`})`
 }

@@ -41,7 +41,7 @@ SELECT {version: String}, {records: UInt32}, greatest(now64(3), fromUnixTimestam
   })
   log.info(
     { version, records: rows.length, before: before?.version },
-    isThere ? 'the registry is in force once more' : 'a new registry is in force',
+    isThere ? 'the registry is active again' : 'a new registry is active',
   )
 }
 

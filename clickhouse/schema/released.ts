@@ -17,7 +17,7 @@ export function loadReleased(from: string = MIGRATIONS): ReadonlyMap<string, str
     lines.map((line) => {
       const [, checksum, name] = /^([0-9a-f]{64}) [ *](\d{3}_\w+\.sql)$/.exec(line) ?? []
       if (checksum === undefined || name === undefined)
-        throw new DataError('migration', `${LIST}: this is no checksum and file: ${line}`)
+        throw new DataError('migration', `${LIST}: expected a checksum and a file, got ${line}`)
       return [name, checksum]
     }),
   )
@@ -35,12 +35,12 @@ export function refuseRewritten(
   const newest = [...released.keys()].sort().at(-1) ?? ''
   const mistakes = [
     ...[...released].flatMap(([name, checksum]) => {
-      if (!files.has(name)) return [`${name} is released and its file is gone`]
+      if (!files.has(name)) return [`${name} is released, but its file is missing`]
       return files.get(name) === checksum ? [] : [`${name} is released and was edited: put the change into a new file`]
     }),
     ...[...files.keys()]
       .filter((name) => !released.has(name) && name < newest)
       .map((name) => `${name} is new and comes before ${newest}, which is released: give it a later number`),
   ]
-  if (mistakes.length > 0) throw new DataError('migration', `the migration files are not sound: ${mistakes.join('; ')}`)
+  if (mistakes.length > 0) throw new DataError('migration', `invalid migration files: ${mistakes.join('; ')}`)
 }

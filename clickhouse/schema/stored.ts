@@ -62,7 +62,7 @@ function refuseOtherTopology(db: Database, engine: string): void {
   const toWords = (name: string | undefined) => (name === undefined ? 'a single server' : `the cluster ${name}`)
   throw new DataError(
     'migration',
-    `${db.name} was made for ${toWords(cluster)}, and CLICKHOUSE_CLUSTER says ${toWords(db.cluster)}. ` +
+    `${db.name} was made for ${toWords(cluster)}, and CLICKHOUSE_CLUSTER is ${toWords(db.cluster)}. ` +
       'Data moves with `npm run backup` and `npm run restore` into an empty database (docs/operations.md)',
   )
 }
@@ -77,7 +77,7 @@ function refuseUnreleased(
   if (early === undefined) return
   throw new DataError(
     'schema_too_old',
-    `${db.name} was made before the first release (its ${early} is another one) and cannot be upgraded: ` +
+    `${db.name} was made before the first release (its ${early} differs) and cannot be upgraded: ` +
       'name another CLICKHOUSE_DATABASE, and collect its history with npm run backfill',
   )
 }
@@ -94,6 +94,6 @@ export function refuseHalfRestored(db: Database, { restoring }: StoredSchema): v
   if (restoring === undefined) return
   throw new DataError(
     'migration',
-    `${db.name} holds a part of a backup: npm run restore with the same folder goes on, and has to end first`,
+    `${db.name} holds a part of a backup: npm run restore with the same folder continues; it has to complete first`,
   )
 }

@@ -28,7 +28,7 @@ export function openLibraries(): void {
     open({ library: ENGINE, path: resolveLibchdb().path })
   } catch (cause) {
     const platform = `${process.platform}-${process.arch}`
-    const remedy = 'run npm ci again, or set CLICKHOUSE_URL to a server of yours'
+    const remedy = 'run npm ci again, or set CLICKHOUSE_URL to your own server'
     throw new DataError('config', `no ClickHouse for ${platform}: ${toReason(cause)}; ${remedy}`, { cause })
   }
   // An empty path is the program itself, which contains the C library.

@@ -186,14 +186,14 @@ async function untilReady(
   for (;;) {
     const end = readEnd()
     if (end !== undefined) {
-      const reason = end.reason ?? 'its reason stands above'
+      const reason = end.reason ?? 'see the reason above'
       throw new DataError('config', `ClickHouse over ${dataDir} could not start: ${reason}`)
     }
     // A statement instead of a ping: another server on the port does not accept the password.
     const { success } = await admin.ping({ select: true })
     if (success) return
     if (performance.now() > deadline)
-      throw new DataError('config', `ClickHouse over ${dataDir} does not answer since ${READY_MS / 1000} s`)
+      throw new DataError('config', `ClickHouse over ${dataDir} has not responded for ${READY_MS / 1000} s`)
     await wait(POLL_MS)
   }
 }
@@ -215,7 +215,7 @@ async function finishStatements(
     await admin.command({ query: 'SYSTEM STOP LISTEN HTTP' })
   } catch (error) {
     // For example out of memory; the engine ends regardless.
-    console.error(`ClickHouse is stopped with statements under way: ${toReason(error)}`)
+    console.error(`ClickHouse is stopped with running statements: ${toReason(error)}`)
   }
 }
 

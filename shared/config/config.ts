@@ -37,7 +37,7 @@ function isServerAlone(text: string): boolean {
 
 /** The client would prefer the values in the URL to these settings. */
 const NOT_ALONE =
-  'must be the address of the server alone: users and passwords are CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, CLICKHOUSE_READ_USER and CLICKHOUSE_READ_PASSWORD, the database is CLICKHOUSE_DATABASE'
+  'must have only scheme, host and port: users and passwords are CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, CLICKHOUSE_READ_USER and CLICKHOUSE_READ_PASSWORD, the database is CLICKHOUSE_DATABASE'
 
 /**
  * Every setting with its default. The keys are the names of environment variables. A test compares them with
@@ -64,7 +64,7 @@ export const settings = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?(\+cluster)?$/, error: 'must be a redis, rediss, redis+cluster or rediss+cluster URL' })
     .default('redis://127.0.0.1:6379'),
-  QUEUE_PREFIX: text.regex(/^[^{}]+$/, 'must not hold braces').default('dao-data'),
+  QUEUE_PREFIX: text.regex(/^[^{}]+$/, 'must not contain braces').default('dao-data'),
 
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
@@ -211,7 +211,7 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
     // Compose files and copies of .env.example use an empty value for "not set".
     const value = (PROXY_VARIABLES.includes(name) ? env[name.toLowerCase()] : undefined) || env[name] || undefined
     if (file === undefined || file === '') merged[name] = value
-    else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: keep one`)
+    else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: remove one`)
     else {
       try {
         merged[name] = readFileSync(file, 'utf8').trim()
@@ -239,7 +239,7 @@ export function parseConfig(env: Environment): Config {
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {
-    throw new DataError('config', `wrong settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
+    throw new DataError('config', `invalid settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
   }
   return toConfig(parsed.data, env)
 }

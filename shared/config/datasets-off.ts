@@ -10,7 +10,7 @@ export const datasetNames = z
   .superRefine((list, context) => {
     const unknown = list.filter((name) => !NAMES.some((known) => known === name))
     if (unknown.length === 0) return
-    const message = `no dataset is called ${unknown.join(', ')}; there are ${NAMES.join(', ')}`
+    const message = `unknown dataset ${unknown.join(', ')}; the datasets are ${NAMES.join(', ')}`
     context.addIssue({ code: 'custom', message })
   })
 

@@ -13,7 +13,7 @@ function isNetwork(text: string): boolean {
 export const networks = z
   .string()
   .transform((list) => list.split(',').map((one) => one.trim()))
-  .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, with commas between')
+  .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, separated by commas')
 
 /** The host as written in a URL: an IPv6 address has brackets. */
 export const toUrlHost = (host: string): string => (host.includes(':') && !host.startsWith('[') ? `[${host}]` : host)
@@ -27,5 +27,5 @@ export const hostnames = z
   .transform((list) => list.split(',').map((one) => one.trim().toLowerCase()))
   .refine(
     (list) => list.every((one) => URL.canParse(`http://${one}`) && new URL(`http://${one}`).hostname === one),
-    'must be names of hosts without ports, such as data.example.org, with commas between',
+    'must be host names without ports, such as data.example.org, separated by commas',
   )

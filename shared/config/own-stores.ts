@@ -50,7 +50,7 @@ function readAccess<S extends z.ZodType>(dir: string, schema: S): z.output<S> | 
 
 /** One line without the unparsed text, because it contains passwords. */
 function toAccessReason(error: unknown): string {
-  if (error instanceof SyntaxError) return 'this is not JSON'
+  if (error instanceof SyntaxError) return 'invalid JSON'
   if (!(error instanceof z.ZodError)) return toReason(error)
   return error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
 }

@@ -34,7 +34,7 @@ function readRunning(dataDir: string): RunningStack | undefined {
     throw error
   }
   const { success, data } = runningStack.safeParse(toJson(text))
-  if (!success) throw new DataError('config', `${toFile(dataDir)} does not say what runs there: remove it`)
+  if (!success) throw new DataError('config', `${toFile(dataDir)} is malformed: remove it`)
   return isRunning(data.pid) ? data : undefined
 }
 
@@ -70,9 +70,10 @@ export function withRunningStack(env: Environment, say: (line: string) => void):
   })
   const [taken, other] = running
   if (taken === undefined) return env
-  const otherwise = other === undefined ? '' : `; for the ${other.mode} one set DATA_DIR=${toShown(other.folder)}`
+  const otherwise =
+    other === undefined ? '' : `; to use the ${other.mode} system, set DATA_DIR=${toShown(other.folder)}`
   if (!env.DATA_DIR && (other !== undefined || taken.mode === 'demo'))
-    say(`of the ${taken.mode} system that runs over ${toShown(taken.folder)}${otherwise}`)
+    say(`using the ${taken.mode} system over ${toShown(taken.folder)}${otherwise}`)
   const own = Object.entries({ DATA_DIR: resolve(taken.folder), ...taken.settings })
   return { ...env, ...Object.fromEntries(own.filter(([name]) => !isSet(env, name))) }
 }

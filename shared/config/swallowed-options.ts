@@ -24,5 +24,5 @@ export function refuseSwallowed(env: Environment = process.env): void {
   if (taken.length === 0) return
   const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
   const names = taken.join(' and ')
-  throw new DataError('payload', `npm took ${names} for itself: put -- before the options, as in ${example}`)
+  throw new DataError('payload', `npm parsed ${names} as its own option: put -- before the options, as in ${example}`)
 }

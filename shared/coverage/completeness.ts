@@ -83,7 +83,7 @@ export async function readCompleteness(
 /** Returns a dataset's completeness. Throws if it was not read, because a default of 0 would be a false figure. */
 export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }: DatasetFacts): Completeness {
   const own = all.get(name)
-  if (own === undefined) throw new Error(`nobody asked how complete ${name} is`)
+  if (own === undefined) throw new Error(`the completeness of ${name} was not read`)
   return own
 }
 

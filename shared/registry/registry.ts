@@ -70,7 +70,7 @@ function withoutDaos(registry: Registry): Registry {
   const get = () => {
     throw new DataError(
       'registry',
-      'the DAOs of the registry were not read, as no dataset of this process was to need them',
+      'the DAOs of the registry were not read, because no dataset of this process declares needsDaos',
     )
   }
   const missing = { get, enumerable: false }

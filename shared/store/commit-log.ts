@@ -152,7 +152,7 @@ export function followCommitLog(
   let refusal: string | undefined
   // Every reconnecting client reads the entry again, but it is logged once.
   const tellSenseless: TellSenseless = (at, reason) => {
-    if (at !== senseless) log.warn({ version: at, reason }, 'a commit in the log that makes no sense')
+    if (at !== senseless) log.warn({ version: at, reason }, 'malformed change event in the stream')
     senseless = at
   }
   const tellFailure = (error: unknown) => {
@@ -162,7 +162,7 @@ export function followCommitLog(
     const isRefusal = error instanceof ReplyError && !isStarting
     const isNews = isRefusal && reason !== refusal
     if (isRefusal) refusal = reason
-    log[isNews ? 'warn' : 'debug']({ reason }, 'the log of commits cannot be read')
+    log[isNews ? 'warn' : 'debug']({ reason }, 'the change stream cannot be read')
   }
   const lose = (newest: string) => {
     version = newest

@@ -158,7 +158,7 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
       await subscriber.subscribe(channel(prefix))
       if (!closed) versions.begin('redis')
     } catch (error) {
-      log.warn({ reason: toReason(error) }, 'commits cannot be followed')
+      log.warn({ reason: toReason(error) }, 'cannot subscribe to change events')
       subscriber.disconnect(true)
     }
   })
@@ -170,13 +170,13 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
     const parsed = commit.safeParse(toJson(text))
     if (parsed.success) return versions.heard(parsed.data)
     // The message is malformed, possibly from another program, so any data may have changed.
-    log.warn({ reason: parsed.error.message }, 'a commit that makes no sense')
+    log.warn({ reason: parsed.error.message }, 'malformed change event')
     versions.begin('redis')
   })
   // A connection behind a proxy or a dropped route can fail silently; only a missing reply reveals it.
   const pings = setInterval(() => {
     if (versions.source !== 'redis') return
-    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no answer from redis'))
+    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no response from redis'))
   }, PING_MS)
   return {
     close: () => {
@@ -202,7 +202,7 @@ function createPolling(versions: Versions, { db, log }: FeedOptions) {
       else for (const [dataset, value] of found) if (last.get(dataset) !== value) versions.heard({ dataset, id: value })
       last = found
     } catch (error) {
-      log.debug({ reason: toReason(error) }, 'recorded commits cannot be read')
+      log.debug({ reason: toReason(error) }, 'recorded change events cannot be read')
       if (isAway() && versions.source === 'records') versions.begin('nobody')
     } finally {
       isPolling = false

@@ -65,7 +65,7 @@ export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Re
     return await readInForce(db, { signal: AbortSignal.timeout(PATIENCE_MS) })
   } catch (error) {
     if (!(error instanceof DataError)) throw error
-    log.warn({ reason: toReason(error) }, 'the registry in force cannot be read: that of the files is served meanwhile')
+    log.warn({ reason: toReason(error) }, 'the active registry cannot be read: that of the files is used until it can')
     return loadRegistry()
   }
 }
@@ -118,7 +118,7 @@ export function followRegistry(
     if (newer === undefined) return areOthers ? commits?.renew() : undefined
     const { version, tokens } = newer
     const daos = part === 'whole' ? { daos: newer.daos.length } : {}
-    const message = isOther ? 'a new registry is in force' : 'the registry is in force once more'
+    const message = isOther ? 'a new registry is active' : 'the registry is active again'
     log.info({ version, tokens: tokens.length, ...daos }, message)
     commits?.renew()
   }
@@ -129,7 +129,7 @@ export function followRegistry(
       await look(alsoLinks)
       outage.works('registry')
     } catch (error) {
-      outage.failed('registry', { reason: toReason(error) }, 'the registry in force cannot be read')
+      outage.failed('registry', { reason: toReason(error) }, 'the active registry cannot be read')
     }
   }
   let last = Promise.resolve()
@@ -204,7 +204,7 @@ function createRefusal(log: Logger) {
         refused = version
         log.error(
           { version, reason: toReason(error) },
-          'the registry in force makes no sense here: the one before stays',
+          'the active registry is invalid for this program: the previous one stays active',
         )
         return undefined
       }
@@ -219,8 +219,7 @@ function createTellFound(log: Logger) {
     const found = Object.fromEntries(
       SOCIAL_FIELDS.map((field) => [field, daos.filter((dao) => dao.found?.includes(field)).length]),
     )
-    if (JSON.stringify(found) !== told)
-      log.info({ found }, 'links that providers found stand in where the registry has none')
+    if (JSON.stringify(found) !== told) log.info({ found }, 'found links replace links that the registry lacks')
     told = JSON.stringify(found)
   }
 }

@@ -60,11 +60,11 @@ export async function readStoredSource(
     const value = toJson(record)
     if (list === INDEX) index = toRecord(toFile(INDEX), value, indexRecord, mistakes)
     else if (isList(list)) lists[list].add(value)
-    else mistakes.push(`${toFile(list)}: there is no such list`)
+    else mistakes.push(`${toFile(list)}: unknown list`)
   }
   const there = read + (part === 'whole' ? 0 : await countDaos(db, version))
   if (there !== expected)
-    throw new DataError('storage', `of ${expected} records of the registry's version ${version} ${there} are there`)
+    throw new DataError('storage', `version ${version} of the registry has ${there} of ${expected} records`)
   const { categories, chains, tokens, daos } = lists
   // References to an unread list are not checked.
   const files = {

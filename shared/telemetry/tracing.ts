@@ -48,7 +48,7 @@ export async function startTracing(service: string, config: Pick<Config, 'tracin
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<void>((resolve) => {
         timer = setTimeout(() => {
-          warn(`the last spans were not taken within ${FLUSH_MS} ms`)
+          warn(`the last spans were not exported within ${FLUSH_MS} ms`)
           resolve()
         }, FLUSH_MS)
       })
@@ -110,7 +110,7 @@ function createWarning(log: Logger): (reason: string) => void {
   return (reason) => {
     if (performance.now() - warnedAt < WARN_EVERY_MS) return
     warnedAt = performance.now()
-    log.warn({ reason }, 'tracing has trouble; spans may be lost')
+    log.warn({ reason }, 'tracing fails; spans may be lost')
   }
 }
 

@@ -11,5 +11,5 @@ runProgram(async () => {
   })
   announceReady({ url: server.url })
   const reason = await server.ended
-  if (!isAsked) throw new Error(`ClickHouse ended by itself: ${reason ?? 'no reason given'}`)
+  if (!isAsked) throw new Error(`ClickHouse ended unexpectedly: ${reason ?? 'no reason given'}`)
 })
