@@ -38,9 +38,9 @@ export async function backUp(
     tables.push(written)
     await onTable(written)
   }
-  const told: Manifest = { version: 1, createdAt, database: db.name, migrations, tables }
-  await writeManifest(folder, told)
-  return told
+  const manifest: Manifest = { version: 1, createdAt, database: db.name, migrations, tables }
+  await writeManifest(folder, manifest)
+  return manifest
 }
 
 async function main(): Promise<void> {
@@ -61,10 +61,10 @@ async function main(): Promise<void> {
     for (const { name } of await listTables(db)) tables.push({ name, rows: await countRows(db, name) })
     console.log(values.json ? JSON.stringify(tables, null, 2) : tables.map(toLine).join('\n'))
   } else {
-    const told = await backUp(db, folder, (table) => console.error(toLine(table)))
-    const rows = told.tables.reduce((sum, table) => sum + table.rows, 0)
-    if (values.json) console.log(JSON.stringify({ folder, rows, tables: told.tables.length }, null, 2))
-    else console.log(`${folder}: ${rows} rows of ${told.tables.length} tables`)
+    const result = await backUp(db, folder, (table) => console.error(toLine(table)))
+    const rows = result.tables.reduce((sum, table) => sum + table.rows, 0)
+    if (values.json) console.log(JSON.stringify({ folder, rows, tables: result.tables.length }, null, 2))
+    else console.log(`${folder}: ${rows} rows of ${result.tables.length} tables`)
   }
   await db.close()
 }

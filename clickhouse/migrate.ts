@@ -168,7 +168,7 @@ export async function applyMissing(
   const sought = { of: 'tables', where, params: { database: db.name, names }, things: names.length } as const
   if (!(await isEverywhere(db, sought))) await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
   for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
-    await applyAgain(db, migration, log)
+    await applyWithRetries(db, migration, log)
     const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
     await db.insert({ table: 'migrations', rows: [row] })
     log.info({ migration: migration.name, statements: migration.statements.length }, 'migration applied')
@@ -176,13 +176,13 @@ export async function applyMissing(
 }
 
 const MOST_TRIES = 5
-const TRY_AGAIN_MS = 2_000
+const RETRY_MS = 2_000
 
 /**
  * The engine rejects a statement while a concurrent run alters the same table. Repeats the complete file, so that it
  * takes effect regardless of the other run.
  */
-async function applyAgain(db: Database, { name, statements }: Migration, log: Logger): Promise<void> {
+async function applyWithRetries(db: Database, { name, statements }: Migration, log: Logger): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await apply(db, name, statements)
@@ -190,7 +190,7 @@ async function applyAgain(db: Database, { name, statements }: Migration, log: Lo
       if (!(error instanceof DataError) || error.code !== 'storage' || tries === MOST_TRIES) throw error
       if (toClickHouseCode(error) === NOT_ON_ALL) throw error
       log.warn({ migration: name, tries, reason: error.message }, 'a migration is retried')
-      await wait(TRY_AGAIN_MS)
+      await wait(RETRY_MS)
     }
   }
 }
@@ -271,9 +271,11 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
     process.exitCode = 1
     return
   }
-  const others = (await compareInForce(db)) ?? ['no registry was ever stored']
-  console.log(others.length === 0 ? 'the active registry matches the files' : toRegistryReport(others))
-  if (others.length > 0) process.exitCode = 1
+  const registryDifferences = (await compareInForce(db)) ?? ['no registry was ever stored']
+  console.log(
+    registryDifferences.length === 0 ? 'the active registry matches the files' : toRegistryReport(registryDifferences),
+  )
+  if (registryDifferences.length > 0) process.exitCode = 1
 }
 
 /**

@@ -29,8 +29,8 @@ export async function compareInForce(db: Database, dir: string = SHIPPED): Promi
   const registry = await toRegistry(files)
   const stored = await findRegistryVersion(db)
   if (stored === undefined) return undefined
-  const others = compareSources(await readStoredSource(db, stored), files)
-  if (others.length > 0) return others
+  const differences = compareSources(await readStoredSource(db, stored), files)
+  if (differences.length > 0) return differences
   // The tables may belong to another registry, if its migrate run was interrupted.
   return [...(await compareTokens(db, registry)), ...(await compareDaos(db, registry))]
 }

@@ -61,13 +61,13 @@ export async function restore(
   folder: string,
   options: RestoreOptions,
 ): Promise<Restored[]> {
-  const told = await readManifest(folder)
-  const schema = toSchemaOf(told, options.migrations)
-  await checkFiles(folder, told, options.onChecked)
+  const manifest = await readManifest(folder)
+  const schema = toSchemaOf(manifest, options.migrations)
+  await checkFiles(folder, manifest, options.onChecked)
   await createMissing(server, db.name)
   const taken = `another restore into ${db.name} is running: wait until it has ended`
   return withLock(server, { name: `restore into ${db.name}`, taken, log: options.log }, (lock) =>
-    restoreAlone(db, { folder, told, schema, lock }, options),
+    restoreAlone(db, { folder, told: manifest, schema, lock }, options),
   )
 }
 
@@ -83,7 +83,7 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
   const { told, schema, lock } = backup
   const id = toBackupId(told)
   const { applied, restoring } = await readSchema(db, schema.released)
-  refuseOther(db, restoring, id)
+  requireSameBackup(db, restoring, id)
   if (restoring !== undefined) options.onTakenUp?.()
   // A restore into existing rows needs no mark: a partial one is harmless, and the next run repeats it.
   const isMarked = restoring !== undefined || !options.intoExisting
@@ -103,7 +103,7 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
   return restored
 }
 
-function refuseOther(db: Database, restoring: Restoring | undefined, backup: string): void {
+function requireSameBackup(db: Database, restoring: Restoring | undefined, backup: string): void {
   if (restoring === undefined || restoring.backup === backup) return
   const way = 'continue that one, or set another CLICKHOUSE_DATABASE'
   throw new DataError('storage', `${db.name} holds a part of another backup: ${way}`)
@@ -201,11 +201,11 @@ function sayHowItGoesOn(database: string): void {
 }
 
 async function check(folder: string, json: boolean): Promise<void> {
-  const told = await readManifest(folder)
-  toSchemaOf(told)
-  await checkFiles(folder, told, createParts('files checked'))
-  const tables = told.tables.map(({ name, rows }) => ({ name, rows }))
-  if (json) console.log(JSON.stringify({ database: told.database, createdAt: told.createdAt, tables }, null, 2))
+  const contents = await readManifest(folder)
+  toSchemaOf(contents)
+  await checkFiles(folder, contents, createParts('files checked'))
+  const tables = contents.tables.map(({ name, rows }) => ({ name, rows }))
+  if (json) console.log(JSON.stringify({ database: contents.database, createdAt: contents.createdAt, tables }, null, 2))
   else console.log(tables.map(({ name, rows }) => `${name}: ${rows} rows`).join('\n'))
 }
 

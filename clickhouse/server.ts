@@ -10,23 +10,23 @@ import { startOwnServer } from './server/own-server.ts'
  */
 async function main(): Promise<void> {
   const { user, password, readUser, readPassword, database, own } = loadConfig().clickhouse
-  const kept = readClickHouseAccess(own.dataDir)
+  const stored = readClickHouseAccess(own.dataDir)
   const server = await startOwnServer({
     ...own,
     users: {
-      writer: { name: user, password: password || kept?.writer.password || createPassword() },
-      reader: { name: readUser, password: readPassword || kept?.reader.password || createPassword() },
+      writer: { name: user, password: password || stored?.writer.password || createPassword() },
+      reader: { name: readUser, password: readPassword || stored?.reader.password || createPassword() },
     },
     readable: `${database}.*`,
   })
-  let isAsked = false
+  let isStopping = false
   onStopSignal(() => {
-    isAsked = true
+    isStopping = true
     return server.close()
   })
   announceReady({ url: server.url, tcpPort: own.tcpPort })
   const reason = await server.ended
-  if (!isAsked)
+  if (!isStopping)
     throw new DataError('storage', `ClickHouse over ${own.dataDir} ended unexpectedly: ${reason ?? 'no reason given'}`)
 }
 

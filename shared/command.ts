@@ -11,9 +11,9 @@ export function runCommand(main: () => Promise<void>): void {
     try {
       await main()
     } catch (error) {
-      const isAway = error instanceof DataError && error.code === 'storage' && error.cause !== undefined
-      const hint = isAway && toClickHouseCode(error) === undefined ? toStoresHint() : undefined
-      throw isAway && hint !== undefined
+      const isUnreachable = error instanceof DataError && error.code === 'storage' && error.cause !== undefined
+      const hint = isUnreachable && toClickHouseCode(error) === undefined ? toStoresHint() : undefined
+      throw isUnreachable && hint !== undefined
         ? new DataError(error.code, `${error.message}: ${hint}`, { cause: error })
         : error
     }

@@ -3,13 +3,13 @@
  * and parsing a time costs ten times as much as a lookup.
  */
 export function remembering<T>(toValue: (text: string) => T, most = 20_000): (text: string) => T {
-  const known = new Map<string, T>()
+  const cached = new Map<string, T>()
   return (text) => {
-    const found = known.get(text)
+    const found = cached.get(text)
     if (found !== undefined) return found
-    if (known.size >= most) known.clear()
+    if (cached.size >= most) cached.clear()
     const value = toValue(text)
-    known.set(text, value)
+    cached.set(text, value)
     return value
   }
 }

@@ -17,11 +17,11 @@ const PARENT_POLL_MS = 500
 /** Time limit for a stopping process to finish running work. */
 export const STOP_DEADLINE_MS = 25_000
 
-const endAtOnce = () => process.exit(0)
+const exitImmediately = () => process.exit(0)
 
 /** A stop signal ends the process at once until `onStopSignal` registers a handler: no work has started yet. */
 export function endOnStopSignal(): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endAtOnce)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, exitImmediately)
 }
 
 /**
@@ -44,7 +44,7 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
       },
     )
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, endAtOnce).on(signal, handle)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, exitImmediately).on(signal, handle)
   onStarterGone = handle
   watchStarter()
 }

@@ -62,12 +62,12 @@ function createBar(title: string, total: number, out: NodeJS.WriteStream, unit: 
 }
 
 function createLines(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
-  let told = 0
+  let printedTenth = 0
   return {
     update: (done: number) => {
       const tenth = total === 0 ? 0 : Math.floor((done * 10) / total)
-      if (tenth > told) out.write(`${title}: ${tenth * 10} % (${done} of ${total} ${unit})\n`)
-      told = Math.max(told, tenth)
+      if (tenth > printedTenth) out.write(`${title}: ${tenth * 10} % (${done} of ${total} ${unit})\n`)
+      printedTenth = Math.max(printedTenth, tenth)
     },
     say: (line: string) => console.error(line),
     stop: () => {},

@@ -21,14 +21,14 @@ export async function inTurns<T>(steps: Steps<T>): Promise<T> {
 }
 
 /** Number of values that take about ten milliseconds. */
-const AT_ONCE = 5_000
+const STEP_VALUES = 5_000
 
 /** Like `values.map(work)`, in steps. */
 export function* mapInSteps<T, Result>(values: readonly T[], work: (value: T) => Result): Steps<Result[]> {
   const results: Result[] = []
   for (const value of values) {
     results.push(work(value))
-    if (results.length % AT_ONCE === 0) yield
+    if (results.length % STEP_VALUES === 0) yield
   }
   return results
 }

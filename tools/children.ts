@@ -16,7 +16,7 @@ export interface Child {
   stop(): Promise<void>
 }
 
-const KEPT_OUTPUT = 2_000
+const MAX_OUTPUT = 2_000
 
 const ROOT = join(import.meta.dirname, '..')
 let compiledIn: string | undefined
@@ -52,7 +52,7 @@ export function startChild(
   let output = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text)
-    output = (output + text).slice(-KEPT_OUTPUT)
+    output = (output + text).slice(-MAX_OUTPUT)
   })
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ?? `code ${code}`))

@@ -6,7 +6,7 @@ import type { OpenApi } from '../api/openapi/shape.ts'
 import { routes } from '../api/routes.ts'
 
 const SOURCES = join(import.meta.dirname, '../clients/typescript/src')
-const MADE = '// Made of the OpenAPI document; not to be edited.\n'
+const HEADER = '// Made of the OpenAPI document; not to be edited.\n'
 
 const document: OpenApi = JSON.parse(JSON.stringify(toOpenApi([...routes])))
 
@@ -25,7 +25,7 @@ function toOperations({ tags, paths }: OpenApi): string {
 /** Writes atomically, because another program may be reading the file. */
 function write(name: string, text: string): void {
   const next = join(SOURCES, `.${name}.${process.pid}`)
-  writeFileSync(next, MADE + text)
+  writeFileSync(next, HEADER + text)
   renameSync(next, join(SOURCES, name))
 }
 

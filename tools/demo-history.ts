@@ -36,14 +36,14 @@ export async function collectPastDays(
   const outcome = { collected: 0, failed: 0 }
   if (!isStandIn(context.config, options.upstream)) return outcome
   const http = createHttpClients({ log: context.log })
-  const wanted: { job: Job; slot: number }[] = []
+  const missingDays: { job: Job; slot: number }[] = []
   for (const job of withoutOff(JOBS, context.config.datasetsOff)) {
     const range = { from: today - options.days * DAY_MS, to: today }
     await want(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
     const stored = await readStoredDays(context.db, job)
-    wanted.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
+    missingDays.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
   }
-  const queue = wanted.values()
+  const queue = missingDays.values()
   const collectOn = async () => {
     for (const { job, slot } of queue) {
       if (options.signal.aborted) return

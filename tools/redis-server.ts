@@ -49,9 +49,9 @@ export async function startRedis(dir: string, options: RedisOptions = {}): Promi
   const child = spawn(binary, [writeSettings(dir, settings)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   // Redis has no channel to this process and would survive its immediate exit.
-  const takeAlong = () => child.kill('SIGTERM')
-  process.once('exit', takeAlong)
-  void ended.then(() => process.off('exit', takeAlong))
+  const stopWithParent = () => child.kill('SIGTERM')
+  process.once('exit', stopWithParent)
+  void ended.then(() => process.off('exit', stopWithParent))
   await untilReady(child, dir)
   return {
     url: `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}`,

@@ -11,11 +11,11 @@ import { type RedisServer, startRedis } from './redis-server.ts'
 runProgram(async () => {
   const dir = redisDir(loadConfig().dataDir)
   const password = readRedisAccess(dir)?.password ?? createPassword()
-  let isAsked = false
+  let isStopping = false
   let redis: RedisServer | undefined
   // Before the start, so that a stop signal during the start also stops the server.
   onStopSignal(async () => {
-    isAsked = true
+    isStopping = true
     await redis?.stop()
     writeAccess(dir, { password })
   })
@@ -23,5 +23,5 @@ runProgram(async () => {
   writeAccess(dir, { url: redis.url, password })
   announceReady({})
   await redis.ended
-  if (!isAsked) throw new DataError('storage', `Redis over ${dir} ended unexpectedly`)
+  if (!isStopping) throw new DataError('storage', `Redis over ${dir} ended unexpectedly`)
 })

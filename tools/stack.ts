@@ -105,7 +105,7 @@ async function backfillDemo(config: Config): Promise<void> {
   const daysAgo = (days: number) => new Date(now - days * DAY_MS).toISOString().slice(0, 10)
   const plan = (dataset: string, interval: string, from: string, to?: string) =>
     planBackfill({ dataset, interval, from, to, only: undefined }, registry, now)
-  const asks = [
+  const requests = [
     plan('prices', '1d', HISTORY_START, daysAgo(90)),
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
@@ -122,7 +122,7 @@ async function backfillDemo(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'write')
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
-    const on = asks.filter(({ job }) => isOn(job, config.datasetsOff))
+    const on = requests.filter(({ job }) => isOn(job, config.datasetsOff))
     const outcomes = await collectAsks(on, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
     console.log(toOutcomeTable(outcomes))
@@ -174,7 +174,7 @@ Ctrl-C stops everything.
 }
 
 /** Sends one small request to each provider, so that a wrong key is reported now and not by missing data tomorrow. */
-async function tellProviders(config: Config): Promise<void> {
+async function printProviders(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'read')
   const registry = loadRegistry()
   const [log, now] = [createLog('providers', 'silent'), Date.now()]
@@ -192,8 +192,10 @@ async function tellProviders(config: Config): Promise<void> {
 
 /** Explains how commands find the stores: through the data folder, or through the operator's settings. */
 function toReach({ dataDir }: Config): string {
-  const other = 'The other commands (docs/commands.md) find these stores'
-  return isFoundFolder(dataDir) ? `${other} by themselves.` : `${other} with\n  export DATA_DIR='${dataDir}'`
+  const otherCommands = 'The other commands (docs/commands.md) find these stores'
+  return isFoundFolder(dataDir)
+    ? `${otherCommands} by themselves.`
+    : `${otherCommands} with\n  export DATA_DIR='${dataDir}'`
 }
 
 /** Runs the system. If a process cannot start, stops the others and reports the reason. */
@@ -235,12 +237,12 @@ async function main(): Promise<void> {
     // The page is ready before the processes that fill it.
     supervisor.start({ name: 'API', file: 'api/main.ts' }).then(() => printAddresses(config)),
   ])
-  if (upstream === undefined) return tellProviders(config)
+  if (upstream === undefined) return printProviders(config)
   await collectDemoHistory(config, upstream.url)
 }
 
 const MOST_TRIES = 5
-const TRY_AGAIN_MS = 3_000
+const RETRY_MS = 3_000
 
 /** Skips stored days, so that after a restart of a store only little work is repeated. */
 async function collectDemoHistory(config: Config, upstream: string): Promise<void> {
@@ -254,7 +256,7 @@ async function collectDemoHistory(config: Config, upstream: string): Promise<voi
       const next = tries < MOST_TRIES ? 'it continues' : 'the next start continues it'
       console.error(`the history was interrupted, ${next}: ${toReason(error)}`)
       if (tries === MOST_TRIES) return
-      await wait(TRY_AGAIN_MS)
+      await wait(RETRY_MS)
     }
   }
 }

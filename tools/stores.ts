@@ -30,13 +30,13 @@ export async function prepareStores(supervisor: Supervisor, mode: Config['mode']
     if (!isTooOld || mode !== 'demo' || own.length < 2) throw error
   }
   for (const store of [...own].reverse()) await supervisor.end(store)
-  const aside = putAside(config.dataDir, new Date())
+  const renamed = renameStores(config.dataDir, new Date())
   const reason = `the stores in ${config.dataDir} are from before the first release`
-  console.log(`${reason}: they are renamed to ${aside.join(' and ')}, and the demo is filled again`)
+  console.log(`${reason}: they are renamed to ${renamed.join(' and ')}, and the demo is filled again`)
   await Promise.all(own.map(supervisor.start))
-  const anew = loadConfig()
-  await prepareSchema(anew)
-  return anew
+  const newConfig = loadConfig()
+  await prepareSchema(newConfig)
+  return newConfig
 }
 
 /** Fixed ports, so that restarts keep them. Other processes find the stores through the data folder. */
@@ -70,12 +70,12 @@ async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
  * the collection of these slots.
  * @returns their new names.
  */
-function putAside(dataDir: string, now: Date): string[] {
+function renameStores(dataDir: string, now: Date): string[] {
   const since = now.toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
   const rename = (folder: string) => {
-    const aside = `${folder}-until-${since}`
-    renameSync(folder, aside)
-    return basename(aside)
+    const newName = `${folder}-until-${since}`
+    renameSync(folder, newName)
+    return basename(newName)
   }
   const redis = rename(redisDir(dataDir))
   return [rename(clickhouseDir(dataDir)), redis]

@@ -37,7 +37,7 @@ const ALIVE_MS = 60_000
 const KILLED_AFTER_MS = STOP_DEADLINE_MS + 5_000
 
 /** Poll interval for free disk space. */
-const LOOK_AGAIN_MS = 5_000
+const DISK_POLL_MS = 5_000
 
 /** Free space that a process needs to start; ClickHouse writes some files of this size. */
 const NEEDED_BYTES = 1024 * 1024
@@ -89,7 +89,7 @@ export function createSupervisor(options: {
   readonly lookAgainMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS, killedAfterMs = KILLED_AFTER_MS } = options
-  const { findFault = () => undefined, lookAgainMs = LOOK_AGAIN_MS } = options
+  const { findFault = () => undefined, lookAgainMs = DISK_POLL_MS } = options
   let parts: readonly Supervised[] = []
   let isStopping = false
   /** Whether the process must not be restarted. */
@@ -112,17 +112,17 @@ export function createSupervisor(options: {
     if (pause === undefined)
       return onLost(`${how} for the ${supervised.deaths}th time in a row: ${toLast(supervised.child)}`)
     say(`${how}: it is restarted in ${pause / 1000} s`)
-    supervised.again = setTimeout(() => void startAgain(supervised), pause)
+    supervised.again = setTimeout(() => void restart(supervised), pause)
   }
 
   const startWithRoom = (supervised: Supervised) => {
     supervised.again = setTimeout(() => {
-      if (findFault() === undefined) void startAgain(supervised)
+      if (findFault() === undefined) void restart(supervised)
       else startWithRoom(supervised)
     }, lookAgainMs)
   }
 
-  const startAgain = async (supervised: Supervised) => {
+  const restart = async (supervised: Supervised) => {
     supervised.child = launch(supervised.part)
     supervised.startedAt = performance.now()
     void watch(supervised)

@@ -18,7 +18,7 @@ export interface StoredTable {
 export const FORMAT = 'TabSeparated'
 
 /** The record of the schema is omitted, because a restore creates the schema first. */
-const LEFT_OUT = new Set(['migrations'])
+const OMITTED = new Set(['migrations'])
 
 /** Tables that describe other tables' rows. */
 const SPEAKING = ['job_state', 'coverage', 'coverage_notes', 'coverage_wanted', 'computations', 'registry_versions']
@@ -52,7 +52,7 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
     schema: tableRow,
   })
   const stored = new Map(rows.map((row) => [row.name, row]))
-  const names = [...SPEAKING, ...[...SHARDED.keys()].filter((name) => !SPEAKING.includes(name) && !LEFT_OUT.has(name))]
+  const names = [...SPEAKING, ...[...SHARDED.keys()].filter((name) => !SPEAKING.includes(name) && !OMITTED.has(name))]
   return names.flatMap((name) => {
     const row = stored.get(toStored(db, name))
     if (row === undefined) return []
@@ -72,15 +72,15 @@ export function readContent(db: Database, { name, columns, sortingKey }: StoredT
  */
 export async function keepingOld<T>(db: Database, { name, hasTtl }: StoredTable, work: () => Promise<T>): Promise<T> {
   if (!hasTtl) return work()
-  const tell = (verb: 'STOP' | 'START') => {
+  const switchTtl = (verb: 'STOP' | 'START') => {
     const sql = `SYSTEM ${verb} TTL MERGES${onCluster(db.cluster)} ${db.name}.${toStored(db, name)}`
     return db.command({ name: `${verb.toLowerCase()} ttl of ${name}`, sql })
   }
-  await tell('STOP')
+  await switchTtl('STOP')
   try {
     return await work()
   } finally {
-    await tell('START')
+    await switchTtl('START')
   }
 }
 

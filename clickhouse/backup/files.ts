@@ -73,7 +73,7 @@ export async function writeTable(
   } catch (cause) {
     throw new DataError('config', `${join(folder, name)} cannot be made: ${toReason(cause)}`, { cause })
   }
-  const whole = createHash('sha256')
+  const tableHash = createHash('sha256')
   const files: TableFiles['files'] = []
   let lines: Buffer[] = []
   let bytes = 0
@@ -88,7 +88,7 @@ export async function writeTable(
   }
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of content) {
-    whole.update(chunk)
+    tableHash.update(chunk)
     const end = chunk.lastIndexOf(NEWLINE) + 1
     if (end === 0) {
       rest = Buffer.concat([rest, chunk])
@@ -103,7 +103,7 @@ export async function writeTable(
   if (rest.length > 0) throw new DataError('storage', `${name} ended early, in the middle of a row`)
   await flush()
   const rows = files.reduce((sum, one) => sum + one.rows, 0)
-  return { name, columns: [...columns], rows, sha256: whole.digest('hex'), files }
+  return { name, columns: [...columns], rows, sha256: tableHash.digest('hex'), files }
 }
 
 /** A server that fails during the response can report it only within the text, as a line that is not a row. */

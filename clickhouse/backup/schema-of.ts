@@ -21,23 +21,25 @@ export interface SchemaOf {
  */
 export function toSchemaOf({ migrations, tables }: Manifest, from?: string): SchemaOf {
   const released = loadReleased(from)
-  const told = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
-  const [early] = findUnreleased(told, released)
+  const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
+  const [early] = findUnreleased(checksums, released)
   if (early !== undefined) {
     const reason = `the backup was made before the first release (its ${early} differs)`
     throw new DataError('schema_too_old', `${reason} and cannot be restored: collect its history with npm run backfill`)
   }
-  const known = loadMigrations(from)
-  const unknown = migrations.filter((one) => !known.some(({ name }) => name === one.name)).map(({ name }) => name)
+  const shipped = loadMigrations(from)
+  const unknown = migrations.filter((one) => !shipped.some(({ name }) => name === one.name)).map(({ name }) => name)
   if (unknown.length > 0)
     throw new DataError(
       'migration',
       `the backup is of a newer program, which has ${unknown.join(', ')}: restore with that`,
     )
-  const edited = known.filter(({ name, checksum }) => (told.get(name) ?? checksum) !== checksum).map(({ name }) => name)
+  const edited = shipped
+    .filter(({ name, checksum }) => (checksums.get(name) ?? checksum) !== checksum)
+    .map(({ name }) => name)
   if (edited.length > 0)
     throw new DataError('migration', `the backup has an unreleased schema: its ${edited.join(', ')} differs`)
-  const own = known.filter(({ name }) => told.has(name))
+  const own = shipped.filter(({ name }) => checksums.has(name))
   const lacking = toTables(own).filter((table) => !tables.some(({ name }) => name === table))
   if (lacking.length > 0)
     throw new DataError(
@@ -46,7 +48,7 @@ export function toSchemaOf({ migrations, tables }: Manifest, from?: string): Sch
     )
   return {
     own,
-    later: known.filter(({ name }) => !told.has(name)),
+    later: shipped.filter(({ name }) => !checksums.has(name)),
     released,
   }
 }

@@ -47,20 +47,20 @@ const MOST_ROUNDS = 3
  * `updated_at` of its last change, `changes` the number of changes. A link in the files replaces a found one.
  */
 export async function storeDaos(db: Database, registry: Registry, log: Logger): Promise<boolean> {
-  const wanted = registry.daos.map((dao) => toCurated(dao, registry))
+  const records = registry.daos.map((dao) => toCurated(dao, registry))
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
+    const changed = toChanged(records, await readDaos(db), new Date().toISOString())
     if (changed.length === 0) return round > 0
     await db.insert({ table: 'daos', rows: changed })
-    log.info({ daos: wanted.length, changed: changed.length }, 'DAOs of the registry stored')
+    log.info({ daos: records.length, changed: changed.length }, 'DAOs of the registry stored')
   }
   return true
 }
 
 /** Returns the records of the `daos` table that differ from the registry, a line each. */
 export async function compareDaos(db: Database, registry: Registry): Promise<string[]> {
-  const wanted = registry.daos.map((dao) => toCurated(dao, registry))
-  const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
+  const curatedRecords = registry.daos.map((dao) => toCurated(dao, registry))
+  const changed = toChanged(curatedRecords, await readDaos(db), new Date().toISOString())
   return changed.map(({ slug }) => `daos: ${slug} differs in the table`)
 }
 
@@ -71,11 +71,11 @@ function readDaos(db: Database): Promise<StoredDao[]> {
 
 /** The records to write to turn the stored state into the wanted one; empty if they are equal. */
 function toChanged(wanted: readonly Curated[], stored: readonly StoredDao[], now: string) {
-  const known = new Map(stored.map((record) => [record.key, record]))
-  const wantedKeys = new Set(wanted.map(({ key }) => key))
-  const gone = stored.filter(({ key, live }) => live && !wantedKeys.has(key)).map((dao) => ({ ...dao, live: false }))
+  const storedByKey = new Map(stored.map((record) => [record.key, record]))
+  const registryKeys = new Set(wanted.map(({ key }) => key))
+  const gone = stored.filter(({ key, live }) => live && !registryKeys.has(key)).map((dao) => ({ ...dao, live: false }))
   return [...wanted, ...gone].flatMap((record) => {
-    const before = known.get(record.key)
+    const before = storedByKey.get(record.key)
     if (before === undefined) return [{ ...record, links: {}, created_at: now, updated_at: now, changes: 0 }]
     const after = { ...before, ...record, links: toEmptyFieldsOnly(before.links, record) }
     if (JSON.stringify(after) === JSON.stringify(before)) return []

@@ -56,13 +56,13 @@ async function findChanged(db: Database, registry: Registry) {
   })
   const storedAt = new Map(rows.map(({ key, at }) => [key, at]))
   const stored = rows.map(({ at: _, ...record }): TokenRecord => record)
-  const wanted = toRecords(registry)
-  const wantedKeys = new Set(wanted.map(({ key }) => key))
+  const records = toRecords(registry)
+  const registryKeys = new Set(records.map(({ key }) => key))
   const gone = stored
-    .filter(({ key, live }) => live && !wantedKeys.has(key))
+    .filter(({ key, live }) => live && !registryKeys.has(key))
     .map((record) => ({ ...record, live: false }))
-  const known = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
-  const changed = [...wanted.filter((record) => known.get(record.key) !== JSON.stringify(record)), ...gone]
+  const storedByKey = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
+  const changed = [...records.filter((record) => storedByKey.get(record.key) !== JSON.stringify(record)), ...gone]
   return { changed, storedAt }
 }
 

@@ -38,7 +38,7 @@ export async function readSchema(db: Database, released: ReadonlyMap<string, str
     schema: tableRow,
   })
   const [migrations, restoring] = ['migrations', RESTORING_TABLE].map((name) => tables.find((one) => one.name === name))
-  if (migrations !== undefined) refuseOtherTopology(db, migrations.engine_full)
+  if (migrations !== undefined) requireTopology(db, migrations.engine_full)
   const rows =
     migrations === undefined
       ? []
@@ -56,7 +56,7 @@ export async function readSchema(db: Database, released: ReadonlyMap<string, str
  * Throws if the database was created for a single server and a cluster is set, for another cluster, or for a cluster
  * and none is set. Its tables would be split between both topologies.
  */
-function refuseOtherTopology(db: Database, engine: string): void {
+function requireTopology(db: Database, engine: string): void {
   const cluster = /^Distributed\('([^']*)'/.exec(engine)?.[1]
   if (cluster === db.cluster) return
   const toWords = (name: string | undefined) => (name === undefined ? 'a single server' : `the cluster ${name}`)

@@ -106,7 +106,7 @@ const [ENV_START, ENV_END] = [47, 48]
  */
 export function hideEnvironment(): void {
   if (!existsSync('/proc/self/environ')) return
-  const kept = Object.entries(process.env)
+  const variables = Object.entries(process.env)
   const stat = readFileSync('/proc/self/stat', 'utf8')
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
@@ -124,7 +124,7 @@ export function hideEnvironment(): void {
   } finally {
     closeSync(memory)
   }
-  for (const [name, value] of kept) process.env[name] = value
+  for (const [name, value] of variables) process.env[name] = value
 }
 
 /** A user of the operating system. */

@@ -206,8 +206,8 @@ async function finishStatements(
   try {
     const running = await readRunning(admin)
     await until(finishMs, async () => {
-      const left = await readRunning(admin)
-      return running.every((id) => !left.includes(id))
+      const stillRunning = await readRunning(admin)
+      return running.every((id) => !stillRunning.includes(id))
     })
     if (tcpPort !== undefined) await admin.command({ query: 'SYSTEM STOP LISTEN TCP' })
     await admin.command({ query: 'KILL QUERY WHERE query_id != currentQueryID() ASYNC' })

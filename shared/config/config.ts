@@ -178,7 +178,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
     },
     datasetsOff: s.DATASETS_OFF,
     proxy: { http: s.HTTP_PROXY, https: s.HTTPS_PROXY, none: s.NO_PROXY },
-    tracing: { wanted: wantsTracing(env) },
+    tracing: { wanted: isTracingEnabled(env) },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: toProviders(s),
   }
@@ -197,7 +197,7 @@ export const TRACING_VARIABLES = [
 ] as const
 
 /** Whether the variables enable tracing: they name an exporter or an endpoint and do not disable the SDK. */
-function wantsTracing(env: Environment): boolean {
+function isTracingEnabled(env: Environment): boolean {
   const [endpoint, tracesEndpoint, exporters, disabled] = TRACING_VARIABLES.map((name) => env[name]?.trim() ?? '')
   if (disabled?.toLowerCase() === 'true' || exporters?.split(',', 1)[0]?.trim() === 'none') return false
   return [endpoint, tracesEndpoint, exporters].some((value) => value !== '')
@@ -232,10 +232,10 @@ export function parseConfig(env: Environment): Config {
   const parsed = settings.safeParse(withSecretFiles(env, mistakes))
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])
-    const given = env[name]
+    const rawValue = env[name]
     // A URL of any setting may contain a password or a key.
-    const isSecret = /KEY|PASSWORD|TOKEN|URL|_PROXY$/.test(name) || given?.includes('://')
-    const shown = given === undefined || isSecret ? '' : ` (given: ${JSON.stringify(given)})`
+    const isSecret = /KEY|PASSWORD|TOKEN|URL|_PROXY$/.test(name) || rawValue?.includes('://')
+    const shown = rawValue === undefined || isSecret ? '' : ` (given: ${JSON.stringify(rawValue)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {

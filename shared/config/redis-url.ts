@@ -27,8 +27,8 @@ function toClusterTls(names: readonly string[]) {
   return {
     checkServerIdentity: (host: string, certificate: PeerCertificate) => {
       const error = checkServerIdentity(host, certificate)
-      const others = isIP(host) === 0 ? [] : names
-      return others.some((name) => checkServerIdentity(name, certificate) === undefined) ? undefined : error
+      const acceptedNames = isIP(host) === 0 ? [] : names
+      return acceptedNames.some((name) => checkServerIdentity(name, certificate) === undefined) ? undefined : error
     },
   }
 }

@@ -15,9 +15,9 @@ function toEvmChains(): ReadonlySet<string> {
 export const chainUrls = z.string().transform((text, context): Readonly<Record<string, string>> => {
   const urls: Record<string, string> = {}
   const parts = text.split(',').map((part) => part.trim())
-  const given = parts.filter((part) => part !== '')
-  const chains = given.length === 0 ? new Set<string>() : toEvmChains()
-  for (const part of given) {
+  const entries = parts.filter((part) => part !== '')
+  const chains = entries.length === 0 ? new Set<string>() : toEvmChains()
+  for (const part of entries) {
     const [, chain, url] = /^([a-z0-9-]+)=(.*)$/.exec(part) ?? []
     const mistake = toMistake(chain, url, chains, urls)
     if (mistake !== undefined) context.addIssue({ code: 'custom', message: mistake })

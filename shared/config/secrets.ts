@@ -30,13 +30,13 @@ function decode(part: string): string {
 /** All secrets of the settings: members with a secret's name, and secrets within URLs. */
 export function findSecrets(config: Config): readonly string[] {
   const found = new Set<string>()
-  const look = (name: string, value: unknown): void => {
-    if (typeof value === 'object' && value !== null) for (const [key, each] of Object.entries(value)) look(key, each)
+  const collect = (name: string, value: unknown): void => {
+    if (typeof value === 'object' && value !== null) for (const [key, each] of Object.entries(value)) collect(key, each)
     if (typeof value !== 'string') return
     if (SECRET_NAME.test(name) && value.length >= SHORTEST) found.add(value)
     for (const secret of toUrlSecrets(value)) found.add(secret)
   }
-  look('', config)
+  collect('', config)
   return [...found]
 }
 

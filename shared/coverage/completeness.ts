@@ -52,7 +52,7 @@ interface Counted {
   readonly newest: number
 }
 
-const NOTHING_KNOWN: Counted = { stored: 0, nothing: 0, newest: 0 }
+const NO_COVERAGE: Counted = { stored: 0, nothing: 0, newest: 0 }
 
 /**
  * The completeness of each dataset at a time (Unix milliseconds), by its name. All entities of the registry count, with
@@ -73,9 +73,12 @@ export async function readCompleteness(
       const own = groups.filter((group) => group.dataset === dataset)
       const notesOf = groupBy(notes.get(name) ?? [], ({ entity }) => entity)
       const wantedOf = createWantedFinder(wanted.get(name) ?? [])
-      const countOf = (key: number) => counts.get(name)?.get(key) ?? NOTHING_KNOWN
-      const known = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
-      return [name, { ...toCompleteness(dataset, own, known), isUnserved: isUnserved(dataset, registry, notes, now) }]
+      const countOf = (key: number) => counts.get(name)?.get(key) ?? NO_COVERAGE
+      const coverage = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
+      return [
+        name,
+        { ...toCompleteness(dataset, own, coverage), isUnserved: isUnserved(dataset, registry, notes, now) },
+      ]
     }),
   )
 }
@@ -92,15 +95,15 @@ function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wa
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
   for (const entities of groupByWanted(dataset.entities(registry), wanted)) {
     const runs = toWantedRuns(wanted, entities[0], dataset, due)
-    const alike = JSON.stringify(runs)
-    const group = groups.get(alike)
-    if (group === undefined) groups.set(alike, { dataset, entities, runs })
+    const groupKey = JSON.stringify(runs)
+    const group = groups.get(groupKey)
+    if (group === undefined) groups.set(groupKey, { dataset, entities, runs })
     else for (const entity of entities) group.entities.push(entity)
   }
   return [...groups.values()]
 }
 
-interface Known {
+interface CoverageAccess {
   readonly countOf: (key: number) => Counted
   readonly wantedOf: (key: number) => readonly Wanted[]
   readonly notesOf: (key: number) => readonly Note[]
@@ -127,7 +130,7 @@ export function isUnserved(
 function toCompleteness(
   dataset: DatasetFacts,
   groups: readonly Group[],
-  known: Known,
+  known: CoverageAccess,
 ): Omit<Completeness, 'isUnserved'> {
   let [expected, stored] = [0, 0]
   const lacking: Lacking[] = []
@@ -154,7 +157,7 @@ function isLost(
   dataset: DatasetFacts,
   entity: Entity,
   { newest }: Counted,
-  { wantedOf, notesOf, now }: Known,
+  { wantedOf, notesOf, now }: CoverageAccess,
 ): boolean {
   const collected = wantedOf(entity.key).find(({ to }) => to === OPEN_END)
   if (collected === undefined || !isThereAt(entity, now)) return false
@@ -169,7 +172,7 @@ function isLost(
   return now - since > LATE_AFTER_CADENCES * cadence
 }
 
-const toReasonOf = ({ key }: Entity, { notesOf }: Known): string | null => notesOf(key)[0]?.reason ?? null
+const toReasonOf = ({ key }: Entity, { notesOf }: CoverageAccess): string | null => notesOf(key)[0]?.reason ?? null
 
 /**
  * One row per distinct count, which most entities share. One row per entity would be half a million rows for 100,000
@@ -187,7 +190,7 @@ const counted = z.object({
 type Counts = ReadonlyMap<string, ReadonlyMap<number, Counted>>
 
 /** Key of the group of all entities that no other group lists. */
-const OTHERS = 0
+const LARGEST_GROUP = 0
 
 /**
  * The keys that select each group. The largest group of a dataset needs none, so no parameter grows with the registry.
@@ -199,7 +202,7 @@ function toKeys(groups: readonly Group[]): number[][] {
     if (before === undefined || before.entities.length < group.entities.length) largest.set(group.dataset.name, group)
   }
   return groups.map((group) => {
-    return largest.get(group.dataset.name) === group ? [OTHERS] : group.entities.map(({ key }) => key)
+    return largest.get(group.dataset.name) === group ? [LARGEST_GROUP] : group.entities.map(({ key }) => key)
   })
 }
 
@@ -214,7 +217,7 @@ async function countStored(db: Database, groups: readonly Group[]): Promise<Coun
   bitmapAndCardinality(known, expected) - stored AS nothing, newest, groupArray(entity) AS entities
 FROM
 (
-  SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${OTHERS}) AS place
+  SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${LARGEST_GROUP}) AS place
   FROM
   (
     SELECT dataset, entity, groupBitmapMergeStateIf(buckets, state = 'stored') AS had, groupBitmapMergeState(buckets) AS known,

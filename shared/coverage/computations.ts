@@ -53,8 +53,8 @@ export async function readEngineTime(db: Database): Promise<number> {
 /** Records that the complete units of a range were computed from rows stored by `readAt`, in ClickHouse's time. */
 export async function noteComputed(db: Database, computed: Covered, range: TimeRange, readAt: number): Promise<void> {
   const unit = toUnitMs(computed.cadence)
-  const whole = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
-  const rows = toUnitTimes(whole, computed.cadence).map((at) => ({
+  const complete = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
+  const rows = toUnitTimes(complete, computed.cadence).map((at) => ({
     dataset: computed.name,
     unit_at: new Date(at).toISOString(),
     computed_at: new Date(readAt).toISOString(),

@@ -47,6 +47,6 @@ GROUP BY entity`,
     },
     schema: count,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }

@@ -64,7 +64,7 @@ export function explain(
       if (report.last >= first) here.push(report)
     const own = notes.filter(has(first)).map(({ note }) => note)
     const isWanted = known.wanted.some(has(first))
-    const told = toState(here, own, {
+    const explained = toState(here, own, {
       step,
       isWanted,
       unasked,
@@ -73,8 +73,8 @@ export function explain(
     })
     const last = (sorted[index + 1] ?? first) - 1
     const before = stretches.at(-1)
-    if (before !== undefined && isSame(before, told)) stretches[stretches.length - 1] = { ...before, last }
-    else stretches.push({ first, last, ...told })
+    if (before !== undefined && isSame(before, explained)) stretches[stretches.length - 1] = { ...before, last }
+    else stretches.push({ first, last, ...explained })
   }
   return stretches
 }
@@ -87,7 +87,7 @@ function toUnasked({ hasHistory, resumes }: Pick<Dataset, 'hasHistory' | 'resume
 }
 
 /** State of a run apart from its reports and notes. */
-interface Asked {
+interface RunFacts {
   readonly step: number
   readonly isWanted: boolean
   readonly unasked: string
@@ -95,13 +95,13 @@ interface Asked {
   readonly endedAt: number | undefined
 }
 
-type Told = Omit<Explained, 'first' | 'last'>
+type RunState = Omit<Explained, 'first' | 'last'>
 
 function toState(
   reports: readonly Report[],
   notes: readonly Note[],
-  { step, isWanted, unasked, isDue, endedAt }: Asked,
-): Told {
+  { step, isWanted, unasked, isDue, endedAt }: RunFacts,
+): RunState {
   const [note] = notes
   const finest = (state: Report['state']) =>
     reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
@@ -125,7 +125,7 @@ function toState(
     const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
     return { state: note.state, provider: note.provider || null, seconds: null, reason }
   }
-  const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
+  const pending = (reason: string): RunState => ({ state: 'pending', provider: null, seconds: null, reason })
   if (!isDue) return pending(NOT_DUE)
   if (note?.state === 'pending') return pending(note.reason)
   if (isWanted) return pending('it is going to be collected')
@@ -135,7 +135,7 @@ function toState(
 const toFiner = (one: Report | undefined, other: Report) =>
   one === undefined || other.seconds < one.seconds ? other : one
 
-const isSame = (one: Told, other: Told) =>
+const isSame = (one: RunState, other: RunState) =>
   one.state === other.state &&
   one.provider === other.provider &&
   one.seconds === other.seconds &&

@@ -49,15 +49,15 @@ export const toTimes = ({ first, last }: Buckets, cadence: Cadence): TimeRange =
 
 /** The parts of `whole` outside the runs, which are sorted and do not overlap. */
 export function subtract(whole: Buckets, runs: readonly Buckets[]): Buckets[] {
-  const left: Buckets[] = []
+  const remaining: Buckets[] = []
   let first = whole.first
   for (const run of runs) {
     if (run.last < first) continue
     if (run.first > whole.last) break
-    if (run.first > first) left.push({ first, last: run.first - 1 })
+    if (run.first > first) remaining.push({ first, last: run.first - 1 })
     first = Math.max(first, run.last + 1)
   }
-  return first > whole.last ? left : [...left, { first, last: whole.last }]
+  return first > whole.last ? remaining : [...remaining, { first, last: whole.last }]
 }
 
 /** The parts of the runs inside `within`. */

@@ -105,17 +105,17 @@ LIMIT {most: UInt32}`,
     params: { ...toParams(dataset, within), ...named.params, most },
     schema: span,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
 /**
  * Limit on the buckets unpacked at once to find missing ones. Years at 5 minutes take 10 MB per entity, and several
  * hundred such entities would exceed the memory limit of a statement.
  */
-const BUCKETS_AT_ONCE = 16_000_000
+const MAX_UNPACKED_BUCKETS = 16_000_000
 /** ClickHouse's default block size. */
-const MOST_AT_ONCE = 65_409
+const MAX_BLOCK_ENTITIES = 65_409
 
 const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
@@ -147,7 +147,7 @@ GROUP BY entity`,
       from: wanted.map(({ first }) => first),
       to: wanted.map(({ last }) => last + 1),
     },
-    settings: { max_block_size: Math.ceil(Math.min(MOST_AT_ONCE, BUCKETS_AT_ONCE / totalBuckets(wanted))) },
+    settings: { max_block_size: Math.ceil(Math.min(MAX_BLOCK_ENTITIES, MAX_UNPACKED_BUCKETS / totalBuckets(wanted))) },
     schema: missing,
   })
   const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))

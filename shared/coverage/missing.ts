@@ -31,8 +31,8 @@ export async function countMissing(
     const own = entities.map(({ key }) => key)
     const missing = await readMissing(db, dataset, own, { wanted, seconds: ANY_STEP })
     for (const [key, runs] of missing) {
-      const known = { wanted, reports: [], notes: notes.get(key) ?? [] }
-      for (const run of runs) addStates(counts, explain(dataset, known, run, due))
+      const explainable = { wanted, reports: [], notes: notes.get(key) ?? [] }
+      for (const run of runs) addStates(counts, explain(dataset, explainable, run, due))
     }
   }
   return counts

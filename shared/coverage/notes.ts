@@ -73,8 +73,8 @@ ORDER BY written_at DESC`,
     params: { dataset: dataset.name, ...named.params, from, to },
     schema: stored,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
 /** The notes of slots that are missing now, by dataset name. */

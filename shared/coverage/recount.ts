@@ -28,7 +28,7 @@ const TURNS = new Set(['holders'])
 export const countPossible = ({ lagsBehindSlot }: Pick<Dataset, 'lagsBehindSlot'>): number => (lagsBehindSlot ? 2 : 1)
 
 /** Limit on the entities of one statement. */
-const ENTITIES_AT_ONCE = 20
+const BATCH_ENTITIES = 20
 
 const toEntity = ({ series }: Recounted) => series.entity ?? `toUInt64(${WHOLE_REGISTRY.key})`
 const toTime = ({ series }: Recounted) => `toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC')))`
@@ -62,10 +62,10 @@ GROUP BY entity ORDER BY entity`,
   const years = [...new Set(found.flatMap((one) => one.years))].sort()
   return years.flatMap((year) => {
     const entities = found.filter((one) => one.years.includes(year)).map(({ entity }) => entity)
-    const count = Math.ceil(entities.length / ENTITIES_AT_ONCE)
+    const count = Math.ceil(entities.length / BATCH_ENTITIES)
     return Array.from({ length: count }, (_, index) => ({
       year,
-      entities: entities.slice(index * ENTITIES_AT_ONCE, (index + 1) * ENTITIES_AT_ONCE),
+      entities: entities.slice(index * BATCH_ENTITIES, (index + 1) * BATCH_ENTITIES),
     }))
   })
 }

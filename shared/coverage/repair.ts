@@ -26,7 +26,7 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
   const toBucket = (ms: number) => Math.ceil(ms / toBucketTime(1, dataset.cadence))
   const within = { first: toBucket(Date.UTC(year)), last: toBucket(Date.UTC(year + 1)) - 1 }
   const held = await readCoverage(db, dataset, [entity], within)
-  const left = held
+  const remaining = held
     .filter((report) => report.state === 'stored' && report.provider === provider && report.seconds === seconds)
     .flatMap((report) => subtract(report, group).map((run) => ({ ...report, ...run })))
   const table = db.cluster === undefined ? 'coverage' : `${toLocal('coverage')}${onCluster(db.cluster)}`
@@ -41,7 +41,7 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
     await db.command(remove)
   } finally {
     // Also after a lost response, because the server may have completed the deletion.
-    await putBack(db, dataset, left)
+    await putBack(db, dataset, remaining)
   }
 }
 

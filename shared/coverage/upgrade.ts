@@ -22,8 +22,8 @@ export async function recountUpgraded(
   log: Logger,
   now: number,
 ): Promise<void> {
-  const begun = await begin(db, datasets, now)
-  for (const { dataset, first } of begun) {
+  const pending = await begin(db, datasets, now)
+  for (const { dataset, first } of pending) {
     const added = await addFromRows(db, dataset, now)
     const to = toBucketStart(now, dataset.cadence)
     // At any step: data stored at a longer step was collected at that step.
@@ -33,7 +33,7 @@ export async function recountUpgraded(
   }
 }
 
-interface Begun {
+interface PendingRecount {
   readonly dataset: Recounted
   /** Time of the first collection, in Unix milliseconds. */
   readonly first: number
@@ -43,23 +43,23 @@ interface Begun {
  * Records which datasets to count before counting the first one. A dataset with some coverage no longer looks like an
  * old one.
  */
-async function begin(db: Database, datasets: readonly Recounted[], now: number): Promise<Begun[]> {
+async function begin(db: Database, datasets: readonly Recounted[], now: number): Promise<PendingRecount[]> {
   const states = await db.rows({
     name: 'recount-states',
     sql: 'SELECT name AS dataset, value FROM job_state FINAL WHERE job = {job: String}',
     params: { job: JOB },
     schema: state,
   })
-  const known = new Map(states.map(({ dataset, value }) => [dataset, value]))
-  const begun: Begun[] = []
-  for (const dataset of datasets.filter(({ resumes, name }) => !resumes && known.get(name) !== 'done')) {
+  const stateOf = new Map(states.map(({ dataset, value }) => [dataset, value]))
+  const recounts: PendingRecount[] = []
+  for (const dataset of datasets.filter(({ resumes, name }) => !resumes && stateOf.get(name) !== 'done')) {
     const first = await readFirst(db, dataset)
-    const isOld = known.has(dataset.name) || !(await hasCoverage(db, dataset))
+    const isOld = stateOf.has(dataset.name) || !(await hasCoverage(db, dataset))
     if (first === undefined || !isOld) continue
-    if (!known.has(dataset.name)) await note(db, dataset, 'begun', now)
-    begun.push({ dataset, first })
+    if (!stateOf.has(dataset.name)) await note(db, dataset, 'begun', now)
+    recounts.push({ dataset, first })
   }
-  return begun
+  return recounts
 }
 
 /**

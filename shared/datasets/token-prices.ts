@@ -14,9 +14,9 @@ const amount = z.number().nonnegative().max(MOST_MARKET_USD).nullable()
  * (docs/contract.md, section 4). Uses `overwrite`, because zod's `transform` made the validation of a row take 50 %
  * longer, and back-fills validate millions.
  */
-const toKnown = (value: number | null) => (value === 0 ? null : value)
-const amountAbove0 = amount.overwrite(toKnown)
-const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(toKnown)
+const zeroToNull = (value: number | null) => (value === 0 ? null : value)
+const amountAbove0 = amount.overwrite(zeroToNull)
+const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(zeroToNull)
 
 /**
  * A market observation of a token from a latest or historical quote. `observed_at` is the observation's own time. Money

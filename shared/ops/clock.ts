@@ -42,7 +42,7 @@ export function createClock({
   passed = () => performance.now(),
 }: ClockOptions): Clock {
   let measured: { readonly at: number; readonly local: number; readonly passed: number } | undefined
-  let told = 0
+  let loggedOffset = 0
   let syncing: Promise<void> | undefined
   const isStale = () => {
     if (measured === undefined) return true
@@ -58,10 +58,10 @@ export function createClock({
     const middle = [0, ...aheads].sort((a, b) => a - b)[1] ?? 0
     const offset = Math.abs(middle) > TOLERATED_MS ? middle : 0
     measured = { at: here + offset, local: here, passed: passed() }
-    if (Math.abs(offset - told) > TOLERATED_MS) {
+    if (Math.abs(offset - loggedOffset) > TOLERATED_MS) {
       const [clickhouseMs, redisMs] = aheads
       log.warn({ aheadMs: -offset, clickhouseMs, redisMs }, toWords(offset))
-      told = offset
+      loggedOffset = offset
     }
   }
   return {

@@ -9,13 +9,13 @@ import type { ShownMetrics } from '../telemetry/metrics.ts'
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>
 
 /** State of a process on its operations port. */
-interface Told {
+interface OpsState {
   readonly checks: Checks
   /** More pages under one path. */
   readonly pages?: { readonly path: string; readonly listener: RequestListener }
 }
 
-export interface OpsOptions extends Told {
+export interface OpsOptions extends OpsState {
   readonly registry: ShownMetrics
   readonly host: string
   /** Names with a dot that a request may have in its Host header. */
@@ -29,7 +29,7 @@ export interface OpsOptions extends Told {
 export interface OpsServer {
   readonly port: number
   /** Replaces the checks and pages. */
-  tell(told: Told): void
+  tell(told: OpsState): void
   close(): Promise<void>
 }
 
@@ -43,8 +43,8 @@ const CHECK_TIMEOUT_MS = 3_000
  */
 export async function startOpsServer(options: OpsOptions): Promise<OpsServer | undefined> {
   if (options.port === 0) return undefined
-  let told: Told = options
-  const server = createServer(toListener(options, () => told))
+  let state: OpsState = options
+  const server = createServer(toListener(options, () => state))
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(toListenError(error, options)))
     server.listen(options.port, options.host, resolve)
@@ -52,7 +52,7 @@ export async function startOpsServer(options: OpsOptions): Promise<OpsServer | u
   return {
     port: (server.address() as AddressInfo).port,
     tell: (other) => {
-      told = other
+      state = other
     },
     close: () =>
       new Promise((resolve) => {
@@ -77,7 +77,7 @@ function isOwnHost(header: string | undefined, { host, hosts = [] }: Pick<OpsOpt
   return isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || /^[\w-]+$/.test(name)
 }
 
-function toListener(options: OpsOptions, toTold: () => Told): RequestListener {
+function toListener(options: OpsOptions, toTold: () => OpsState): RequestListener {
   const { registry } = options
   return (request, response) => {
     const { host } = request.headers

@@ -7,9 +7,9 @@ import { type Database, isPassing, toClickHouseCode } from '../store/clickhouse.
 import { probe } from '../store/probe.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 
-const TRY_AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 /** Frequent enough for a reader of the log, rare enough for an outage of a whole night. */
-const SAY_AGAIN_MS = 30_000
+const LOG_INTERVAL_MS = 30_000
 const ANSWER_WITHIN_MS = 3_000
 
 interface Options {
@@ -51,7 +51,7 @@ export async function whenClickHouseAnswers<T>(
     } catch (error) {
       if (!isPassing(error)) throw error
       log.warn({ reason: toReason(error) }, 'ClickHouse left in the middle of the start')
-      await wait(TRY_AGAIN_MS)
+      await wait(RETRY_MS)
     }
   }
 }
@@ -80,11 +80,11 @@ async function untilPassed(store: string, check: () => Promise<void>, { log, sig
       return
     } catch (error) {
       if (isRefusal(error)) throw error
-      if (performance.now() - saidAt >= SAY_AGAIN_MS) {
+      if (performance.now() - saidAt >= LOG_INTERVAL_MS) {
         saidAt = performance.now()
         log.warn({ store, reason: toReason(error) }, `waiting for ${store}`)
       }
-      await wait(TRY_AGAIN_MS, undefined, { signal }).catch(() => {})
+      await wait(RETRY_MS, undefined, { signal }).catch(() => {})
     }
   }
 }

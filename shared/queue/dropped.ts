@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { DatasetQueue } from './queues.ts'
 
 /** Longer than any command waits for a job. */
-const KEPT_SECONDS = 86_400
+const EXPIRE_SECONDS = 86_400
 
 const toKey = (queue: DatasetQueue) => queue.toKey('dropped')
 
@@ -13,7 +13,7 @@ const toKey = (queue: DatasetQueue) => queue.toKey('dropped')
 export async function noteDropped(redis: Redis, queue: DatasetQueue, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await redis.hset(toKey(queue), Object.fromEntries(ids.map((id) => [id, '1'])))
-  await redis.expire(toKey(queue), KEPT_SECONDS)
+  await redis.expire(toKey(queue), EXPIRE_SECONDS)
 }
 
 /** Returns the ids of dropped jobs. */

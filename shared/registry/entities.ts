@@ -10,9 +10,9 @@ export interface Entity extends Lifetime {
 }
 
 /** The only entity of datasets about all DAOs and tokens together. */
-export const WHOLE_REGISTRY: Entity = toWholeRegistry()
+export const WHOLE_REGISTRY: Entity = createRegistryEntity()
 
-function toWholeRegistry(): Entity {
+function createRegistryEntity(): Entity {
   const id = toId('registry')
   return { id, key: toKey(id), name: 'all' }
 }

@@ -85,7 +85,7 @@ export function toElements(
   const seen = new Set<string>()
   const found = findTokens(elements, tokens)
   return elements.flatMap(({ token: reference, quantity }, at) => {
-    const [token, ...more] = found.get(reference.toLowerCase())?.filter((one) => isMeant(one, reference)) ?? []
+    const [token, ...more] = found.get(reference.toLowerCase())?.filter((one) => matchesReference(one, reference)) ?? []
     const mistake =
       token === undefined
         ? `${reference} is not in tokens.json`
@@ -118,7 +118,7 @@ function findTokens(elements: readonly ElementRecord[], tokens: readonly Token[]
 
 const toAddressName = ({ chain, contractAddress }: Token) => `${chain}/${contractAddress}`.toLowerCase()
 
-function isMeant(token: Token, reference: string): boolean {
+function matchesReference(token: Token, reference: string): boolean {
   return reference === token.symbol || reference.toLowerCase() === toAddressName(token)
 }
 

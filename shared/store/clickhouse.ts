@@ -97,7 +97,7 @@ export function toClickHouseCode(error: unknown): string | undefined {
  * 209, 210, 279: network; 32, 236, 394: a shard was killed, ends or ended the statement; 241: memory; 242: read-only
  * table.
  */
-const PASSING = new Set('32 159 160 201 202 209 210 236 241 242 279 394'.split(' '))
+const TEMPORARY_CODES = new Set('32 159 160 201 202 209 210 236 241 242 279 394'.split(' '))
 
 /**
  * Whether the same statement may succeed later, because ClickHouse is unreachable or overloaded. A result of an
@@ -106,7 +106,7 @@ const PASSING = new Set('32 159 160 201 202 209 210 236 241 242 279 394'.split('
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof DataError) || error.code !== 'storage' || error.cause === undefined) return false
   const code = toClickHouseCode(error)
-  return code === undefined || PASSING.has(code)
+  return code === undefined || TEMPORARY_CODES.has(code)
 }
 
 /** Runs a statement as one step of a trace and wraps every failure in a DataError. */
@@ -183,9 +183,9 @@ function toRequest({ id, sql, params, settings, signal }: Statement, trace: Quer
  * rows with an unknown column are sent as JSON.
  */
 function openColumnTypes(client: ClickHouseClient): (table: string) => Promise<ColumnTypes> {
-  const known = new Map<string, ColumnTypes>()
+  const typesByTable = new Map<string, ColumnTypes>()
   return async (table) => {
-    const found = known.get(table)
+    const found = typesByTable.get(table)
     if (found !== undefined) return found
     const query = 'SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = {table: String}'
     const result = await client.query({ query, query_params: { table }, format: 'JSONEachRow' })
@@ -195,7 +195,7 @@ function openColumnTypes(client: ClickHouseClient): (table: string) => Promise<C
         .parse(await result.json())
         .map(({ name, type }) => [name, type]),
     )
-    if (types.size > 0) known.set(table, types)
+    if (types.size > 0) typesByTable.set(table, types)
     return types
   }
 }

@@ -8,7 +8,7 @@ import type { Logger } from '../telemetry/log.ts'
 const toKey = (prefix: string) => `${prefix}:commit-log`
 
 /** Two weeks of scheduled collection. A back-fill writes one change event per chunk. */
-const KEPT_COMMITS = 20_000
+const MAX_COMMITS = 20_000
 /** Limit on the change events of one read. */
 const PAGE = 500
 /** Blocking time of a read. */
@@ -46,7 +46,7 @@ interface Change {
 /** Appends a change event. Redis assigns increasing versions for all writers. */
 export async function logCommit(redis: Redis, prefix: string, change: Change): Promise<void> {
   const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
-  const told = {
+  const logged = {
     dataset: change.dataset,
     asOf: toTime(change.to),
     entities: change.entities ?? null,
@@ -54,7 +54,7 @@ export async function logCommit(redis: Redis, prefix: string, change: Change): P
     to: toTime(change.to === undefined ? undefined : change.to + 1),
     id: change.id,
   } satisfies z.infer<typeof loggedChange>
-  await redis.xadd(toKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(told))
+  await redis.xadd(toKey(prefix), 'MAXLEN', '~', MAX_COMMITS, '*', 'change', JSON.stringify(logged))
 }
 
 /** A listener on the stream. Receives every change event, or a call of `lost` if events may be missing. */
@@ -80,15 +80,15 @@ export interface CommitLog {
 type Entry = [version: string, fields: string[]]
 
 /** Reports a malformed entry with the reason. */
-type TellSenseless = (version: string, reason: string) => void
+type ReportMalformed = (version: string, reason: string) => void
 
 /** Undefined if an entry is malformed: its dataset is unknown, so any data may have changed. */
-function toCommits(entries: readonly Entry[], tell: TellSenseless): LoggedCommit[] | undefined {
+function toCommits(entries: readonly Entry[], reportEntry: ReportMalformed): LoggedCommit[] | undefined {
   const commits: LoggedCommit[] = []
   for (const [version, [, text = '']] of entries) {
     const { data, error } = loggedChange.safeParse(toJson(text))
     if (error !== undefined) {
-      tell(version, error.message)
+      reportEntry(version, error.message)
       return undefined
     }
     commits.push({ version, ...data })
@@ -117,12 +117,12 @@ async function readAfter(
   redis: Redis,
   key: string,
   version: string,
-  tell: TellSenseless,
+  tell: ReportMalformed,
 ): Promise<LoggedCommit[] | undefined> {
   if (!isVersion(version)) return undefined
   if (version === BEGINNING) {
     const [entries, length] = await Promise.all([redis.xrange(key, '-', '+', 'COUNT', PAGE), redis.xlen(key)])
-    return length < KEPT_COMMITS ? toCommits(entries, tell) : undefined
+    return length < MAX_COMMITS ? toCommits(entries, tell) : undefined
   }
   const [first, ...rest] = await redis.xrange(key, version, '+', 'COUNT', PAGE + 1)
   return first?.[0] === version ? toCommits(rest, tell) : undefined
@@ -151,11 +151,11 @@ export function followCommitLog(
   let senseless: string | undefined
   let refusal: string | undefined
   // Every reconnecting client reads the entry again, but it is logged once.
-  const tellSenseless: TellSenseless = (at, reason) => {
+  const reportMalformed: ReportMalformed = (at, reason) => {
     if (at !== senseless) log.warn({ version: at, reason }, 'malformed change event in the stream')
     senseless = at
   }
-  const tellFailure = (error: unknown) => {
+  const logFailure = (error: unknown) => {
     const reason = toReason(error)
     // A Redis that is unreachable or loading recovers; a refusal lasts until an operator acts.
     const isStarting = reason.startsWith('LOADING')
@@ -169,7 +169,7 @@ export function followCommitLog(
     for (const listener of listeners) listener.lost(newest)
   }
   const step = async () => {
-    const commits = version === undefined ? undefined : await readAfter(waiting, key, version, tellSenseless)
+    const commits = version === undefined ? undefined : await readAfter(waiting, key, version, reportMalformed)
     if (commits === undefined) return lose(await readNewest(waiting, key))
     const last = commits.at(-1)
     if (last === undefined) return waiting.xread('COUNT', 1, 'BLOCK', WAIT_MS, 'STREAMS', key, String(version))
@@ -183,7 +183,7 @@ export function followCommitLog(
         refusal = undefined
       } catch (error) {
         if (closing.signal.aborted) return
-        tellFailure(error)
+        logFailure(error)
         await delay(PAUSE_MS, undefined, { signal: closing.signal }).catch(() => undefined)
       }
     }
@@ -195,10 +195,10 @@ export function followCommitLog(
     },
     after: async (from) => {
       try {
-        const commits = await readAfter(asking, key, from, tellSenseless)
+        const commits = await readAfter(asking, key, from, reportMalformed)
         return commits?.filter((commit) => version === undefined || !isNewer(commit.version, version))
       } catch (error) {
-        tellFailure(error)
+        logFailure(error)
         return 'away'
       }
     },

@@ -102,17 +102,17 @@ function createVersions(now: () => number) {
   let base: Version | undefined
   let source: CommitFeed['source'] = 'nobody'
   let changes = 0
-  const known = new Set<string>()
+  const seenIds = new Set<string>()
   /** Whether an event is received for the first time. */
   const isNews = (id: string | undefined): boolean => {
     if (id === undefined) return true
-    if (known.has(id)) return false
-    const [oldest] = known
-    if (oldest !== undefined && known.size >= MOST_REMEMBERED) known.delete(oldest)
-    known.add(id)
+    if (seenIds.has(id)) return false
+    const [oldest] = seenIds
+    if (oldest !== undefined && seenIds.size >= MOST_REMEMBERED) seenIds.delete(oldest)
+    seenIds.add(id)
     return true
   }
-  const tell = (change: Commit | undefined) => {
+  const notify = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
@@ -130,13 +130,13 @@ function createVersions(now: () => number) {
       source = from
       versions.clear()
       base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
-      tell(undefined)
+      notify(undefined)
     },
     heard: ({ id, ...change }: Commit) => {
       // Without a source, cached data has no version.
       if (source === 'nobody' || !isNews(id)) return
       versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
-      tell(change)
+      notify(change)
     },
   }
 }
@@ -191,19 +191,19 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
 function createPolling(versions: Versions, { db, log }: FeedOptions) {
   let last = new Map<string, string>()
   let [isPolling, closed] = [false, false]
-  const isAway = () => !closed && versions.source !== 'redis'
+  const isRedisUnavailable = () => !closed && versions.source !== 'redis'
   const poll = async () => {
-    if (!isAway() || isPolling) return
+    if (!isRedisUnavailable() || isPolling) return
     isPolling = true
     try {
       const found = await readRecorded(db)
-      if (!isAway()) return
+      if (!isRedisUnavailable()) return
       if (versions.source === 'nobody') versions.begin('records')
       else for (const [dataset, value] of found) if (last.get(dataset) !== value) versions.heard({ dataset, id: value })
       last = found
     } catch (error) {
       log.debug({ reason: toReason(error) }, 'recorded change events cannot be read')
-      if (isAway() && versions.source === 'records') versions.begin('nobody')
+      if (isRedisUnavailable() && versions.source === 'records') versions.begin('nobody')
     } finally {
       isPolling = false
     }

@@ -18,7 +18,7 @@ export const readFailingText = (text: string): FailingProviders | undefined => p
 /** Matches only names of `toFailingName`, because another version may store another format under a longer name. */
 const NAMES = `^${FAILING_PROVIDERS}( [1-9][0-9]*)?$`
 
-const told = z.object({ job: z.string(), value: z.string() })
+const stateRow = z.object({ job: z.string(), value: z.string() })
 const text = z.object({ name: z.string(), value: z.string() })
 
 /** Each chunk of a slot has its own state; chunk 0 uses the name of an unsplit slot. */
@@ -44,7 +44,7 @@ export async function readFailing(db: Database): Promise<ReadonlyMap<string, Fai
     name: 'failing-providers',
     sql: 'SELECT job, value FROM job_state FINAL WHERE match(name, {names: String}) ORDER BY job, name',
     params: { names: NAMES },
-    schema: told,
+    schema: stateRow,
   })
   const found = new Map<string, FailingProviders>()
   for (const { job, value } of rows) found.set(job, toEarliest(found.get(job) ?? {}, readFailingText(value) ?? {}))

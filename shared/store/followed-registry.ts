@@ -32,7 +32,7 @@ export interface FollowedRegistry {
 }
 
 /** Poll interval of the active version, which reads one row. */
-const ASK_MS = 10_000
+const POLL_MS = 10_000
 /** Time limit of a poll. */
 const PATIENCE_MS = 5_000
 
@@ -93,7 +93,7 @@ export function followRegistry(
 ): FollowedRegistry {
   let [base, now] = [first, first]
   const refusal = createRefusal(log)
-  const tellFound = createTellFound(log)
+  const logFound = createFoundLog(log)
   const links = createLinksReader(db)
 
   const readNewer = async (): Promise<Registry | undefined> => {
@@ -104,29 +104,29 @@ export function followRegistry(
     const source = await readStoredSource(db, stored, part)
     return refusal.unlessRefused(stored.version, () => toRegistry(source))
   }
-  const look = async (alsoLinks: boolean) => {
+  const update = async (alsoLinks: boolean) => {
     const newer = await readNewer()
-    const isOther = newer?.version !== base.version
+    const isNewVersion = newer?.version !== base.version
     if (newer === undefined && !alsoLinks) return
-    let areOthers = false
+    let haveLinksChanged = false
     if (part === 'whole') {
-      areOthers = await links.read()
+      haveLinksChanged = await links.read()
       base = newer ?? base
       now = withFoundLinks(base, links.found)
-      tellFound(now)
+      logFound(now)
     } else base = now = newer ?? base
-    if (newer === undefined) return areOthers ? commits?.renew() : undefined
+    if (newer === undefined) return haveLinksChanged ? commits?.renew() : undefined
     const { version, tokens } = newer
     const daos = part === 'whole' ? { daos: newer.daos.length } : {}
-    const message = isOther ? 'a new registry is active' : 'the registry is active again'
+    const message = isNewVersion ? 'a new registry is active' : 'the registry is active again'
     log.info({ version, tokens: tokens.length, ...daos }, message)
     commits?.renew()
   }
 
   const outage = createOutageLog(log, 'warn')
-  const tryLook = async (alsoLinks: boolean) => {
+  const tryUpdate = async (alsoLinks: boolean) => {
     try {
-      await look(alsoLinks)
+      await update(alsoLinks)
       outage.works('registry')
     } catch (error) {
       outage.failed('registry', { reason: toReason(error) }, 'the active registry cannot be read')
@@ -142,10 +142,10 @@ export function followRegistry(
     last = turn.catch(() => undefined)
     return turn
   }
-  const refresh = (alsoLinks: boolean) => inTurn(() => tryLook(alsoLinks))
+  const refresh = (alsoLinks: boolean) => inTurn(() => tryUpdate(alsoLinks))
   const timer = setInterval(() => {
     if (looking === 0) void refresh(links.areDue())
-  }, ASK_MS)
+  }, POLL_MS)
   timer.unref()
   commits?.follow((change) => {
     if (isStopped || (change !== undefined && change.dataset !== daoLinks.name)) return
@@ -156,7 +156,7 @@ export function followRegistry(
     registry: toLiving(() => now),
     refresh: () => refresh(true),
     readCurrent: async () => {
-      await inTurn(() => look(false))
+      await inTurn(() => update(false))
       return now
     },
     stop: () => {
@@ -184,9 +184,9 @@ function createLinksReader(db: Database) {
     read: async (): Promise<boolean> => {
       const until = expiries
       const read = await readFoundLinks(db)
-      const areOthers = !isDeepStrictEqual(read, found)
+      const hasChanged = !isDeepStrictEqual(read, found)
       ;[found, seen, readAt] = [read, until, performance.now()]
-      return areOthers
+      return hasChanged
     },
   }
 }
@@ -213,13 +213,13 @@ function createRefusal(log: Logger) {
 }
 
 /** Logs the number of found links in use whenever it changes. */
-function createTellFound(log: Logger) {
-  let told = ''
+function createFoundLog(log: Logger) {
+  let logged = ''
   return ({ daos }: Registry) => {
     const found = Object.fromEntries(
       SOCIAL_FIELDS.map((field) => [field, daos.filter((dao) => dao.found?.includes(field)).length]),
     )
-    if (JSON.stringify(found) !== told) log.info({ found }, 'found links replace links that the registry lacks')
-    told = JSON.stringify(found)
+    if (JSON.stringify(found) !== logged) log.info({ found }, 'found links replace links that the registry lacks')
+    logged = JSON.stringify(found)
   }
 }

@@ -125,8 +125,8 @@ const EPOCH = '1970-01-01T00:00:00Z'
 const TIME: IntegerType = { bytes: 8, least: 0, most: END_OF_TIME }
 
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/
-const toKnownMs = remembering((text) => (PLAIN_TIME.test(text) ? Date.parse(text) : Number.NaN))
-const toPlainMs = (value: unknown) => (typeof value === 'string' ? toKnownMs(value) : Number.NaN)
+const parseTime = remembering((text) => (PLAIN_TIME.test(text) ? Date.parse(text) : Number.NaN))
+const toPlainMs = (value: unknown) => (typeof value === 'string' ? parseTime(value) : Number.NaN)
 
 function encodeIntegers(
   values: readonly unknown[],
@@ -158,7 +158,7 @@ const toText: (text: string) => Uint8Array = remembering((text) => {
 /** LEB128: seven bits per byte, lowest first; the top bit marks a continuation. */
 function toVarint(value: number): Uint8Array {
   const bytes: number[] = []
-  let left = value
-  for (; left > 127; left = Math.floor(left / 128)) bytes.push((left % 128) | 128)
-  return Uint8Array.from([...bytes, left])
+  let remaining = value
+  for (; remaining > 127; remaining = Math.floor(remaining / 128)) bytes.push((remaining % 128) | 128)
+  return Uint8Array.from([...bytes, remaining])
 }

@@ -45,7 +45,7 @@ export function createReadiness(
   db: Database,
   { passed, local, log }: ReadinessOptions,
 ): { readonly readiness: Readiness; readonly now: () => number } {
-  let knownUntil = Number.NEGATIVE_INFINITY
+  let validUntil = Number.NEGATIVE_INFINITY
   let asking: Promise<void> | undefined
   let ahead = 0
   const note = (found: number) => {
@@ -59,22 +59,22 @@ export function createReadiness(
     if (!isAhead && ahead > 0) log.info("this machine's clock agrees with ClickHouse's again")
     ahead = isAhead ? found : 0
   }
-  const ask = async () => {
+  const check = async () => {
     try {
       const before = local()
-      const told = await probe(db, { sql: SQL, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
+      const result = await probe(db, { sql: SQL, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
       // Uses the time before the request, so that a slow response does not look like a lead.
-      const time = parseStored(answer, told)?.now
+      const time = parseStored(answer, result)?.now
       if (time !== undefined) note(before - time)
-      knownUntil = passed() + HOLDS_MS
+      validUntil = passed() + HOLDS_MS
     } finally {
       asking = undefined
     }
   }
   return {
     readiness: async () => {
-      if (passed() >= knownUntil) {
-        asking ??= ask()
+      if (passed() >= validUntil) {
+        asking ??= check()
         await asking
       }
       return ahead

@@ -35,12 +35,12 @@ export function shareMetrics(registry: Registry): void {
 }
 
 /** A process's response with its metrics: one list per registry. */
-const told = z.object({
+const metricsResponse = z.object({
   type: z.literal('prom-client:getMetricsRes'),
   metrics: z.array(z.array(z.looseObject({ type: z.string() }))),
 })
 
-type Told = z.infer<typeof told>['metrics'][number]
+type ProcessMetrics = z.infer<typeof metricsResponse>['metrics'][number]
 
 /** Monotonic metrics. The gauges of an exited process are meaningless. */
 const GROWS = new Set(['counter', 'histogram'])
@@ -50,10 +50,10 @@ const GROWS = new Set(['counter', 'histogram'])
  * counter would look like a restart, and all other counts would look new.
  */
 export function createSharedMetrics(): ShownMetrics {
-  const running = new Map<number, Told>()
+  const running = new Map<number, ProcessMetrics>()
   let ended: object[] = []
   cluster.on('message', ({ id }, message) => {
-    const { data } = told.safeParse(message)
+    const { data } = metricsResponse.safeParse(message)
     if (data !== undefined) running.set(id, data.metrics.flat())
   })
   cluster.on('exit', ({ id }) => {

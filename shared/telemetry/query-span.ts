@@ -34,7 +34,8 @@ export async function inQuerySpan<T>(
   const span = startStep(statement.name, () => describe(statement))
   if (span === undefined) return work(undefined)
   const end = (error?: unknown) => {
-    const isFailure = error !== undefined && error !== null && toErrorType(error) !== LEFT && !statement.signal?.aborted
+    const isFailure =
+      error !== undefined && error !== null && toErrorType(error) !== CLOSED_EARLY && !statement.signal?.aborted
     if (isFailure) recordQueryFailure(span, error)
     span.end()
   }
@@ -54,7 +55,7 @@ export async function inQuerySpan<T>(
 }
 
 /** Error code of a stream that its reader closed early. */
-const LEFT = 'ERR_STREAM_PREMATURE_CLOSE'
+const CLOSED_EARLY = 'ERR_STREAM_PREMATURE_CLOSE'
 const ROWS = 'db.response.returned_rows'
 
 function describe({ name, operation, url, database, sql, table }: TracedStatement) {

@@ -98,11 +98,11 @@ async function toPropagator(names: readonly string[] | undefined) {
 
 /** Creates each named exporter once. Skips unknown names with a warning. */
 async function createExporters(names: readonly string[]): Promise<SpanExporter[]> {
-  const known = [...new Set(names)].flatMap((name) => {
+  const created = [...new Set(names)].flatMap((name) => {
     if (!Object.hasOwn(EXPORTERS, name)) diag.warn(`OTEL_TRACES_EXPORTER: ${name} is unknown`)
     return Object.hasOwn(EXPORTERS, name) ? [EXPORTERS[name]?.()] : []
   })
-  return (await Promise.all(known)).filter((exporter) => exporter !== undefined)
+  return (await Promise.all(created)).filter((exporter) => exporter !== undefined)
 }
 
 function createWarning(log: Logger): (reason: string) => void {

@@ -53,12 +53,12 @@ export async function runFor(
     return { rows, uncovered, code: undefined, again: [] }
   } catch (error) {
     if (!(error instanceof DataError)) throw error
-    const again = error instanceof PendingError ? error.entities : []
-    return { rows: 0, uncovered: again.length, code: error.code, again }
+    const retryEntities = error instanceof PendingError ? error.entities : []
+    return { rows: 0, uncovered: retryEntities.length, code: error.code, again: retryEntities }
   }
 }
 
-const told = z.object({
+const ledgerRow = z.object({
   entity: z.number(),
   state: z.string(),
   provider: z.string(),
@@ -67,7 +67,7 @@ const told = z.object({
   buckets: z.number(),
 })
 
-export type Told = z.infer<typeof told>
+export type Told = z.infer<typeof ledgerRow>
 
 /** Reads the ledger's rows of entities: buckets by state, provider and step, and the notes that are still valid. */
 export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<Told[]> {
@@ -81,7 +81,7 @@ UNION ALL
 SELECT entity, toString(state), toString(provider), 0, reason, 0 FROM coverage_notes FINAL
 WHERE dataset = {dataset: String} AND entity IN {keys: Array(UInt64)}`,
     params: { dataset: job.dataset.name, keys: entities.map(({ key }) => key) },
-    schema: told,
+    schema: ledgerRow,
   })
 }
 

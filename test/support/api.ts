@@ -22,7 +22,7 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
   const listeners: ((change: Commit | undefined) => void)[] = []
   let [isAway, changes, base] = [false, 0, { version: 0, since: 0 }]
   const of = (dataset: string) => versions.get(dataset) ?? base
-  const tell = (change: Commit | undefined) => {
+  const notify = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
@@ -38,17 +38,17 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
     follow: (listener) => void listeners.push(listener),
     commit: (dataset, range = undefined) => {
       versions.set(dataset, { version: changes + 1, since: now() })
-      tell({ dataset, ...range })
+      notify({ dataset, ...range })
     },
     away: (is) => {
       isAway = is
-      tell(undefined)
+      notify(undefined)
     },
     hear: () => {},
     renew: () => {
       versions.clear()
       base = { version: changes + 1, since: now() }
-      tell(undefined)
+      notify(undefined)
     },
     close: () => {},
   }

@@ -56,21 +56,21 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, option
   const servers = cluster === undefined ? [options.first()] : options.serversOf(cluster)
   const statement = cluster === undefined ? sql : toPlain(sql, cluster, options.keepsReplicas)
   const answers = await Promise.all(servers.map((url) => run(incoming, url, statement).catch(toFailure(url))))
-  const told = answers.find(({ status }) => status !== 200) ?? answers[0]
-  if (told === undefined) throw new Error(`no server is in the cluster ${cluster}`)
-  response.writeHead(told.status, told.headers).end(told.body)
+  const result = answers.find(({ status }) => status !== 200) ?? answers[0]
+  if (result === undefined) throw new Error(`no server is in the cluster ${cluster}`)
+  response.writeHead(result.status, result.headers).end(result.body)
 }
 
 /** The first bytes of a body; null for an empty one. */
 async function readHead(incoming: IncomingMessage): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
-    const look = () => {
+    const readChunk = () => {
       const bytes = incoming.read() as Buffer | null
       if (bytes === null && !incoming.readableEnded) return
-      incoming.off('readable', look).off('end', look)
+      incoming.off('readable', readChunk).off('end', readChunk)
       resolve(bytes)
     }
-    incoming.on('readable', look).once('end', look).once('error', reject)
+    incoming.on('readable', readChunk).once('end', readChunk).once('error', reject)
   })
 }
 

@@ -54,19 +54,19 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
   const db = createDatabase(config.clickhouse, 'write')
   const remove = () => server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}${onCluster(cluster)}` })
   // An earlier test with the same configuration may have left it emptied.
-  const isMade = taken.delete(database) || emptied.delete(database)
-  if (options.empty && isMade) await remove()
-  if (!options.empty && !isMade) await createSchema(config, server, db)
+  const exists = taken.delete(database) || emptied.delete(database)
+  if (options.empty && exists) await remove()
+  if (!options.empty && !exists) await createSchema(config, server, db)
   return {
     db,
     server,
     drop: async () => {
-      const isLeft =
+      const isReusable =
         inject('stores').endsWithRun &&
         !options.empty &&
         isOfTemplate(config) &&
         (await emptySchema(server, db, inject('stores').template))
-      if (isLeft) emptied.add(database)
+      if (isReusable) emptied.add(database)
       else await remove()
       await Promise.all([db.close(), server.close()])
     },

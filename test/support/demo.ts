@@ -53,19 +53,19 @@ async function collectOnce(settings: Readonly<Record<string, string>>): Promise<
   const { demo } = inject('stores')
   const redis = createRedis(inject('stores').settings.REDIS_URL ?? '', silent, 'blocking')
   const [, found] = (await redis.blpop(demo, 0)) ?? []
-  let left = found ?? 'nothing'
+  let state = found ?? 'nothing'
   try {
-    if (left === 'nothing') {
+    if (state === 'nothing') {
       // A partly filled database is unusable: after a failure, all waiting tests fail too.
-      left = 'failed'
+      state = 'failed'
       await collectDemo(settings)
-      left = 'collected'
+      state = 'collected'
     }
   } finally {
-    await redis.rpush(demo, left)
+    await redis.rpush(demo, state)
     redis.disconnect()
   }
-  if (left === 'failed') throw new Error('another test failed to collect the data of the demo, and says why')
+  if (state === 'failed') throw new Error('another test failed to collect the data of the demo, and says why')
 }
 
 async function collectDemo(settings: Readonly<Record<string, string>>): Promise<void> {

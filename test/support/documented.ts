@@ -30,9 +30,9 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
     const who = isOfOne(route) ? ['name'] : []
     // An interval, or a number of points instead.
     const isChosen = 'points' in route.query && needed.includes('start')
-    const beside = (name?: string) => [...who, ...(isChosen && name !== 'points' ? ['interval'] : [])]
+    const alsoNeeded = (name?: string) => [...who, ...(isChosen && name !== 'points' ? ['interval'] : [])]
     const queries = [undefined, ...inQuery].map((name) => [
-      ...new Set([...needed, ...beside(name), ...(name ? [name] : [])]),
+      ...new Set([...needed, ...alsoNeeded(name), ...(name ? [name] : [])]),
     ])
     return queries.map((query) => ({
       route,

@@ -25,9 +25,9 @@ export const toPrepare = (answers: Answers) => async (page: Page) => {
   await page.clock.install({ time: NOW })
   await page.route('**/data/**', (route) => {
     const { pathname } = new URL(route.request().url())
-    const told = answers[pathname.slice('/data/'.length)]
-    if (pathname === '/data/stream' && told === undefined) return route.abort()
-    return typeof told === 'function' ? told(route) : route.fulfill({ json: told ?? [] })
+    const response = answers[pathname.slice('/data/'.length)]
+    if (pathname === '/data/stream' && response === undefined) return route.abort()
+    return typeof response === 'function' ? response(route) : route.fulfill({ json: response ?? [] })
   })
 }
 

@@ -75,9 +75,9 @@ export async function createGovernorPipeline(
 }
 
 function createReader({ url, database }: ServedPipeline) {
-  const ask = (path: string) => fetch(`${url}/data/daos/governance${path}`)
+  const fetchPath = (path: string) => fetch(`${url}/data/daos/governance${path}`)
   const get = async <T>(path: string, status = 200): Promise<T> => {
-    const response = await ask(path)
+    const response = await fetchPath(path)
     expect(response.status, path).toBe(status)
     return (await response.json()) as T
   }
@@ -96,7 +96,7 @@ function createReader({ url, database }: ServedPipeline) {
     allVotesOf: async (slug: string) => {
       const votes: Vote[] = []
       for (let next: string | undefined = askFor(slug); next !== undefined; ) {
-        const response = await ask(`/votes${next}`)
+        const response = await fetchPath(`/votes${next}`)
         votes.push(...((await response.json()) as Vote[]))
         next = toNext(response.headers.get('link'))
       }

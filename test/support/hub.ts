@@ -46,7 +46,7 @@ export const HUB_START = Date.parse('2024-01-01T00:00:00Z') / 1000
 
 /** A proposal without votes. */
 export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
-  const asked = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
+  const question = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
   const author = `0x${'a'.repeat(40)}`
   const counted = { scores: [], scoresTotal: 0, votes: 0 }
   return {
@@ -55,7 +55,7 @@ export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
     created: HUB_START + 90,
     start: HUB_START + 90,
     end: HUB_START + 300,
-    ...asked,
+    ...question,
     ...counted,
     ...made,
   }

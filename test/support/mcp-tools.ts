@@ -16,14 +16,14 @@ export const toReply = (records: readonly object[], headers: Record<string, stri
 /** A source with responses from the test, and its received requests. */
 export function createSource(answer: (url: URL) => Answered, now = 0): { source: Source; asked: URL[] } {
   const asked: URL[] = []
-  const ask = async (path: string) => {
+  const fetchRecords = async (path: string) => {
     const url = new URL(path, 'http://here')
     asked.push(url)
     const answered = answer(url)
     if (answered instanceof Refused) throw answered
     return 'text' in answered ? answered : toReply(answered)
   }
-  return { source: { base: 'http://here', now: () => now, document: async () => document, ask }, asked }
+  return { source: { base: 'http://here', now: () => now, document: async () => document, ask: fetchRecords }, asked }
 }
 
 /** The validated arguments of a call. */

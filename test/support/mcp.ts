@@ -34,7 +34,7 @@ export interface Assistant {
 const toLength = (content: CallToolResult['content']) =>
   content.reduce((sum, one) => sum + (one.type === 'text' ? one.text : JSON.stringify(one)).length, 0)
 
-function toTold(result: CallToolResult): ToldByTool {
+function toToolResult(result: CallToolResult): ToldByTool {
   const [content] = result.content
   return {
     data: (result.structuredContent ?? {}) as Json,
@@ -55,13 +55,13 @@ export function toRows({ columns, rows }: Json): Json[] {
 export async function connect(transport: Transport): Promise<Assistant> {
   const client = new Client({ name: 'dao-data-test', version: '1.0.0' })
   await client.connect(transport)
-  const tell = async (tool: string, input: Json = {}) =>
-    toTold((await client.callTool({ name: tool, arguments: input })) as CallToolResult)
+  const callTool = async (tool: string, input: Json = {}) =>
+    toToolResult((await client.callTool({ name: tool, arguments: input })) as CallToolResult)
   return {
     client,
-    tell,
+    tell: callTool,
     rows: async (tool, input) => {
-      const { data, text, isError } = await tell(tool, input)
+      const { data, text, isError } = await callTool(tool, input)
       if (isError) throw new Error(text)
       return toRows(data)
     },

@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events'
 import { createFlights } from '../../api/serving/flight.ts'
 import { createQueue, type QueueOptions } from '../../api/serving/queue.ts'
 
-const stays = new AbortController().signal
-setMaxListeners(0, stays)
+const neverAborted = new AbortController().signal
+setMaxListeners(0, neverAborted)
 
 /** Resolves after all pending promises, because nothing here waits for external events. */
 export const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -26,7 +26,7 @@ export function createQueueStage(options: Partial<Omit<QueueOptions, 'clock' | '
   const flights = createFlights<string>(queue)
   const begun: string[] = []
   const ends: (() => void)[] = []
-  const board = async (client: string, route: string, name: string, left: AbortSignal = stays) => {
+  const board = async (client: string, route: string, name: string, left: AbortSignal = neverAborted) => {
     const work = () => {
       begun.push(name)
       return new Promise<string>((resolve) => ends.push(() => resolve(name)))

@@ -66,7 +66,7 @@ export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterS
     cli(port, 'cluster', 'addslotsrange', String(range[0]), String(Number(range[1]) - 1))
   })
   for (const [n, port] of others.entries()) cli(first, 'cluster', 'meet', '127.0.0.1', port, String(talkPorts[n + 1]))
-  while (!ports.every((port) => isWhole(cli(port, 'cluster', 'info')))) await new Promise(setImmediate)
+  while (!ports.every((port) => isComplete(cli(port, 'cluster', 'info')))) await new Promise(setImmediate)
   const [scheme, host] = tls === undefined ? ['redis', '127.0.0.1'] : ['rediss', 'localhost']
   const rest = others.map((port) => `node=${host}:${port}`).join('&')
   return {
@@ -79,4 +79,4 @@ export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterS
   }
 }
 
-const isWhole = (info: string) => info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3')
+const isComplete = (info: string) => info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3')

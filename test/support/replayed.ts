@@ -43,8 +43,8 @@ export async function createReplayed(folder: string): Promise<Replayed> {
       path: toPath(`http://replayed${request.url}`),
       sent: body === '' ? undefined : JSON.parse(body),
     })
-    const left = answers.get(question) ?? []
-    const answer = left.length > 1 ? left.shift() : left[0]
+    const remaining = answers.get(question) ?? []
+    const answer = remaining.length > 1 ? remaining.shift() : remaining[0]
     if (answer === undefined) unknown.push(question)
     response.writeHead(answer?.status ?? 404, { 'content-type': answer?.contentType ?? 'text/plain' })
     response.end(answer?.body ?? 'this was not recorded')

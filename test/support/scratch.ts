@@ -17,7 +17,7 @@ const OWN = /^dao-data-tests-(\d+)-/
  */
 export default function setup(): (() => void) | undefined {
   if (process.platform !== 'linux' || process.env.TMPDIR || !existsSync(MEMORY)) return undefined
-  removeLeft()
+  removeLeftovers()
   if (!hasRoom()) return undefined
   const folder = mkdtempSync(join(MEMORY, `dao-data-tests-${process.pid}-`))
   process.env.TMPDIR = folder
@@ -32,7 +32,7 @@ function hasRoom(): boolean {
 /**
  * Removes folders of killed runs, which would fill the memory. A process with the same id may run in another container.
  */
-function removeLeft(): void {
+function removeLeftovers(): void {
   for (const name of readdirSync(MEMORY)) {
     const [, pid] = OWN.exec(name) ?? []
     if (pid === undefined || existsSync(join('/proc', pid))) continue

@@ -96,7 +96,7 @@ export const EVERY_REQUEST: readonly string[] = [
 ]
 
 /** With a failed shard every response takes a timeout, so requests run concurrently. */
-const AT_ONCE = 6
+const CONCURRENCY = 6
 
 /** The responses of an API over a database by path: status and body. */
 export async function readAnswers(
@@ -107,14 +107,14 @@ export async function readAnswers(
   const db = createDatabase(config.clickhouse, 'read')
   const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
   const answers: Record<string, string> = {}
-  const left = requests.values()
-  const askTheNext = async () => {
-    for (const path of left) {
+  const queue = requests.values()
+  const requestNext = async () => {
+    for (const path of queue) {
       const response = await fetch(new URL(path, `${api.url}/data/`))
       answers[path] = `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, askTheNext))
+  await Promise.all(Array.from({ length: CONCURRENCY }, requestNext))
   await api.close()
   await db.close()
   return answers

@@ -29,8 +29,8 @@ type Row = Readonly<Record<string, string>>
 function toProposal(row: Row): SpaceProposal {
   const { proposal_id: id = '', title = '', author = '', type = '', start, end } = row
   const [created, scoresTotal, votes, quorum] = [toSeconds(start), row.scores_total, row.votes, row.quorum]
-  const told = { scores: [], scoresTotal: Number(scoresTotal), votes: Number(votes), quorum: Number(quorum) }
-  return { id, title, author, type, choices: [], created, start: created, end: toSeconds(end), ...told }
+  const results = { scores: [], scoresTotal: Number(scoresTotal), votes: Number(votes), quorum: Number(quorum) }
+  return { id, title, author, type, choices: [], created, start: created, end: toSeconds(end), ...results }
 }
 
 function toVote({ proposal_id: proposal = '', voter = '', voting_power, choice = '', created }: Row): SpaceVote {

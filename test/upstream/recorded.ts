@@ -53,8 +53,9 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
     const candles = readCandles(dir, asset.symbol.toUpperCase())
     const coin = coinOf(asset)
     const supply = { circulating: coin?.circulating_supply ?? null, total: coin?.total_supply ?? null }
-    const told = asset.coingeckoId === 'ethereum' ? swaps() : null
-    const fromSwaps = told && toChartHistory({ prices: toEtherPrices(told), market_caps: [], total_volumes: [] })
+    const recordedPrices = asset.coingeckoId === 'ethereum' ? swaps() : null
+    const fromSwaps =
+      recordedPrices && toChartHistory({ prices: toEtherPrices(recordedPrices), market_caps: [], total_volumes: [] })
     const market = joinHistories(chart && toChartHistory(chart), candles && toCandleHistory(candles, supply))
     return joinHistories(fromSwaps, market)
   }
@@ -159,18 +160,18 @@ function cut(chart: MarketChart, from: number, to: number): MarketChart {
 }
 
 function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
+  let cached: { readonly value: T } | undefined
   return () => {
-    made ??= { value: make() }
-    return made.value
+    cached ??= { value: make() }
+    return cached.value
   }
 }
 
 function memoize<K, T>(make: (key: K) => T): (key: K) => T {
   const made = new Map<K, { readonly value: T }>()
   return (key) => {
-    const known = made.get(key) ?? { value: make(key) }
-    made.set(key, known)
-    return known.value
+    const memo = made.get(key) ?? { value: make(key) }
+    made.set(key, memo)
+    return memo.value
   }
 }

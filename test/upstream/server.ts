@@ -109,14 +109,16 @@ function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests
   const { markets = 'agreeing' } = options
   const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
   const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
-  const told = new Map(PROVIDERS.map(({ name }) => [name, markets === 'differing' ? toOwnMarket(world, name) : world]))
+  const worlds = new Map(
+    PROVIDERS.map(({ name }) => [name, markets === 'differing' ? toOwnMarket(world, name) : world]),
+  )
   const overLimit = createRateLimit(plan === 'free' ? { ...FREE_PLANS, ...limits } : limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
     const over = overLimit(provider.name, request.now)
     if (over === 'day' && provider.exhausted !== undefined) return provider.exhausted()
     if (over !== null) return provider.failure(429, request.now)
-    return provider.handle(request, told.get(provider.name) ?? world)
+    return provider.handle(request, worlds.get(provider.name) ?? world)
   }
   return async (incoming, response) => {
     const url = new URL(incoming.url ?? '/', 'http://upstream')

@@ -42,10 +42,10 @@ export function createSimulatedChain(
     timeOf: (block) => Math.max(0, timeOf(block)),
     pool: (question) => byAddress.get(toPoolAddress(question))?.address ?? null,
     logs(from, to, addresses) {
-      const wanted = pools.filter(({ address }) => addresses.has(address))
+      const matchingPools = pools.filter(({ address }) => addresses.has(address))
       const found: ChainLog[] = []
-      for (let block = from; wanted.length > 0 && block <= to; block += 1) {
-        for (const pool of wanted) {
+      for (let block = from; matchingPools.length > 0 && block <= to; block += 1) {
+        for (const pool of matchingPools) {
           if (unit(pool.key, block) >= pool.density) continue
           const log = toLog(pool, block, timeOf(block) * 1000, historyOf)
           if (log !== null) found.push(log)

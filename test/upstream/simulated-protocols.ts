@@ -33,7 +33,7 @@ export function createSimulatedProtocols(registry: WorldRegistry, seed: number):
   const slices = listed.flatMap((dao, index) => toSlices(dao, tokens.get(dao.token ?? ''), seed, index))
   slices.push(...strangers(seed))
   const bySlug = new Map(slices.map((slice) => [slice.protocol.slug, slice]))
-  const known = new Set(listed.map((dao) => dao.slug))
+  const listedSlugs = new Set(listed.map((dao) => dao.slug))
   const worth = new Map(listed.map((dao) => [dao.slug, toWorth(tokens.get(dao.token ?? '')?.symbol)]))
   const tvlOfOwner = (owner: string, at: number) => toTvl(owner, worth.get(owner) ?? toWorth(undefined), seed, at)
   const tvlOf = (slice: Slice, at: number): number => Math.round(tvlOfOwner(slice.owner, at) * slice.share)
@@ -62,7 +62,7 @@ export function createSimulatedProtocols(registry: WorldRegistry, seed: number):
       points.push({ date: Math.floor(now / 1000), totalLiquidityUSD: tvlOf(slice, now) })
       return points
     },
-    tvlOfDao: (slug, at) => (known.has(slug) ? Math.round(tvlOfOwner(slug, at)) : null),
+    tvlOfDao: (slug, at) => (listedSlugs.has(slug) ? Math.round(tvlOfOwner(slug, at)) : null),
   }
 }
 
@@ -82,7 +82,7 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
   const parent = dao.defillama ?? dao.slug
   const slug = dao.defillamaSlug ?? parent
   const key = toNoiseKey(seed, `protocol ${dao.slug}`)
-  const whole: Protocol = {
+  const unsplit: Protocol = {
     id: String(1_000 + index * 10),
     name: dao.name,
     slug,
@@ -99,13 +99,13 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
     listedAt: SIMULATION_START / 1000,
     ...UNVALUED,
   }
-  if (index % 3 !== 2) return [{ protocol: whole, owner: dao.slug, share: 1 }]
+  if (index % 3 !== 2) return [{ protocol: unsplit, owner: dao.slug, share: 1 }]
   return [0.7, 0.3].map((share, child) => {
     const version = `V${3 - child}`
     const name = `${dao.name} ${version}`
     const childSlug = `${slug}-${version.toLowerCase()}`
     const id = String(1_001 + index * 10 + child)
-    return { protocol: { ...whole, id, name, slug: childSlug, parent, parentSlug: slug }, owner: dao.slug, share }
+    return { protocol: { ...unsplit, id, name, slug: childSlug, parent, parentSlug: slug }, owner: dao.slug, share }
   })
 }
 

@@ -31,12 +31,12 @@ export function createSimulatedSpaces(
 interface Happening {
   /** End of the generated events, in Unix milliseconds. */
   readonly until: number
-  readonly proposals: readonly Made[]
+  readonly proposals: readonly ProposalDraft[]
   readonly votes: readonly SpaceVote[]
 }
 
 /** A proposal without the results of its votes. */
-type Made = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'scoresState' | 'votes'>
+type ProposalDraft = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'scoresState' | 'votes'>
 
 /** Generated events, shared by all worlds of this process. */
 const invented = new Map<number, Happening>()
@@ -53,7 +53,7 @@ function invent(key: number, now: number): Happening {
   const until = now + 30 * DAY
   const step = DAY * (30 + 270 * unit(key, -1) ** 2)
   const crowd = Math.floor(20 + 240 * unit(key, -2) ** 2)
-  const proposals: Made[] = []
+  const proposals: ProposalDraft[] = []
   const votes: SpaceVote[] = []
   for (let index = 0; ; index += 1) {
     const at = SIMULATION_START + step * (index + 0.8 * unit(key, index))
@@ -63,9 +63,9 @@ function invent(key: number, now: number): Happening {
     const end = created + 5 * 86_400
     const id = toHex(own, 64)
     const type = TYPES[index % TYPES.length] ?? 'basic'
-    const made = { id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), type, choices: CHOICES }
+    const base = { id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), type, choices: CHOICES }
     const proposal = {
-      ...made,
+      ...base,
       created,
       start: created + 3600,
       end,
@@ -101,10 +101,14 @@ function toFirst(choice: unknown): number {
 }
 
 /** Scores become final some hours after the end, with a different delay per proposal. */
-const toScoresState = ({ created, end }: Made, seconds: number) =>
+const toScoresState = ({ created, end }: ProposalDraft, seconds: number) =>
   seconds < end + 3600 * (1 + (created % 5)) ? ('pending' as const) : ('final' as const)
 
-function withScores(proposals: readonly Made[], votes: readonly SpaceVote[], seconds: number): SpaceProposal[] {
+function withScores(
+  proposals: readonly ProposalDraft[],
+  votes: readonly SpaceVote[],
+  seconds: number,
+): SpaceProposal[] {
   const counted = new Map(proposals.map(({ id, choices }) => [id, { scores: choices.map(() => 0), votes: 0 }]))
   for (const { proposal, choice, power } of votes) {
     const one = counted.get(proposal)
@@ -120,7 +124,7 @@ function withScores(proposals: readonly Made[], votes: readonly SpaceVote[], sec
 }
 
 /** Between a tenth and half of the voters take part, most of them early. */
-function inventVotes(key: number, own: number, crowd: number, { id, start, end, type }: Made): SpaceVote[] {
+function inventVotes(key: number, own: number, crowd: number, { id, start, end, type }: ProposalDraft): SpaceVote[] {
   const share = 0.1 + 0.4 * unit(own, -1)
   const votes: SpaceVote[] = []
   for (let voter = 0; voter < crowd; voter += 1) {

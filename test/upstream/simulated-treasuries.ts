@@ -49,14 +49,14 @@ export function createSimulatedTreasuries(
     registry.daos.flatMap((dao) => toWallets(dao).map(({ chain, address }) => [`${chain}:${address}`, dao] as const)),
   )
   const slugs = new Map(registry.daos.map((dao) => [dao.defillamaSlug ?? dao.defillama, dao]))
-  const known = new Map<string, readonly Line[]>()
+  const linesByWallet = new Map<string, readonly Line[]>()
 
   function linesOf(chain: string, address: string): readonly Line[] | null {
     const name = `${chain}:${address}`
     const dao = owners.get(name)
     if (dao === undefined) return null
-    const lines = known.get(name) ?? toLines(chain, toNoiseKey(seed, `treasury ${name}`), dao)
-    known.set(name, lines)
+    const lines = linesByWallet.get(name) ?? toLines(chain, toNoiseKey(seed, `treasury ${name}`), dao)
+    linesByWallet.set(name, lines)
     return lines
   }
 

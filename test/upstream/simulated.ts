@@ -193,18 +193,18 @@ function toChart(process: MarketProcess, from: number, to: number, step: number)
 function rankBySlot(
   processes: ReadonlyMap<string, MarketProcess>,
 ): (id: string, at: number) => { rank: number; total: number } {
-  let known = { slot: Number.NaN, ranks: new Map<string, number>(), total: 0 }
+  let ranking = { slot: Number.NaN, ranks: new Map<string, number>(), total: 0 }
   return (id, at) => {
     const slot = Math.floor(at / FIVE_MINUTES)
-    if (known.slot !== slot) {
+    if (ranking.slot !== slot) {
       const caps = [...processes].map(([key, process]) => ({
         key,
         cap: (process.price(at) ?? 0) * process.circulatingSupply(at),
       }))
       caps.sort((left, right) => right.cap - left.cap)
       const total = caps.reduce((sum, entry) => sum + entry.cap, 0)
-      known = { slot, ranks: new Map(caps.map((entry, index) => [entry.key, index + 1])), total }
+      ranking = { slot, ranks: new Map(caps.map((entry, index) => [entry.key, index + 1])), total }
     }
-    return { rank: known.ranks.get(id) ?? 0, total: known.total }
+    return { rank: ranking.ranks.get(id) ?? 0, total: ranking.total }
   }
 }

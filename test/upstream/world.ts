@@ -262,8 +262,8 @@ export function toAssets(registry: WorldRegistry): readonly Asset[] {
 
 /** The asset of a contract; addresses are case-insensitive. */
 export function findAsset({ assets }: World, chain: string, address: string): Asset | undefined {
-  const wanted = address.toLowerCase()
-  return assets.find((asset) => asset.chain === chain && asset.contractAddress.toLowerCase() === wanted)
+  const lowerCaseAddress = address.toLowerCase()
+  return assets.find((asset) => asset.chain === chain && asset.contractAddress.toLowerCase() === lowerCaseAddress)
 }
 
 /** Lower-case words joined by hyphens, as providers derive slugs from names. */

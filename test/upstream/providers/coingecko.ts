@@ -35,9 +35,9 @@ function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
   if (!Number.isInteger(page) || page < 1) return jsonReply({ error: 'invalid page' }, 422)
 
   const ids = query.get('ids')?.split(',')
-  const wanted = world.assets.filter(({ coingeckoId }) => coingeckoId !== null && (ids?.includes(coingeckoId) ?? true))
+  const assets = world.assets.filter(({ coingeckoId }) => coingeckoId !== null && (ids?.includes(coingeckoId) ?? true))
   const spans = (query.get('price_change_percentage') ?? '').split(',')
-  const rows = wanted.flatMap((asset) => {
+  const rows = assets.flatMap((asset) => {
     const listing = world.listing(asset, now)
     return listing === null ? [] : [{ asset, listing }]
   })

@@ -12,7 +12,7 @@ const LEAST_LAG_MS = 40_000
 const MOST_LAG_MS = 200_000
 const MISSED = 0.15
 /** Exceeds the longest lag and the longest run of misses. */
-const LOOKED_AT = 6
+const MAX_CANDIDATES = 6
 
 /**
  * The stored price closest to `at` within `widthMs`; null if there is none. Times are irregular, as with the provider:
@@ -28,7 +28,7 @@ export function nearestStored(asset: Asset, history: History, at: number, widthM
   }
   let before = history.lastAt(at)
   let after = history.firstIn(at + 1, at + widthMs + 1)
-  for (let looked = 0; looked < LOOKED_AT; looked += 1) {
+  for (let candidate = 0; candidate < MAX_CANDIDATES; candidate += 1) {
     add(before)
     add(after)
     before = before && history.lastAt(before.at - 1)

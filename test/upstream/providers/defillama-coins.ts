@@ -71,8 +71,8 @@ function toSeconds(text: string): number {
 }
 
 function toWidthMs(query: URLSearchParams, otherwise: number): number {
-  const asked = query.get('searchWidth')
-  return asked === null ? otherwise : toSeconds(asked) * 1000
+  const searchWidth = query.get('searchWidth')
+  return searchWidth === null ? otherwise : toSeconds(searchWidth) * 1000
 }
 
 /**
@@ -109,6 +109,8 @@ function toChart(list: string, query: URLSearchParams, world: World, now: number
 function findAsset(coin: string, assets: readonly Asset[]): Asset | undefined {
   const [source = '', id = ''] = coin.split(':')
   if (source === 'coingecko') return assets.find((asset) => asset.coingeckoId === id)
-  const wanted = id.toLowerCase()
-  return assets.find((asset) => toLlamaChain(asset.chain) === source && asset.contractAddress.toLowerCase() === wanted)
+  const lowerCaseId = id.toLowerCase()
+  return assets.find(
+    (asset) => toLlamaChain(asset.chain) === source && asset.contractAddress.toLowerCase() === lowerCaseId,
+  )
 }

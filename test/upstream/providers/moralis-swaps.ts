@@ -29,9 +29,9 @@ export function toSwaps(world: World, asset: Asset, { query, now }: UpstreamRequ
     return jsonReply({ message: ['limit must be between 1 and 100'] }, 400)
   }
   const chain = world.chain(asset.chain)
-  const wanted = query.get('transactionTypes')?.split(',') ?? ['buy', 'sell']
+  const transactionTypes = query.get('transactionTypes')?.split(',') ?? ['buy', 'sell']
   const swaps = chain === null ? [] : readSwaps(world, chain, asset, toTimes(query, now))
-  const fitting = swaps.filter(({ transactionType }) => wanted.includes(transactionType))
+  const fitting = swaps.filter(({ transactionType }) => transactionTypes.includes(transactionType))
   const ordered = query.get('order') === 'ASC' ? fitting : fitting.reverse()
   const start = Number(Buffer.from(query.get('cursor') ?? '', 'base64url').toString() || 0)
   const next = start + limit

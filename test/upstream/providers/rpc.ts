@@ -24,14 +24,14 @@ export const rpc: Provider = {
   handle({ path, body: text, now }, world) {
     const chain = world.chain(path.slice(1))
     if (chain === null) return textReply('Not found', 404)
-    const asked = body.safeParse(JSON.parse(text))
-    if (!asked.success)
+    const parsed = body.safeParse(JSON.parse(text))
+    if (!parsed.success)
       return jsonReply({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'invalid request' } })
     const { mostCalls = Number.POSITIVE_INFINITY } = chain.habits
-    if (Array.isArray(asked.data) && asked.data.length > mostCalls) return refuseBatch(mostCalls)
+    if (Array.isArray(parsed.data) && parsed.data.length > mostCalls) return refuseBatch(mostCalls)
     const answer = (one: z.infer<typeof request>) => ({ id: one.id, ...reply(one, chain, world.assets, now) })
-    if (Array.isArray(asked.data)) return jsonReply(asked.data.map(answer).reverse().map(toBody))
-    const one = answer(asked.data)
+    if (Array.isArray(parsed.data)) return jsonReply(parsed.data.map(answer).reverse().map(toBody))
+    const one = answer(parsed.data)
     return jsonReply(toBody(one), one.status)
   },
   failure: (status) =>

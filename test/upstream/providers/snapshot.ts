@@ -110,16 +110,16 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
   // The hub ignores filters with the value 0.
   const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
   const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
-  const isWanted = ({ created }: { readonly created: number }) => created >= from && created <= to
+  const isInRange = ({ created }: { readonly created: number }) => created >= from && created <= to
   const elements = ids.flatMap((id): readonly Element[] => {
     const space = world.space(String(id), now)
     if (space === null) return []
     if (name === 'votes')
       return space.votes
-        .filter(isWanted)
+        .filter(isInRange)
         .map((one) => ({ ...toPlace(one), vp: one.power, tell: () => toVote(space, one) }))
     return space.proposals
-      .filter(isWanted)
+      .filter(isInRange)
       .map((one) => ({ ...toPlace(one), vp: 0, tell: () => toProposal(space, one) }))
   })
   return toPage(elements, args).map(({ tell }) => pick(tell(), fields))
@@ -169,11 +169,11 @@ const toVote = ({ id }: Space, { proposal, power, ...vote }: SpaceVote) => ({
 
 /** Returns the requested fields only. */
 function pick(value: object, fields: readonly AskedField[]): Record<string, unknown> {
-  const known: Readonly<Record<string, unknown>> = { ...value }
+  const members: Readonly<Record<string, unknown>> = { ...value }
   return Object.fromEntries(
     fields.map(({ name, fields: inner }) => {
-      if (!(name in known)) throw new GraphqlMistake(`Cannot query field "${name}".`)
-      const member = known[name]
+      if (!(name in members)) throw new GraphqlMistake(`Cannot query field "${name}".`)
+      const member = members[name]
       return [name, inner.length > 0 && typeof member === 'object' && member !== null ? pick(member, inner) : member]
     }),
   )

@@ -28,9 +28,9 @@ function toUsers({ query, now }: UpstreamRequest, socials: Socials): Reply {
   if (usernames.length > 100 || !usernames.every((name) => USERNAME.test(name))) {
     return toInvalid('The `usernames` query parameter value is not valid')
   }
-  const wantsMetrics = query.get('user.fields')?.split(',').includes('public_metrics') ?? false
+  const includesMetrics = query.get('user.fields')?.split(',').includes('public_metrics') ?? false
   const found = usernames.map((name) => ({ name, account: socials.account(name, now) }))
-  const data = found.flatMap(({ account }) => (account === null ? [] : [toUser(account, wantsMetrics)]))
+  const data = found.flatMap(({ account }) => (account === null ? [] : [toUser(account, includesMetrics)]))
   const errors = found.flatMap(({ name, account }) => (account === null ? [toUnknown(name)] : []))
   return jsonReply({ ...(data.length > 0 ? { data } : {}), ...(errors.length > 0 ? { errors } : {}) })
 }
