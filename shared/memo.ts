@@ -1,18 +1,18 @@
 /**
- * Remembers what a pure function gave for the last texts, at most `most` of them: the rows of many entities have the same
- * few thousand times, and reading a time costs ten times what finding it again does.
+ * Caches the results of a pure function for at most `most` texts. The rows of many entities share a few thousand times,
+ * and parsing a time costs ten times as much as a lookup.
  */
 export function remembering<T>(toValue: (text: string) => T, most = 20_000): (text: string) => T {
-  const known = new Map<string, T>()
+  const cached = new Map<string, T>()
   return (text) => {
-    const found = known.get(text)
+    const found = cached.get(text)
     if (found !== undefined) return found
-    if (known.size >= most) known.clear()
+    if (cached.size >= most) cached.clear()
     const value = toValue(text)
-    known.set(text, value)
+    cached.set(text, value)
     return value
   }
 }
 
-/** A time in Unix milliseconds; NaN where the text is none. */
+/** A time in Unix milliseconds; NaN for invalid text. */
 export const toMs: (text: string) => number = remembering(Date.parse)

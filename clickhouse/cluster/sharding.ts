@@ -1,10 +1,10 @@
 import { DataError } from '../../shared/errors.ts'
 
 /**
- * Which shard of a cluster a row is on, per table. It depends only on the entity that leads the table's sorting key, so
- * that rows which replace one another are on one shard, where alone they can: what is told of a token, or of a DAO, is
- * together. Small tables are sharded as well instead of being on every node: every table is then written and read in one
- * way, and a node that is down never stops the writes of another shard.
+ * The sharding column of each table. It is the entity at the start of the table's sorting key. So rows that replace one
+ * another are on one shard, as replacing requires, and the data of a token or DAO is on one shard. Small tables are
+ * sharded too, so that all tables are read and written in one way, and a failed node never blocks writes to another
+ * shard.
  */
 const ENTITY = {
   tokens: 'key',
@@ -59,12 +59,12 @@ const ENTITY = {
   migrations: 'name',
 } as const satisfies Readonly<Record<string, string>>
 
-/** The tables that have a place on a cluster. */
+/** The tables with a sharding column. */
 export const SHARDED: ReadonlyMap<string, string> = new Map(Object.entries(ENTITY))
 
 /**
- * The sharding key of a table as SQL. Hashed, because keys of entities need not be spread evenly.
- * @throws DataError `migration` for a table that has none yet.
+ * The sharding key of a table as SQL. Hashed, because entity keys may be distributed unevenly.
+ * @throws DataError `migration` for a table without a sharding column.
  */
 export function toShardingKey(table: string): string {
   const column = SHARDED.get(table)

@@ -5,12 +5,12 @@ import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBucket, totalBuckets, toYear } from './grid.ts'
 
-/** The part of a dataset that its coverage is told by. */
+/** The members of a dataset that identify its coverage. */
 export type Covered = Pick<Dataset, 'name' | 'cadence'>
 
 /**
- * Buckets of an entity that a provider gave at a step of `seconds`: rows are stored, or there is nothing for sure. `entity`
- * is the key in ClickHouse.
+ * Buckets of an entity that a provider served at a step of `seconds`: their rows are stored, or they are known to be
+ * empty. `entity` is the key in ClickHouse.
  */
 export interface Report extends Buckets {
   readonly entity: number
@@ -19,7 +19,7 @@ export interface Report extends Buckets {
   readonly seconds: number
 }
 
-/** Adds to the coverage; what is there already changes nothing. Called after the rows are stored, never before. */
+/** Adds to the coverage; repeats change nothing. Call it only after the rows are stored. */
 export async function addCoverage(db: Database, dataset: Covered, reports: readonly Report[]): Promise<void> {
   if (reports.length === 0) return
   const rows = reports.flatMap(({ seconds, ...report }) =>
@@ -34,7 +34,7 @@ export async function addCoverage(db: Database, dataset: Covered, reports: reado
   await db.insert({ table: 'coverage_in', rows })
 }
 
-/** Cuts a run where a year begins: a year of an entity is a row. */
+/** Splits a run at the start of each year, because coverage has one row per entity and year. */
 function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   const cuts: Buckets[] = []
   for (let at = first; at <= last; ) {
@@ -45,7 +45,7 @@ function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   return cuts
 }
 
-/** Rows of several datasets by the names of these. */
+/** Groups rows by dataset name. */
 export function groupByDataset<R extends { readonly dataset: string }>(rows: readonly R[]): Map<string, R[]> {
   return groupBy(rows, ({ dataset }) => dataset)
 }
@@ -59,14 +59,14 @@ const span = z.object({
   last: z.int(),
 })
 
-/** Numbers in order as tuples of the first and the last of each run. */
+/** SQL that turns sorted numbers into tuples of the first and last number of each run. */
 export const RUNS = (numbers: string) =>
   `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
 
-/** More keys than this are too long for a parameter: everybody's rows are read instead. */
+/** More keys are too long for a parameter; the statement then reads all entities. */
 const MOST_NAMED = 2000
 
-/** A condition on the entities, and the parameter that it needs. */
+/** A condition on the entities and its parameter. */
 export const toEntityFilter = (entities: readonly number[]) =>
   entities.length > MOST_NAMED
     ? { sql: '1', params: {} }
@@ -79,10 +79,7 @@ function toParams(dataset: Covered, { first, last }: Buckets) {
   return { dataset: name, first, last, firstYear: toYear(first, cadence), lastYear: toYear(last, cadence) }
 }
 
-/**
- * What is known of the buckets of some entities, as runs, at most `most` of them: of one bucket by every provider and step
- * that gave it.
- */
+/** Reads the coverage of entities as at most `most` runs. A bucket occurs once per provider and step. */
 export async function readCoverage(
   db: Database,
   dataset: Covered,
@@ -108,23 +105,23 @@ LIMIT {most: UInt32}`,
     params: { ...toParams(dataset, within), ...named.params, most },
     schema: span,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
 /**
- * How many buckets are unpacked at once where they are missing: of years at 5 minutes those of an entity take 10 MB, and
- * several hundred such entities would take more than a statement may.
+ * Limit on the buckets unpacked at once to find missing ones. Years at 5 minutes take 10 MB per entity, and several
+ * hundred such entities would exceed the memory limit of a statement.
  */
-const BUCKETS_AT_ONCE = 16_000_000
-/** As many entities as ClickHouse has in a block in any case. */
-const MOST_AT_ONCE = 65_409
+const MAX_UNPACKED_BUCKETS = 16_000_000
+/** ClickHouse's default block size. */
+const MAX_BLOCK_ENTITIES = 65_409
 
 const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /**
- * The runs of buckets that are not known at a step of at most `seconds`, by the entities' keys: neither stored nor known
- * to be nothing. Entities that lack nothing are left out.
+ * Returns the runs of buckets that are unknown at a step of at most `seconds`, by entity key: neither stored nor known
+ * to be empty. Entities without missing buckets are not in the result.
  */
 export async function readMissing(
   db: Database,
@@ -150,7 +147,7 @@ GROUP BY entity`,
       from: wanted.map(({ first }) => first),
       to: wanted.map(({ last }) => last + 1),
     },
-    settings: { max_block_size: Math.ceil(Math.min(MOST_AT_ONCE, BUCKETS_AT_ONCE / totalBuckets(wanted))) },
+    settings: { max_block_size: Math.ceil(Math.min(MAX_BLOCK_ENTITIES, MAX_UNPACKED_BUCKETS / totalBuckets(wanted))) },
     schema: missing,
   })
   const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))
@@ -164,7 +161,7 @@ GROUP BY entity`,
 
 const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
 
-/** The newest bucket that is stored of each entity from each provider. */
+/** The newest stored bucket of each entity and provider. */
 export async function readNewestStored(
   db: Database,
   dataset: Covered,

@@ -4,15 +4,14 @@ import { LANES, type Lane } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Covered, groupByDataset, toEntityFilter } from './ledger.ts'
 
-/** The end of a note that is still true. */
+/** The end of a note that is still valid. */
 export const OPEN_END = END_OF_TIME
 
 /**
- * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix
- * milliseconds. `since` is when the first of its `tries` was made, and nothing is asked again before `nextTry`, unless
- * the settings of the providers have changed since the note was written. `coarser` in the `live` lane says that a stored
- * bucket lacks elements of the provider's answer. `pending` says that the provider has nothing yet,
- * of a time of which it may not have all.
+ * The reason why buckets of an entity from `from` to `to` (exclusive) are not stored, or only at a coarser step. Times
+ * are Unix milliseconds. `since` is the time of the first of its `tries`. There is no attempt before `nextTry`, unless
+ * the provider settings have changed after the note. `coarser` in the `live` class means that a stored bucket lacks
+ * elements of the provider's response. `pending` means that the provider has no data yet for a recent time.
  */
 export interface Note {
   readonly entity: number
@@ -27,10 +26,13 @@ export interface Note {
   readonly nextTry: number
 }
 
-/** A note with the engine's time at which it was written, in Unix milliseconds. */
+/** A note with the time of its insertion by ClickHouse's clock, in Unix milliseconds. */
 export type StoredNote = Note & { readonly writtenAt: number }
 
-/** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
+/**
+ * Whether a range was missed for good: it was not collected in time, and no provider has its history. Such a note has
+ * no tries.
+ */
 export const isLost = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean => state === 'unserved' && tries === 0
 
 const stored = z.object({
@@ -54,7 +56,7 @@ const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at
   ${toMs('written_at')} AS writtenAt
 FROM coverage_notes FINAL`
 
-/** The notes of some entities that are about any time of a range, the one that was written last first. */
+/** The notes of entities that overlap a range, newest first by time of writing. */
 export async function readNotes(
   db: Database,
   dataset: Pick<Covered, 'name'>,
@@ -71,11 +73,11 @@ ORDER BY written_at DESC`,
     params: { dataset: dataset.name, ...named.params, from, to },
     schema: stored,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
-/** The notes of slots that entities of any dataset miss now, by the dataset's name. */
+/** The notes of slots that are missing now, by dataset name. */
 export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, Note[]>> {
   const rows = await db.rows({
     name: 'coverage-notes-open',
@@ -88,10 +90,10 @@ export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, N
 
 const toText = (ms: number) => new Date(ms).toISOString()
 
-/** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
+/** Writes notes. A note replaces an older one with the same entity, class and start. */
 export async function writeNotes(db: Database, dataset: Pick<Covered, 'name'>, notes: readonly Note[]): Promise<void> {
   if (notes.length === 0) return
-  // Member by member: a note that was read has its time of writing beside.
+  // Copies member by member, because a stored note also has its time of insertion.
   const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
     dataset: dataset.name,
     entity,

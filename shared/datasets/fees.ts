@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { defineDataset } from './define-dataset.ts'
 
-/** No protocol takes 10 billion US dollars in one day: all protocols together take about a hundredth of that. */
+/** Bound on a day's USD of one protocol: about a hundred times the sum of all protocols. */
 const MOST_USD = 1e10
 
 /** Adapters of DefiLlama may report a negative day, such as a yield after a loss (`allowNegativeValue`). */
 const dayUsd = z.number().min(-MOST_USD).max(MOST_USD).nullable()
 
 /**
- * What users of a DAO's protocols paid in one day, and what part of it the protocols kept, in US dollars. `observed_at` is
- * the last millisecond of the day. Null where the source does not know one of the two.
+ * The fees paid by users of a DAO's protocols in one day and the protocols' revenue from them, in US dollars.
+ * `observed_at` is the last millisecond of the day. Null if the source does not know one of the two.
  */
 export const daoFeesRow = z
   .strictObject({

@@ -18,13 +18,13 @@ import { treasuryValue } from './treasury-value.ts'
 import { twitterCounts } from './twitter.ts'
 import { twitterSentiment } from './twitter-sentiment.ts'
 
-/** What readers need to know of a dataset: its name, how often it is refreshed, whom it is about and where its rows are. */
+/** The members of a dataset that readers need: name, cadence, entities and the location of its rows. */
 export type DatasetFacts = Pick<
   Dataset,
   'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
 >
 
-/** Every dataset of the service: freshness and readiness are told for each of them. */
+/** Every dataset of the service; freshness and readiness cover all of them. */
 export const datasets = [
   tokenPrices,
   protocolTvl,

@@ -7,8 +7,8 @@ const MOST_POSTS = 1e6
 const count = z.int().nonnegative().max(MOST_POSTS)
 
 /**
- * The mood of a sample of posts about a DAO: how many of them are positive, neutral and negative, and the lexicon by
- * which they were judged. The posts themselves are not kept.
+ * The sentiment of a sample of posts about a DAO: the number of positive, neutral and negative ones, and the lexicon
+ * that classified them. The posts themselves are not stored.
  */
 export const twitterSentimentRow = z
   .strictObject({

@@ -1,8 +1,8 @@
 import { DataError, toReason } from '../errors.ts'
 
 /**
- * Asks Redis for something that a job cannot do without.
- * @throws DataError `storage` when it refuses or is away; the job is then tried again.
+ * Runs a Redis command that a job depends on.
+ * @throws DataError `storage` if Redis refuses or is unavailable; the job is then retried.
  */
 export async function askRedis<T>(what: string, ask: () => Promise<T>): Promise<T> {
   try {

@@ -2,12 +2,12 @@ import type { Registry } from './registry.ts'
 
 const current = new WeakMap<Registry, () => Registry>()
 
-/** A registry whose members are those that `now` has at the moment when they are read. */
+/** Returns a live proxy: each property read goes to the current registry of `now`. */
 export function toLiving(now: () => Registry): Registry {
   const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
   current.set(living, now)
   return living
 }
 
-/** A registry as it is now, whose members fit each other from then on. */
+/** Returns a snapshot of a live registry, so that several reads are consistent. */
 export const toFixed = (registry: Registry): Registry => current.get(registry)?.() ?? registry

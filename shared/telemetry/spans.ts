@@ -11,38 +11,40 @@ import {
 } from '@opentelemetry/api'
 import { DataError } from '../errors.ts'
 
-/** Makes this project's spans. Until tracing is started they cost next to nothing and go nowhere. */
+/** Creates this project's spans. Until tracing starts, spans are no-ops. */
 export const tracer = trace.getTracer('dao-data')
 
-/** The ids by which log lines and spans find each other; nothing outside of a trace. */
+/** The ids that link log lines and spans; empty outside of a trace. */
 export function toLogFields(span: Span | undefined): { trace_id?: string; span_id?: string } {
   const ids = span?.spanContext()
   return ids !== undefined && isSpanContextValid(ids) ? { trace_id: ids.traceId, span_id: ids.spanId } : {}
 }
 
-/** W3C's header that names a span to others. ClickHouse and jobs speak this one, whatever propagators are set. */
+/** The W3C header for trace context. ClickHouse and jobs use this header regardless of the configured propagators. */
 export function toTraceparent(span: Span): string {
   const { traceId, spanId, traceFlags } = span.spanContext()
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
 }
 
-/** Runs `work` with `span` as the one that is active. */
+/** Runs `work` with `span` as the active span. */
 export function within<T>(span: Span, work: () => T): T {
   return context.with(trace.setSpan(context.active(), span), work)
 }
 
-/** A span for one step of what is being traced. Undefined outside of a trace: a step does not begin one. */
+/** Starts a span for one step of an active trace. Undefined outside of a trace, because a step never starts one. */
 export function startStep(name: string, describe: () => { kind: number; attributes: Attributes }): Span | undefined {
   return trace.getActiveSpan() === undefined ? undefined : tracer.startSpan(name, describe())
 }
 
-/** What tells failures apart: the code where an error has one, else its class. */
+/** The type of a failure: the error's code, else its class. */
 export function toErrorType(error: unknown): string {
   if (!(error instanceof Error)) return typeof error
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 
-/** Marks a span as failed. Only a DataError's message is shown, because it never holds a key; another error's might. */
+/**
+ * Marks a span as failed. Includes only the message of a DataError, which never contains a key; other messages might.
+ */
 export function recordFailure(span: Span, error: unknown): void {
   const message = error instanceof DataError ? error.message : undefined
   span.setAttribute('error.type', toErrorType(error))
@@ -53,7 +55,7 @@ export function recordFailure(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message }) })
 }
 
-/** A statement as its span tells of it: with placeholders, never with the values bound to them. */
+/** A statement as described by its span: with placeholders, never with bound values. */
 export interface TracedStatement {
   readonly name: string
   readonly operation: string
@@ -64,16 +66,18 @@ export interface TracedStatement {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What the work gets when it is traced. */
+/** Access to the span for a traced statement. */
 export interface QueryTrace {
-  /** To be sent along, so that the server's own spans (`system.opentelemetry_span_log`) join the trace. */
+  /**
+   * Headers to send with the statement, so that the server's spans (`system.opentelemetry_span_log`) join the trace.
+   */
   readonly headers: Record<string, string>
   rows(count: number): void
 }
 
 /**
- * Runs a statement in a span of its own when it is part of a trace. The span of a stream lasts until its last byte.
- * Statements outside of a request or job, such as health checks, are not traced.
+ * Runs a statement in its own span if a trace is active. The span of a stream ends after its last byte. Statements
+ * outside a request or job, such as health checks, are not traced.
  */
 export async function inQuerySpan<T>(
   statement: TracedStatement,
@@ -82,7 +86,8 @@ export async function inQuerySpan<T>(
   const span = startStep(statement.name, () => describe(statement))
   if (span === undefined) return work(undefined)
   const end = (error?: unknown) => {
-    const isFailure = error !== undefined && error !== null && toErrorType(error) !== LEFT && !statement.signal?.aborted
+    const isFailure =
+      error !== undefined && error !== null && toErrorType(error) !== CLOSED_EARLY && !statement.signal?.aborted
     if (isFailure) recordQueryFailure(span, error)
     span.end()
   }
@@ -101,8 +106,8 @@ export async function inQuerySpan<T>(
   }
 }
 
-/** The code of a stream whose reader wants no more of it. */
-const LEFT = 'ERR_STREAM_PREMATURE_CLOSE'
+/** Error code of a stream that its reader closed early. */
+const CLOSED_EARLY = 'ERR_STREAM_PREMATURE_CLOSE'
 const ROWS = 'db.response.returned_rows'
 
 function describe({ name, operation, url, database, sql, table }: TracedStatement) {

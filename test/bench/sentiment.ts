@@ -6,12 +6,12 @@ import { stripNames, toMood, toScore } from '../../workers/sentiment/mood.ts'
 import type { Benchmark, Findings } from './define-benchmark.ts'
 
 /**
- * How well posts are judged. The collection's labelled comments are split by their place in
- * the file: every second one, from the first on, is for tuning words and thresholds, the others are measured. The
- * collection has no neutral comments, so a comment judged neutral counts as wrong. Two readings:
- * - with neutral: the judgement as served; of alternatives, thresholds of equal size on both sides of zero;
- * - forced: one threshold, wherever tuning puts it, and nothing is neutral.
- * Alternatives are measured where they are installed; BENCH_MODULES names a folder that has them, if not this one.
+ * Measures the classification of posts. The collection's labelled comments are split by their position in the file:
+ * every second one, from the first on, is for tuning words and thresholds; the others are measured. The collection has
+ * no neutral comments, so a comment classified as neutral counts as wrong. Two measurements:
+ * - with neutral: the classification as served; for alternatives, thresholds of equal size on both sides of zero;
+ * - forced: one threshold, set by tuning, and no neutral class.
+ * Alternatives are measured if they are installed; BENCH_MODULES names another folder with them.
  */
 export const sentiment: Benchmark = {
   name: 'sentiment',
@@ -31,7 +31,7 @@ interface Judged {
 
 const load = createRequire(process.env.BENCH_MODULES ? join(process.env.BENCH_MODULES, 'x.js') : import.meta.url)
 
-/** What a package scores; the shapes are those of their documentation. */
+/** The scores of a package; the shapes are from its documentation. */
 const ALTERNATIVES: Readonly<Record<string, () => Score>> = {
   'sentiment 5.0.2': () => {
     const analyser = new (load('sentiment'))()
@@ -66,7 +66,7 @@ function readComments(file: string): Comment[] {
     .map(([text = '', label]) => ({ text, label: label?.trim() === 'Positive' ? 1 : -1 }))
 }
 
-/** Share of right judgements, and the mean of the F1 of both labels. */
+/** Share of correct classifications, and the mean of the F1 of both labels. */
 function measure(judged: readonly Judged[], negative: number, positive: number) {
   const moods = judged.map(({ label, score }) => ({ label, mood: score > positive ? 1 : score < negative ? -1 : 0 }))
   const count = (is: (one: { label: number; mood: number }) => boolean) => moods.filter(is).length
@@ -90,7 +90,7 @@ function tune(judged: readonly Judged[], candidates: readonly Thresholds[]): Thr
 const judge = (comments: readonly Comment[], score: Score, odd: number) =>
   comments.flatMap(({ text, label }, index) => (index % 2 === odd ? [{ label, score: score(text) }] : []))
 
-/** The table's line of one way of judging; `served` is the judgement as it is served, thresholds and all. */
+/** The table's line of one classifier; `served` is the classification as served, including thresholds. */
 function toLine(comments: readonly Comment[], name: string, score: Score, served?: Score): string[] {
   const [tuning, measured] = [judge(comments, score, 0), judge(comments, score, 1)]
   const symmetric = tune(

@@ -5,7 +5,7 @@ import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
 
-/** Nobody tells of commits, so nothing is kept. */
+/** A feed without a source, so that nothing is cached. */
 const NOBODY: CommitFeed = {
   version: () => undefined,
   since: () => 0,
@@ -17,7 +17,7 @@ const NOBODY: CommitFeed = {
   close: () => {},
 }
 
-/** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
+/** The context of a direct call of an API route, at a time in Unix milliseconds, without caches. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const chunks = createChunkCache(nothing)

@@ -63,7 +63,7 @@ it('rolling deploy loses no slot and answers every request', async () => {
   )
 })
 
-/** Datasets whose rows are by slot, with how many slots before its own each row's time lies. */
+/** Datasets with rows by slot, and the number of slots by which a row's time is before its slot. */
 const BY_SLOT: ReadonlyMap<string, number> = new Map([
   ['prices', 1],
   ['index-token', 1],

@@ -15,7 +15,8 @@ async function readSlowly(url: string) {
   let response: IncomingMessage | undefined
   let hasLeft = false
   let request: ClientRequest
-  // A client that is rejected, because many start concurrently, retries. So does one whose connection ends before that.
+  // A rejected client, because many start concurrently, retries. A client retries too if its connection ends before the
+  // response.
   const ask = () => {
     request = begin(url, (begun) => {
       if (begun.statusCode === 503) begun.resume()

@@ -115,7 +115,7 @@ describe('probeProviders with one failing provider', () => {
       const told = find(probes, 'coinmarketcap', 'prices')
       expect(told).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
       expect(isWrong(told as Probe)).toBe(true)
-      // The others are as well as they were, and it says who collects instead.
+      // The results of other providers are unchanged. The report names the provider that collects instead.
       expect(
         probes
           .filter((one) => one.provider !== 'coinmarketcap')

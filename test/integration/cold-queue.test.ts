@@ -101,7 +101,7 @@ describe('admission of requests that are not cached', () => {
     expect(await other.status).toBe(200)
     const statuses = await Promise.all(flood.map(({ status }) => status))
     expect(statuses.filter((status) => status === 200)).toHaveLength(PLACES + WAITING - 1)
-    // At most one request of the flooding client runs first: the one whose turn it was.
+    // At most one request of the flooding client runs first: the next one in the queue.
     expect(begun().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
   })
 

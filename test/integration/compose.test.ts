@@ -135,11 +135,11 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
     try {
       const make = () =>
         spawnSync(process.execPath, [join(root, 'tools/secrets.mjs'), '--into', folder], { encoding: 'utf8' })
-      expect(make().stdout.match(/: made/g)).toHaveLength(Object.keys(secrets).length)
+      expect(make().stdout.match(/: created/g)).toHaveLength(Object.keys(secrets).length)
       const made = () => Object.values(secrets).map(({ file }) => readFileSync(join(folder, basename(file)), 'utf8'))
       const first = made()
       expect(new Set(first).size).toBe(first.length)
-      expect(make().stdout).not.toContain(': made')
+      expect(make().stdout).not.toContain(': created')
       expect(made()).toEqual(first)
       expect(statSync(folder).mode & 0o777).toBe(0o700)
       writeFileSync(join(folder, 'redis_password'), '')

@@ -45,7 +45,7 @@ onLinux('is locked by a system that runs, on a machine without ps too, and by no
   await once(stack, 'exit')
   // Of two processes that find the same stale lock, one takes it over.
   writeFileSync(join(dataDir, 'stack.pid.new'), '')
-  expect(() => lockFolder(dataDir)).toThrow(/stack\.pid\.new is there: another start takes .* over/)
+  expect(() => lockFolder(dataDir)).toThrow(/stack\.pid\.new exists: another start is taking over/)
   rmSync(join(dataDir, 'stack.pid.new'))
   lockFolder(dataDir)
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(process.pid))

@@ -71,7 +71,7 @@ describe('fees from provider to answer', () => {
     const known = new Set(rows.map(({ dao }) => dao))
     expect(known.size).toBeGreaterThan(entities.length / 2)
     expect(known.size).toBeLessThan(entities.length)
-    // A DAO without fees costs one request, since its revenue is not asked for.
+    // A DAO without fees costs one request, because its revenue is not requested.
     const requests = pipeline.upstream.requests.count('defillama')
     expect(requests).toBe(2 * known.size + (entities.length - known.size))
   })

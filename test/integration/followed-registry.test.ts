@@ -68,7 +68,7 @@ describe('followed registry', () => {
     expect(followed.registry.daoBySlug.get('uniswap')?.name).toBe('Unisvap')
     expect(before.daoBySlug.get('uniswap')?.name).toBe('Uniswap')
     expect(withoutVersion({ ...followed.registry })).toEqual(withoutVersion(await readRegistry(db)))
-    expect(told.filter(({ msg }) => msg === 'a new registry is in force')).toHaveLength(1)
+    expect(told.filter(({ msg }) => msg === 'a new registry is active')).toHaveLength(1)
   })
 
   it('notifies again if the joined tables had another registry', async () => {
@@ -142,7 +142,7 @@ if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', recor
     own.stop()
     expect(own.registry.tokens.filter(({ name }) => name === 'Another name')).toHaveLength(1)
     expect(() => own.registry.daos).toThrow(/were not read/)
-    expect(told.map(({ msg }) => msg)).toContain('a new registry is in force')
+    expect(told.map(({ msg }) => msg)).toContain('a new registry is active')
   })
 })
 

@@ -114,7 +114,7 @@ describe('rebalance of the index', () => {
   it('rejects concurrent changes, so that none is lost', async () => {
     const before = read()
     writeFileSync(join(dir, 'index.json.new'), '')
-    await expect(run([uni])).rejects.toThrow(/index\.json\.new is there: another change is under way/)
+    await expect(run([uni])).rejects.toThrow(/index\.json\.new exists: another process is changing the file/)
     expect(read()).toBe(before)
     rmSync(join(dir, 'index.json.new'))
     // Another rebalance was planned from the same file, and is written first.

@@ -97,7 +97,7 @@ describe('API keys', () => {
   it('reject concurrent changes, so that none is lost', () => {
     const before = readKeys(file)
     writeFileSync(`${file}.new`, '')
-    expect(() => createKey('too', '5/60')).toThrow('another change is under way')
+    expect(() => createKey('too', '5/60')).toThrow('another process is changing the file')
     rmSync(`${file}.new`)
     expect(readKeys(file)).toEqual(before)
     createKey('one after the other', '5/60')

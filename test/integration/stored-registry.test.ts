@@ -94,7 +94,7 @@ describe('registry read without its DAOs', () => {
   it('is rejected if any record is missing, also one that it leaves out', async () => {
     const store = { name: 'one gone', settings: { mutations_sync: '1' } }
     await db.command({ ...store, sql: "DELETE FROM registry_records WHERE list = 'daos' AND position = 0" })
-    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of \d+ records of the registry's version/)
+    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of the registry has \d+ of \d+ records/)
   })
 })
 

@@ -195,7 +195,7 @@ describe('GET /data/stream', () => {
     await commit('tvl')
     for (const { events } of [client, late])
       await expect.poll(() => events.at(-1)).toMatchObject({ event: 'change', data: { dataset: 'tvl' } })
-    const told = { level: 40, msg: 'a commit in the log that makes no sense', version: senseless }
+    const told = { level: 40, msg: 'malformed change event in the stream', version: senseless }
     expect(lines).toEqual([expect.objectContaining(told)])
   })
 

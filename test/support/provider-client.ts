@@ -7,7 +7,7 @@ import { createObservedClients, type Handler, sendJson, startProviderServer } fr
 export const KEY = 'k-3f1b9c-not-to-be-shown'
 const { signal } = new AbortController()
 
-/** A client of a provider that is a server, which goes with the test. `fail` is a request that has to be refused. */
+/** A provider client with a test server, which is closed after the test. `fail` is a request that must be rejected. */
 export async function connectClient(handler: Handler, settings: Partial<HttpSettings> = {}) {
   const server = await startProviderServer(handler)
   onTestFinished(server.close)
@@ -31,7 +31,7 @@ export async function connectClient(handler: Handler, settings: Partial<HttpSett
   return { server, http, open, client, calls, fail }
 }
 
-/** Answers with each handler in turn, then goes on with the last. */
+/** Uses each handler once in order, then repeats the last one. */
 export function inTurn(...handlers: Handler[]): Handler {
   let next = 0
   return (request, response, url) => {

@@ -191,13 +191,13 @@ describe('schema of a backup', () => {
     const target = await createEmpty()
     await expect(run(target, folder)).rejects.toThrow(/of a newer program, which has 900_later.sql/)
     const other = copyMigrations({ '900_later.sql': 'DROP TABLE IF EXISTS market_caps;' })
-    await expect(run(target, folder, { migrations: other })).rejects.toThrow(/nobody released: its 900_later.sql/)
+    await expect(run(target, folder, { migrations: other })).rejects.toThrow(/unreleased schema: its 900_later.sql/)
     const [first, ...rest] = told.migrations
     const early = { ...told, migrations: [{ ...first, checksum: 'of another file' }, ...rest] }
     writeFileSync(join(folder, 'manifest.json'), JSON.stringify(early))
     await expect(run(target, folder)).rejects.toMatchObject({
       code: 'schema_too_old',
-      message: expect.stringContaining(`before the first release (its ${first?.name} is another one)`),
+      message: expect.stringContaining(`before the first release (its ${first?.name} differs)`),
     })
     expect(await exists(target)).toBe(false)
   })
@@ -280,7 +280,7 @@ describe('restore', () => {
     const target = await createEmpty()
     const [one, two] = await Promise.allSettled([run(target, folder), run(target, folder)])
     const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
-    expect(reasons).toEqual([`another restore into ${target.db.name} is under way: wait until it has ended`])
+    expect(reasons).toEqual([`another restore into ${target.db.name} is running: wait until it has ended`])
     expect(await hashes(target.db)).toEqual(hashesOf(told))
   })
 })
@@ -298,8 +298,8 @@ describe('npm run backup and npm run restore', () => {
 
   it.each([
     ['SIGKILL', [null, 'SIGKILL'], ''],
-    ['SIGINT', [130, null], 'the same command goes on with it'],
-    ['SIGTERM', [143, null], 'the same command goes on with it'],
+    ['SIGINT', [130, null], 'the same command continues the restore'],
+    ['SIGTERM', [143, null], 'the same command continues the restore'],
   ] as const)('resume a restore that ended by %s', async (signal, end, said) => {
     const { folder, told } = await backUpPrices(`ended-by-${signal}`)
     const target = await createEmpty()
@@ -318,7 +318,7 @@ describe('npm run backup and npm run restore', () => {
     const sql = "SELECT query_id FROM system.processes WHERE query_id LIKE 'restore into %'"
     await expect.poll(() => target.server.rows({ name: 'locks', sql, schema: z.unknown() })).toEqual([])
     const again = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
-    expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('was stopped: it goes on') })
+    expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('continuing an interrupted restore') })
     expect(await hashes(target.db)).toEqual(hashesOf(told))
   })
 

@@ -259,13 +259,13 @@ describe('schema of a cluster', () => {
     const lone = await startOwnClickHouse({ tcpPort: port, configuration })
     onTestFinished(() => lone.stop())
     for (const [name, reason] of [
-      ['nowhere', 'knows no cluster of that name'],
+      ['nowhere', 'has no cluster of that name'],
       ['alone', 'has no Keeper'],
     ]) {
       const config = createTestConfig({ ...lone.settings, CLICKHOUSE_CLUSTER: String(name) })
       const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
       const db = createDatabase(config.clickhouse, 'write')
-      const message = expect.stringContaining(`CLICKHOUSE_CLUSTER says ${name}, and the ClickHouse server ${reason}`)
+      const message = expect.stringContaining(`CLICKHOUSE_CLUSTER is ${name}, and the ClickHouse server ${reason}`)
       await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject({ code: 'config', message })
       await Promise.all([server.close(), db.close()])
     }

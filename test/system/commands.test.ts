@@ -158,8 +158,8 @@ describe('npm run migrate -- --check', () => {
     const [left, young] = [toScratchName(Date.now() - 2 * DAY_MS), toScratchName(Date.now() - DAY_MS / 2)]
     for (const name of [left, young]) await database.server.command({ name: 'left', sql: `CREATE DATABASE ${name}` })
     const { status, stdout } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
-    expect(stdout).toContain('the schema is what the files say')
-    expect(stdout).toContain('the registry in force is that of the files')
+    expect(stdout).toContain('the schema matches the files')
+    expect(stdout).toContain('the active registry matches the files')
     expect(status).toBe(0)
     expect(await scratches()).toEqual([{ name: young }])
     await dropScratch(database.server, young)
@@ -195,7 +195,9 @@ describe('commands with options that npm consumed', () => {
       env: env(),
       encoding: 'utf8',
     })
-    expect(stderr).toContain(`npm took ${taken} for itself: put -- before the options, as in npm run ${args[0]} -- --`)
+    expect(stderr).toContain(
+      `npm parsed ${taken} as its own option: put -- before the options, as in npm run ${args[0]} -- --`,
+    )
     expect(status).toBe(1)
   })
 })

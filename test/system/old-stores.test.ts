@@ -77,9 +77,8 @@ it('demo mode renames stores older than the first release, and fills new ones', 
   await vi.waitFor(() => expect(said.text).toContain('dao-data is up'), { timeout: 120_000 })
   system.kill('SIGTERM')
   await ended
-  const aside = /made before the first release: it is put aside as (clickhouse-until-\S+) and (redis-until-\S+), /.exec(
-    said.text,
-  )
+  const aside =
+    /from before the first release: they are renamed to (clickhouse-until-\S+) and (redis-until-\S+), /.exec(said.text)
   expect(await readdir(folder)).toEqual(
     expect.arrayContaining(['clickhouse', 'redis', ...(aside?.slice(1) ?? ['none'])]),
   )

@@ -35,9 +35,7 @@ it('supervisor restarts a process and logs it', async () => {
   const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
   const { pid } = await supervisor.start(part)
   process.kill(Number(pid), 'SIGKILL')
-  await expect
-    .poll(() => said, WAIT)
-    .toEqual(['part ended with SIGKILL: it is started again in 0.001 s', 'part is back'])
+  await expect.poll(() => said, WAIT).toEqual(['part ended with SIGKILL: it is restarted in 0.001 s', 'part is back'])
   expect([await countStarts(), lost]).toEqual([2, []])
 })
 
@@ -71,7 +69,7 @@ it('supervisor gives up when a process keeps failing, and logs its last output',
   await supervisor.start(part)
   await expect
     .poll(() => lost, WAIT)
-    .toEqual(['part ended with code 3 for the 4th time in a row: its last words were\nno use'])
+    .toEqual(['part ended with code 3 for the 4th time in a row: its last output was\nno use'])
   expect(await countStarts()).toBe(4)
 })
 
@@ -98,7 +96,7 @@ it('supervisor restarts a process when its full disk has room again, regardless 
   process.kill(Number(pid), 'SIGKILL')
   await expect.poll(() => looks.length, WAIT).toBeGreaterThan(10)
   expect([said, await countStarts()]).toEqual([
-    ['part ended with SIGKILL: the disk of /data is full: it is started again when it can write there'],
+    ['part ended with SIGKILL: the disk of /data is full: it is restarted when it can write there'],
     1,
   ])
   fault = undefined

@@ -91,7 +91,7 @@ describe('API process with tracing', () => {
       for (let times = 0; times < 3; times++) expect(await ask(api.url)).toBe(200)
       const { code, lines } = await api.stop()
       expect(code).toBe(0)
-      expect(lines.filter(({ msg }) => String(msg).startsWith('tracing has trouble'))).toHaveLength(1)
+      expect(lines.filter(({ msg }) => String(msg).startsWith('tracing fails'))).toHaveLength(1)
     }
     silent.close()
   })

@@ -27,8 +27,8 @@ describe('readCommandLine', () => {
   })
 
   it.each([
-    ['--tokens UNI --tokens=AAVE', '--tokens is given twice'],
-    ['--interval 1d prices --interval 1h', '--interval is given twice'],
+    ['--tokens UNI --tokens=AAVE', '--tokens is set twice'],
+    ['--interval 1d prices --interval 1h', '--interval is set twice'],
     ['--token UNI', "Unknown option '--token'"],
     ['--tokens', "Option '--tokens <value>' argument missing"],
   ])('rejects %s with the reason and a hint', (words, reason) => {
@@ -68,7 +68,7 @@ it('refuseSwallowed detects every option of a command that npm consumed, except 
 it('refuseSwallowed rejects options consumed by npm and explains the correct syntax', () => {
   const npm = { npm_lifecycle_event: 'rebuild' }
   expect(() => refuseSwallowed({ ...npm, npm_config_dry_run: 'true', npm_config_from: '2024-01-01' })).toThrow(
-    'npm took --dry-run and --from for itself: put -- before the options, as in npm run rebuild -- --dry-run',
+    'npm parsed --dry-run and --from as its own option: put -- before the options, as in npm run rebuild -- --dry-run',
   )
   expect(() => refuseSwallowed({ ...npm, npm_config_dry_run: '' })).not.toThrow()
   expect(() => refuseSwallowed({ npm_config_from: '2024-01-01' })).not.toThrow()

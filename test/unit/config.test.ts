@@ -64,7 +64,9 @@ describe('parseConfig', () => {
   it('parses the datasets that are off, and lists the valid names for an unknown one', () => {
     expect(parseConfig({ DATASETS_OFF: 'twitter-sentiment, tvl' }).datasetsOff).toEqual(['twitter-sentiment', 'tvl'])
     expect(parseConfig({}).datasetsOff).toEqual([])
-    expect(failure({ DATASETS_OFF: 'tvl,weather' }).message).toMatch(/no dataset is called weather; there are prices, /)
+    expect(failure({ DATASETS_OFF: 'tvl,weather' }).message).toMatch(
+      /unknown dataset weather; the datasets are prices, /,
+    )
   })
 
   it.each([
@@ -82,7 +84,7 @@ describe('parseConfig', () => {
     expect(parseConfig({ COINMARKETCAP_API_KEY_FILE: file }).providers.coinmarketcap.apiKey).toBe('from-a-file')
     expect(failure({ COINMARKETCAP_API_KEY_FILE: '/nowhere/key' }).message).toContain('COINMARKETCAP_API_KEY_FILE')
     const both = failure({ COINMARKETCAP_API_KEY: 'secret-one', COINMARKETCAP_API_KEY_FILE: file })
-    expect(both.message).toContain('keep one')
+    expect(both.message).toContain('remove one')
     expect(both.message).not.toContain('secret-one')
   })
 

@@ -98,7 +98,7 @@ describe('data folder', () => {
   })
 
   it.each([
-    ['{"writer": {"password": "hunter2"', 'this is not JSON'],
+    ['{"writer": {"password": "hunter2"', 'invalid JSON'],
     [
       '{"writer": {"name": "writer", "password": ""}, "reader": {"name": 7, "password": "hunter2"}}',
       'writer.password: ',

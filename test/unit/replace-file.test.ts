@@ -26,13 +26,13 @@ it('replaceFile rejects a concurrent change, and keeps the file if its content c
     replaceFile(path, () => 'c', options)
     return 'b'
   }
-  const refused = { code: 'config', message: expect.stringContaining('another change is under way') }
+  const refused = { code: 'config', message: expect.stringContaining('another process is changing the file') }
   expect(() => replaceFile(path, make, options)).toThrow(expect.objectContaining(refused))
   expect([readFileSync(path, 'utf8'), readdirSync(dir)]).toEqual(['a', ['file']])
 })
 
 it('replaceFile reports disk errors with the path and leaves no temporary file', () => {
-  const refused = expect.objectContaining({ code: 'config', message: expect.stringContaining('cannot be changed') })
+  const refused = expect.objectContaining({ code: 'config', message: expect.stringContaining('cannot be written') })
   expect(() => replaceFile(join(dir, 'nowhere', 'file'), () => 'a', options)).toThrow(refused)
   // A file cannot replace a non-empty folder.
   const taken = join(dir, 'taken')

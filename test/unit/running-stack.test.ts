@@ -34,14 +34,14 @@ describe('withRunningStack', () => {
     expect(complete()).toEqual({ env: { DATA_DIR: live(), ...LIVE }, said: [] })
     removeRunning(live())
     startDemo()
-    const said = ['of the demo system that runs over .data/demo']
+    const said = ['using the demo system over .data/demo']
     expect(complete()).toEqual({ env: { DATA_DIR: demo(), ...DEMO }, said })
   })
 
   it('prefers the live system over the demo, logs it, and accepts the folder of the other', () => {
     startLive()
     startDemo()
-    const said = ['of the live system that runs over .data; for the demo one set DATA_DIR=.data/demo']
+    const said = ['using the live system over .data; to use the demo system, set DATA_DIR=.data/demo']
     expect(complete()).toEqual({ env: { DATA_DIR: live(), ...LIVE }, said })
     expect(complete({ DATA_DIR: '.data/demo' })).toEqual({ env: { DATA_DIR: '.data/demo', ...DEMO }, said: [] })
   })
@@ -64,7 +64,7 @@ describe('withRunningStack', () => {
   it('reports an invalid state file with its path', () => {
     mkdirSync(live())
     writeFileSync(join(live(), 'stack.json'), '{"pid":')
-    expect(() => complete()).toThrow(`${join(live(), 'stack.json')} does not say what runs there`)
+    expect(() => complete()).toThrow(`${join(live(), 'stack.json')} is malformed`)
   })
 })
 

@@ -6,7 +6,7 @@ import { toTreasury } from './defillama-treasury.ts'
 
 const NOT_FOUND = textReply('Protocol not found', 400)
 
-/** `api.llama.fi`: errors are plain text, a slug that nobody has is a 400. Source: docs/providers.md, section 3.1. */
+/** `api.llama.fi`: errors are plain text, an unknown slug is a 400. Source: docs/providers.md, section 3.1. */
 export const defillama: Provider = {
   name: 'defillama',
   handle({ path, query, now }, world) {
@@ -24,7 +24,9 @@ export const defillama: Provider = {
   empty: () => jsonReply([]),
 }
 
-/** The protocol of that name, or the children of the parent of that name; the id of a parent that was renamed leads nowhere. */
+/**
+ * The protocol with this slug, or the children of the parent with this slug. The id of a renamed parent is not found.
+ */
 function membersOf(slug: string, world: World, now: number): readonly Protocol[] {
   const all = world.protocols(now)
   const own = all.find((protocol) => protocol.slug === slug)
@@ -69,13 +71,13 @@ function toEntry(protocol: Protocol) {
   }
 }
 
-/** Addresses off Ethereum carry their chain's name. */
+/** Addresses outside Ethereum are prefixed with their chain. */
 function toAddress({ address, addressChain }: Protocol): string | null {
   if (address === null || addressChain === null || addressChain === 'ethereum') return address
   return `${toLlamaChain(addressChain)}:${address}`
 }
 
-/** The share of each chain is not known, so the TVL of a protocol on several chains is not split. */
+/** The share of each chain is unknown, so the TVL of a protocol on several chains is not split. */
 function toChainTvls(protocol: Protocol): Record<string, number> {
   const [chain] = protocol.chains
   return chain !== undefined && protocol.chains.length === 1 && protocol.tvl !== null ? { [chain]: protocol.tvl } : {}
@@ -102,13 +104,13 @@ function toDetail(slug: string, members: readonly Protocol[], world: World, now:
 
 const toDay = (seconds: number) => Math.floor(seconds / 86_400) * 86_400
 
-/** Of each seventh protocol no fees are known, and of each fifth one no revenue. */
+/** One in seven protocols has no fees, one in five no revenue. */
 export const hasFees = (slug: string) => unit(toNoiseKey(7, `fees ${slug}`), 0) >= 1 / 7
 const hasRevenue = (slug: string) => unit(toNoiseKey(7, `revenue ${slug}`), 0) >= 1 / 5
 
 /**
- * `/summary/fees/{slug}`: a point a day at its start, of which the last one is of the running day. Users pay some thousandths
- * of what is locked. Source: DefiLlama/defillama-server `defi/src/api2/routes/dimensions.ts`.
+ * `/summary/fees/{slug}`: a point per day at its start; the last one is the current day. Fees are some thousandths of
+ * the locked value. Source: DefiLlama/defillama-server `defi/src/api2/routes/dimensions.ts`.
  */
 function toFees(slug: string, query: URLSearchParams, world: World, now: number): Reply {
   const dataType = query.get('dataType') ?? 'dailyFees'
