@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { toFixed } from '../../shared/registry/living.ts'
+import { toFixed } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'

@@ -15,8 +15,10 @@ const amount = z.number().nonnegative().max(MOST_MARKET_USD).nullable()
  * millions.
  */
 const toKnown = (value: number | null) => (value === 0 ? null : value)
-const amountAbove0 = amount.overwrite(toKnown)
-const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(toKnown)
+// `not` names the replaced value in the JSON Schema, from which rows are validated.
+const NOT_0 = { not: { const: 0 } }
+const amountAbove0 = amount.overwrite(toKnown).meta(NOT_0)
+const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(toKnown).meta(NOT_0)
 
 /**
  * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the

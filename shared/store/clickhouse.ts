@@ -3,7 +3,7 @@ import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClien
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { DataError, toReason } from '../errors.ts'
-import { inQuerySpan, type QueryTrace, type TracedStatement } from '../telemetry/query-span.ts'
+import { inQuerySpan, type QueryTrace, type TracedStatement } from '../telemetry/spans.ts'
 import { type ColumnTypes, toNative } from './native.ts'
 import { CLUSTER_SETTINGS } from './topology.ts'
 

@@ -1,14 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Redis, ReplyError } from 'ioredis'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { KEPT_COMMITS, loggedChange, toLogKey } from './commits.ts'
 
-const toKey = (prefix: string) => `${prefix}:commit-log`
-
-/** Two weeks of what is collected on schedule; a back-fill has a commit for each of its chunks. */
-const KEPT_COMMITS = 20_000
 /** Commits in one reading. */
 const PAGE = 500
 /** How long a reading waits for the next commit. */
@@ -19,42 +16,9 @@ const PAUSE_MS = 500
 /** Where the log begins, when nothing has ever been written to it. */
 const BEGINNING = '0-0'
 
-/** What the log says of a commit, as the API tells it: times are ISO 8601, `to` is no part of the range. */
-const loggedChange = z.object({
-  dataset: z.string(),
-  asOf: z.string().nullable(),
-  entities: z.number().nullable(),
-  from: z.string().nullable(),
-  to: z.string().nullable(),
-  /** What tells the commit from every other, by whichever way it is heard of. */
-  id: z.string().optional(),
-})
-
 /** A commit by its version: the place in the log, on which every process agrees. */
 export interface LoggedCommit extends z.infer<typeof loggedChange> {
   readonly version: string
-}
-
-interface Change {
-  readonly dataset: string
-  readonly from?: number | undefined
-  readonly to?: number | undefined
-  readonly entities?: number | undefined
-  readonly id?: string | undefined
-}
-
-/** Appends a commit to the log. Versions grow in the order in which Redis takes them, whoever writes. */
-export async function logCommit(redis: Redis, prefix: string, change: Change): Promise<void> {
-  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
-  const told = {
-    dataset: change.dataset,
-    asOf: toTime(change.to),
-    entities: change.entities ?? null,
-    from: toTime(change.from),
-    to: toTime(change.to === undefined ? undefined : change.to + 1),
-    id: change.id,
-  } satisfies z.infer<typeof loggedChange>
-  await redis.xadd(toKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(told))
 }
 
 /** What follows a log: every commit after the one before, or that some may have been missed. */
@@ -142,7 +106,7 @@ export function followCommitLog(
   log: Logger,
 ): CommitLog {
   const { waiting, asking } = connections
-  const key = toKey(prefix)
+  const key = toLogKey(prefix)
   const listeners: CommitListener[] = []
   const closing = new AbortController()
   let version: string | undefined

@@ -5,10 +5,14 @@ import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
-import { type CommitLog, logCommit } from './commit-log.ts'
+import type { CommitLog } from './commit-log.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
+export const toLogKey = (prefix: string) => `${prefix}:commit-log`
+
+/** Two weeks of what is collected on schedule; a back-fill has a commit for each of its chunks. */
+export const KEPT_COMMITS = 20_000
 /**
  * A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds, and how many tokens or
  * DAOs; without them, any.
@@ -44,6 +48,31 @@ export async function publishCommit(
   })
   await stores.redis.publish(channel(stores.prefix), JSON.stringify(change))
   await logCommit(stores.redis, stores.prefix, change)
+}
+
+/** What the log says of a commit, as the API tells it: times are ISO 8601, `to` is no part of the range. */
+export const loggedChange = z.object({
+  dataset: z.string(),
+  asOf: z.string().nullable(),
+  entities: z.number().nullable(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  /** What tells the commit from every other, by whichever way it is heard of. */
+  id: z.string().optional(),
+})
+
+/** Appends a commit to the log. Versions grow in the order in which Redis takes them, whoever writes. */
+export async function logCommit(redis: Redis, prefix: string, change: Commit): Promise<void> {
+  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
+  const told = {
+    dataset: change.dataset,
+    asOf: toTime(change.to),
+    entities: change.entities ?? null,
+    from: toTime(change.from),
+    to: toTime(change.to === undefined ? undefined : change.to + 1),
+    id: change.id,
+  } satisfies z.infer<typeof loggedChange>
+  await redis.xadd(toLogKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(told))
 }
 
 /** The current version of every dataset, as far as this process has heard. */

@@ -1,4 +1,14 @@
-import { type Attributes, context, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
+import { finished, Readable } from 'node:stream'
+import { ClickHouseError } from '@clickhouse/client'
+import {
+  type Attributes,
+  context,
+  isSpanContextValid,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
 import { DataError } from '../errors.ts'
 
 /** Makes this project's spans. Until tracing is started they cost next to nothing and go nowhere. */
@@ -41,4 +51,80 @@ export function recordFailure(span: Span, error: unknown): void {
     ...(message === undefined ? {} : { 'exception.message': message }),
   })
   span.setStatus({ code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message }) })
+}
+
+/** A statement as its span tells of it: with placeholders, never with the values bound to them. */
+export interface TracedStatement {
+  readonly name: string
+  readonly operation: string
+  readonly url: string
+  readonly database: string
+  readonly sql?: string
+  readonly table?: string
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What the work gets when it is traced. */
+export interface QueryTrace {
+  /** To be sent along, so that the server's own spans (`system.opentelemetry_span_log`) join the trace. */
+  readonly headers: Record<string, string>
+  rows(count: number): void
+}
+
+/**
+ * Runs a statement in a span of its own when it is part of a trace. The span of a stream lasts until its last byte.
+ * Statements outside of a request or job, such as health checks, are not traced.
+ */
+export async function inQuerySpan<T>(
+  statement: TracedStatement,
+  work: (trace: QueryTrace | undefined) => Promise<T>,
+): Promise<T> {
+  const span = startStep(statement.name, () => describe(statement))
+  if (span === undefined) return work(undefined)
+  const end = (error?: unknown) => {
+    const isFailure = error !== undefined && error !== null && toErrorType(error) !== LEFT && !statement.signal?.aborted
+    if (isFailure) recordQueryFailure(span, error)
+    span.end()
+  }
+  try {
+    const trace = {
+      headers: { traceparent: toTraceparent(span) },
+      rows: (count: number) => void span.setAttribute(ROWS, count),
+    }
+    const result = await within(span, () => work(trace))
+    if (result instanceof Readable) finished(result, end)
+    else end()
+    return result
+  } catch (error) {
+    end(error)
+    throw error
+  }
+}
+
+/** The code of a stream whose reader wants no more of it. */
+const LEFT = 'ERR_STREAM_PREMATURE_CLOSE'
+const ROWS = 'db.response.returned_rows'
+
+function describe({ name, operation, url, database, sql, table }: TracedStatement) {
+  const { hostname, port } = new URL(url)
+  return {
+    kind: SpanKind.CLIENT,
+    attributes: {
+      'db.system.name': 'clickhouse',
+      'db.namespace': database,
+      'db.operation.name': operation,
+      'db.query.summary': name,
+      ...(sql === undefined ? {} : { 'db.query.text': sql.trim() }),
+      ...(table === undefined ? {} : { 'db.collection.name': table }),
+      'server.address': hostname,
+      ...(port === '' ? {} : { 'server.port': Number(port) }),
+    },
+  }
+}
+
+function recordQueryFailure(span: Span, error: unknown): void {
+  recordFailure(span, error)
+  const cause = error instanceof Error ? error.cause : undefined
+  const refusal = [error, cause].find((one) => one instanceof ClickHouseError)
+  if (refusal !== undefined) span.setAttribute('db.response.status_code', refusal.code)
 }

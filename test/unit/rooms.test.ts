@@ -45,6 +45,17 @@ describe('modules', () => {
     )
   })
 
+  it('import workers/http only through its interface', () => {
+    const inside = filesOf('workers').flatMap((file) =>
+      [...readFileSync(join(ROOT, file), 'utf8').matchAll(/from '(\.[^']+)'/g)]
+        .map(([, path = '']) => relative(ROOT, resolve(ROOT, dirname(file), path)))
+        .filter((other) => toRoom(other) === 'workers/http' && toRoom(file) !== 'workers/http')
+        .filter((other) => other !== 'workers/http/client.ts')
+        .map((other) => `${file} -> ${other}`),
+    )
+    expect(inside).toEqual([])
+  })
+
   it('are all listed in docs/development.md', () => {
     const page = readFileSync(join(ROOT, 'docs/development.md'), 'utf8')
     const [, list = ''] = /## Modules\n[^`]*```\n(.*?)\n```/s.exec(page) ?? []
