@@ -9,3 +9,10 @@ export function groupBy<K, T>(values: Iterable<T>, keyOf: (value: T) => K): Map<
   }
   return groups
 }
+
+/** Cuts a list into lists of at most `size`. */
+export function toBatches<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  )
+}

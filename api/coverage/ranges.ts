@@ -1,7 +1,6 @@
 import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
 import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
-import { readCoverage } from '../../shared/coverage/ledger.ts'
-import { readNotes } from '../../shared/coverage/notes.ts'
+import { readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { groupBy } from '../../shared/group-by.ts'

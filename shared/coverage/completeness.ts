@@ -8,7 +8,7 @@ import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
 import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
-import { type Note, OPEN_END, readOpenNotes } from './notes.ts'
+import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
 import { createWantedFinder, groupByWanted, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
 
 /** An overdue entity: its newest stored bucket is more than 1.5 cadences old. */

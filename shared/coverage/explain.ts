@@ -2,8 +2,8 @@ import type { Dataset } from '../datasets/define-dataset.ts'
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import { type Buckets, toBucket, toBuckets } from './grid.ts'
 import type { Report } from './ledger.ts'
+import { type Note, OPEN_END } from './ledger.ts'
 import { NOT_DUE } from './not-due.ts'
-import { type Note, OPEN_END } from './notes.ts'
 
 export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
 export type CoverageState = (typeof COVERAGE_STATES)[number]

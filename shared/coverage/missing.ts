@@ -4,8 +4,7 @@ import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
 import { explain } from './explain.ts'
 import { ANY_STEP, toBucket, totalBuckets } from './grid.ts'
-import { readMissing } from './ledger.ts'
-import { OPEN_END, readNotes } from './notes.ts'
+import { OPEN_END, readMissing, readNotes } from './ledger.ts'
 import { toDueEnd } from './wanted.ts'
 
 /** The number of due buckets that are unknown at any step, by the state that explains them. */

@@ -5,8 +5,7 @@ import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBuckets, union } from './grid.ts'
-import { type Covered, groupByDataset } from './ledger.ts'
-import { OPEN_END } from './notes.ts'
+import { type Covered, groupByDataset, OPEN_END } from './ledger.ts'
 
 export const EVERYBODY = 0
 

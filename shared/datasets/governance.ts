@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toMs } from '../memo.ts'
+import { toMs } from '../intervals.ts'
 import type { Dao } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 

@@ -15,8 +15,10 @@ const amount = z.number().nonnegative().max(MOST_MARKET_USD).nullable()
  * longer, and back-fills validate millions.
  */
 const zeroToNull = (value: number | null) => (value === 0 ? null : value)
-const amountAbove0 = amount.overwrite(zeroToNull)
-const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(zeroToNull)
+// `not` names the replaced value in the JSON Schema, from which rows are validated.
+const NOT_0 = { not: { const: 0 } }
+const amountAbove0 = amount.overwrite(zeroToNull).meta(NOT_0)
+const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(zeroToNull).meta(NOT_0)
 
 /**
  * A market observation of a token from a latest or historical quote. `observed_at` is the observation's own time. Money

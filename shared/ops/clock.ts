@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { readEngineTime } from '../coverage/computations.ts'
-import { askRedis } from '../queue/ask-redis.ts'
+import { askRedis } from '../queue/queues.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 

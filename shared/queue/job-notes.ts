@@ -1,7 +1,7 @@
 import type { Job as QueuedJob } from 'bullmq'
 import { z } from 'zod'
-import { askRedis } from './ask-redis.ts'
 import type { JobPayload, JobReport } from './queues.ts'
+import { askRedis } from './queues.ts'
 
 export type Queued = QueuedJob<JobPayload, JobReport>
 

@@ -1,6 +1,7 @@
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
 import { INTERVALS } from '../intervals.ts'
 import type { Lane } from './lanes.ts'
 
@@ -123,4 +124,17 @@ export async function enqueueRanges(
   const opts = { priority: RANGE_PRIORITY }
   const { dataset } = readQueueName(queue.name)
   await queue.addBulk(ranges.map(({ id, payload }) => ({ name: dataset, data: payload, opts: { ...opts, jobId: id } })))
+}
+
+/**
+ * Asks Redis for something that a job cannot do without.
+ * @throws DataError `storage` when it refuses or is away; the job is then tried again.
+ */
+export async function askRedis<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', `Redis, ${what}: ${toReason(cause)}`, { cause })
+  }
 }

@@ -1,4 +1,5 @@
 import type { TimeRange } from '../intervals.ts'
+import type { Registry } from './registry.ts'
 
 /** Reason and first day of the end of a token or DAO. */
 export interface Ended {
@@ -58,3 +59,15 @@ export function toLifetimes(members: readonly (Lifetime & { readonly key: number
     endedAt: ended.map(({ at }) => at),
   }
 }
+
+const current = new WeakMap<Registry, () => Registry>()
+
+/** A registry whose members are those that `now` has at the moment when they are read. */
+export function toLiving(now: () => Registry): Registry {
+  const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
+  current.set(living, now)
+  return living
+}
+
+/** A registry as it is now, whose members fit each other from then on. */
+export const toFixed = (registry: Registry): Registry => current.get(registry)?.() ?? registry

@@ -1,14 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Redis, ReplyError } from 'ioredis'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { KEPT_COMMITS, loggedChange, toLogKey } from './commits.ts'
 
-const toKey = (prefix: string) => `${prefix}:commit-log`
-
-/** Two weeks of scheduled collection. A back-fill writes one change event per chunk. */
-const MAX_COMMITS = 20_000
 /** Limit on the change events of one read. */
 const PAGE = 500
 /** Blocking time of a read. */
@@ -19,42 +16,9 @@ const PAUSE_MS = 500
 /** Version of an empty stream. */
 const BEGINNING = '0-0'
 
-/** A change event as stored and as served by the API. Times are ISO 8601; `to` is exclusive. */
-const loggedChange = z.object({
-  dataset: z.string(),
-  asOf: z.string().nullable(),
-  entities: z.number().nullable(),
-  from: z.string().nullable(),
-  to: z.string().nullable(),
-  /** Identifies the change event on every transport. */
-  id: z.string().optional(),
-})
-
 /** A change event with its version: its id in the stream, which is the same for every process. */
 export interface LoggedCommit extends z.infer<typeof loggedChange> {
   readonly version: string
-}
-
-interface Change {
-  readonly dataset: string
-  readonly from?: number | undefined
-  readonly to?: number | undefined
-  readonly entities?: number | undefined
-  readonly id?: string | undefined
-}
-
-/** Appends a change event. Redis assigns increasing versions for all writers. */
-export async function logCommit(redis: Redis, prefix: string, change: Change): Promise<void> {
-  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
-  const logged = {
-    dataset: change.dataset,
-    asOf: toTime(change.to),
-    entities: change.entities ?? null,
-    from: toTime(change.from),
-    to: toTime(change.to === undefined ? undefined : change.to + 1),
-    id: change.id,
-  } satisfies z.infer<typeof loggedChange>
-  await redis.xadd(toKey(prefix), 'MAXLEN', '~', MAX_COMMITS, '*', 'change', JSON.stringify(logged))
 }
 
 /** A listener on the stream. Receives every change event, or a call of `lost` if events may be missing. */
@@ -122,7 +86,7 @@ async function readAfter(
   if (!isVersion(version)) return undefined
   if (version === BEGINNING) {
     const [entries, length] = await Promise.all([redis.xrange(key, '-', '+', 'COUNT', PAGE), redis.xlen(key)])
-    return length < MAX_COMMITS ? toCommits(entries, tell) : undefined
+    return length < KEPT_COMMITS ? toCommits(entries, tell) : undefined
   }
   const [first, ...rest] = await redis.xrange(key, version, '+', 'COUNT', PAGE + 1)
   return first?.[0] === version ? toCommits(rest, tell) : undefined
@@ -144,7 +108,7 @@ export function followCommitLog(
   log: Logger,
 ): CommitLog {
   const { waiting, asking } = connections
-  const key = toKey(prefix)
+  const key = toLogKey(prefix)
   const listeners: CommitListener[] = []
   const closing = new AbortController()
   let version: string | undefined

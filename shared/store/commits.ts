@@ -5,10 +5,14 @@ import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
-import { type CommitLog, logCommit } from './commit-log.ts'
+import type { CommitLog } from './commit-log.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
+export const toLogKey = (prefix: string) => `${prefix}:commit-log`
+
+/** Two weeks of scheduled collection. A back-fill writes one change event per chunk. */
+export const KEPT_COMMITS = 20_000
 /**
  * A change event of a dataset's stored rows: the range of its times (inclusive, Unix milliseconds), and the number of
  * tokens or DAOs. Absent members mean any.
@@ -44,6 +48,31 @@ export async function publishCommit(
   })
   await stores.redis.publish(channel(stores.prefix), JSON.stringify(change))
   await logCommit(stores.redis, stores.prefix, change)
+}
+
+/** A change event as stored and as served by the API. Times are ISO 8601; `to` is exclusive. */
+export const loggedChange = z.object({
+  dataset: z.string(),
+  asOf: z.string().nullable(),
+  entities: z.number().nullable(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  /** Identifies the change event on every transport. */
+  id: z.string().optional(),
+})
+
+/** Appends a change event. Redis assigns increasing versions for all writers. */
+export async function logCommit(redis: Redis, prefix: string, change: Commit): Promise<void> {
+  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
+  const logged = {
+    dataset: change.dataset,
+    asOf: toTime(change.to),
+    entities: change.entities ?? null,
+    from: toTime(change.from),
+    to: toTime(change.to === undefined ? undefined : change.to + 1),
+    id: change.id,
+  } satisfies z.infer<typeof loggedChange>
+  await redis.xadd(toLogKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(logged))
 }
 
 /** The newest version of every dataset that this process knows. */

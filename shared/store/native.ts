@@ -1,5 +1,4 @@
-import { END_OF_TIME } from '../intervals.ts'
-import { remembering } from '../memo.ts'
+import { END_OF_TIME, remembering } from '../intervals.ts'
 
 /** The types of a table's columns by name. */
 export type ColumnTypes = ReadonlyMap<string, string>

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
-import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'

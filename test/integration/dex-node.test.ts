@@ -87,7 +87,7 @@ describe('batch of calls to a node', () => {
 
   it('takes one turn of the rate limit per call, as the node bills them', async () => {
     const taken: number[] = []
-    const createLimit = () => ({ take: async (_: AbortSignal, cost = 1) => void taken.push(cost) })
+    const limit = { take: async (_: AbortSignal, cost = 1) => void taken.push(cost) }
     const server = await startProviderServer((request, response) => {
       void text(request).then((body) => {
         const given = z.union([rpcCall, z.array(rpcCall)]).parse(JSON.parse(body))
@@ -96,7 +96,7 @@ describe('batch of calls to a node', () => {
       })
     })
     closers.push(server.close)
-    const http = createHttpClients({ log: silent, createLimit })
+    const http = createHttpClients({ log: silent, limitsOf: () => ({ whole: limit, history: limit }) })
     const client = http.open({
       provider: 'rpc-test',
       baseUrl: server.baseUrl,

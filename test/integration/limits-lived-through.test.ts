@@ -8,9 +8,6 @@ import { createRedis } from '../../shared/queue/redis.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createHttpClients, type LaneClients } from '../../workers/http/client.ts'
-import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
-import type { LimitOptions } from '../../workers/http/provider-limits.ts'
-import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { openCoinGecko } from '../../workers/providers/coingecko/client.ts'
 import { coingecko } from '../../workers/providers/coingecko/prices.ts'
@@ -51,7 +48,10 @@ afterEach(async () => {
 })
 
 /** A worker with the shipped limits, and the statuses of its responses. */
-function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOptions = {}) {
+function startWorker(
+  settings: Readonly<Record<string, string>>,
+  sharedBy?: { readonly redis: Redis; readonly prefix: string },
+) {
   const config = parseConfig({ ...toHosts(upstream.url), ...settings })
   const statuses: number[] = []
   const record = ({ status }: { status: number }) => {
@@ -59,7 +59,7 @@ function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOp
     statuses.push(status)
   }
   const { historyShare } = config.worker
-  const http = createHttpClients({ log: silent, historyShare, record, ...limits })
+  const http = createHttpClients({ log: silent, historyShare, record, ...(sharedBy && { sharedBy }) })
   const context = (clients: LaneClients | LaneClients['history']) => ({
     config,
     http: clients,
@@ -68,15 +68,6 @@ function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOp
     now: () => Date.now(),
   })
   return { config, http, statuses, live: context(http), history: context(http.history) }
-}
-
-/** Limits that workers share. */
-const toShared = (redis: Redis, prefix: string): LimitOptions => {
-  const sharedBy = { redis, prefix, log: silent }
-  return {
-    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
-    createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
-  }
 }
 
 const countRefused = (statuses: readonly number[]) => statuses.filter((status) => status >= 400).length
@@ -102,7 +93,7 @@ describe('limits per minute', () => {
     time = createMovedTime(START)
     const workers = connections.map((redis) => {
       time.tellTo(redis)
-      return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, toShared(redis, config.redis.prefix))
+      return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, { redis, prefix: config.redis.prefix })
     })
     const asking = workers.flatMap((worker) => {
       const { fetch } = openCoinMarketCap(worker.live)

@@ -147,29 +147,6 @@ describe('back-fill of prices', () => {
     expect((await queue.getJobCounts()).completed).toBe(chunks.length)
   })
 
-  it('moves chunks of an older version from the live queue to the history queue', async () => {
-    const { chunks } = plan()
-    const live = pipeline.queue('prices')
-    const opts = { priority: 10 }
-    await live.addBulk(
-      chunks.map(({ id, payload }) => ({ name: 'prices', data: payload, opts: { ...opts, jobId: id } })),
-    )
-    const [chunk] = chunks
-    if (chunk === undefined) throw new Error('nothing is planned')
-    // A computation that follows stored rows has an id from the queue.
-    await live.add('prices', chunk.payload)
-    expect((await untilDone(pipeline.startWorker(), chunks.length + 1)).failed).toEqual([])
-    expect((await pipeline.stored())?.rows).toBe(0)
-    const history = pipeline.queue('prices', 'history')
-    const moved = (await history.getJobs(['prioritized', 'waiting'])).map(({ id, data }) => [id, data])
-    expect(moved).toHaveLength(chunks.length + 1)
-    expect(moved).toEqual(expect.arrayContaining(chunks.map(({ id, payload }) => [id, payload])))
-    const followed = follow(false)
-    pipeline.startWorker('history')
-    await followed
-    expect(await pipeline.stored()).toEqual({ tokens: 2, rows: 2 * 2 * 288 })
-  })
-
   it('rejects invalid ranges and unknown names in one message', () => {
     const bad = { dataset: 'prices', from: '2024-02-30', to: '2023-01-01', interval: '2h', only: 'UNI,NOPE' }
     expect(() => planBackfill(bad, pipeline.registry, pipeline.clock.now)).toThrow(

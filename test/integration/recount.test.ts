@@ -5,7 +5,7 @@ import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { PendingError } from '../../workers/run/pending.ts'
+import { PartialFailureError } from '../../workers/run/retries.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
@@ -49,7 +49,9 @@ beforeAll(async () => {
     const slot = Date.parse('2024-05-05T12:00:00Z') + at * HOUR
     pipeline.clock.now = slot + 20_000
     // Tokens of other chains have no provider without a key: the test uses the stored ones.
-    await run(toJob('holders'), { kind: 'slot', slot }).catch((error) => expect(error).toBeInstanceOf(PendingError))
+    await run(toJob('holders'), { kind: 'slot', slot }).catch((error) =>
+      expect(error).toBeInstanceOf(PartialFailureError),
+    )
   }
   pipeline.clock.now = NOW
 })

@@ -6,9 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients, type HttpClients } from '../../workers/http/client.ts'
-import { createSharedHourLimit } from '../../workers/http/hour-limit.ts'
-import type { RateLimit } from '../../workers/http/rate-limit.ts'
-import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
+import { createHourLimit, createRateLimit, type RateLimit } from '../../workers/http/limits.ts'
 import { ethplorer } from '../../workers/providers/ethplorer/holders.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestToken } from '../samples.ts'
@@ -34,7 +32,8 @@ afterEach(() => {
 function createLimit(perMinute: number, url = config.redis.url, log = silent): { limit: RateLimit; redis: Redis } {
   const redis = createRedis(url, silent)
   connections.push(redis)
-  return { redis, limit: createSharedRateLimit('provider', perMinute, { redis, prefix: config.redis.prefix, log }) }
+  const sharedBy = { redis, prefix: config.redis.prefix, log }
+  return { redis, limit: createRateLimit('provider', perMinute, { sharedBy }) }
 }
 
 const CLOCK = "redis.call('TIME')"
@@ -152,9 +151,8 @@ describe('shared rate limit with a share for history', () => {
     const server = await startProviderServer((_, response) => sendJson(response, {}))
     const processes = [1, 2].map(() => {
       const { redis } = createObservedLimit(1)
-      const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
-      const createLimit = (provider: string, perMinute: number) => createSharedRateLimit(provider, perMinute, sharedBy)
-      const http = createHttpClients({ log: silent, createLimit, historyShare: 0.5 })
+      const sharedBy = { redis, prefix: config.redis.prefix }
+      const http = createHttpClients({ log: silent, sharedBy, historyShare: 0.5 })
       const settings = { provider: 'provider', baseUrl: server.baseUrl, timeoutMs: 60_000, maxBytes: 1_000 }
       const toClient = (clients: HttpClients) => clients.open({ ...settings, requestsPerMinute: 60 })
       return { live: toClient(http), history: toClient(http.history) }
@@ -192,7 +190,7 @@ describe('shared hourly limit', () => {
   }
 
   it('of 16 grants 16 requests over all processes, and rejects the others for the rest of the hour', async () => {
-    const limits = [1, 2, 3].map(() => createSharedHourLimit('provider', 16, share().sharedBy))
+    const limits = [1, 2, 3].map(() => createHourLimit('provider', 16, share().sharedBy))
     const asked = limits.flatMap((limit) => Array.from({ length: 16 }, () => limit.take(never)))
     const settled = await Promise.allSettled(asked)
     const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
@@ -205,7 +203,7 @@ describe('shared hourly limit', () => {
 
   it('grants requests again after an hour', async () => {
     const { redis, sharedBy } = share()
-    const limit = createSharedHourLimit('provider', 3, sharedBy)
+    const limit = createHourLimit('provider', 3, sharedBy)
     const [old, recent] = [await hoursAgo(redis, 1.1), await hoursAgo(redis, 0.5)]
     await redis.rpush(key(), old, old, recent)
     await limit.take(never)
@@ -229,8 +227,7 @@ describe('shared hourly limit', () => {
     })
     const connect = () => {
       const { sharedBy } = share()
-      const createHourLimit = (provider: string, perHour: number) => createSharedHourLimit(provider, perHour, sharedBy)
-      const http = createHttpClients({ log: silent, createHourLimit })
+      const http = createHttpClients({ log: silent, sharedBy })
       return ethplorer.connect({ config: parsed, http, db: noDatabase, log: silent })
     }
     const [one, other] = [connect(), connect()]
@@ -248,7 +245,7 @@ describe('shared hourly limit', () => {
   it('is enforced per process while Redis is unavailable, with one log line', async () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
-    const limit = createSharedHourLimit('provider', 2, share('redis://127.0.0.1:1', log).sharedBy)
+    const limit = createHourLimit('provider', 2, share('redis://127.0.0.1:1', log).sharedBy)
     await limit.take(never)
     await limit.take(never)
     await expect(limit.take(never)).rejects.toMatchObject({ code: 'provider_exhausted' })

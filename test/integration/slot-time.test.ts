@@ -6,8 +6,8 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { askEach } from '../../workers/providers/ask-each.ts'
-import { PendingError } from '../../workers/run/pending.ts'
+import { askEach } from '../../workers/providers/ask.ts'
+import { PartialFailureError } from '../../workers/run/retries.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { type Handler, sendJson, startProviderServer } from '../provider-server.ts'
@@ -34,7 +34,7 @@ const readStored = () =>
 /** Runs a day's slot of a provider that counts its requests. */
 async function runSlot(
   options: { onRequest?: (requests: number) => void; onStatement?: (name: string) => void } = {},
-): Promise<PendingError | undefined> {
+): Promise<PartialFailureError | undefined> {
   let requests = 0
   const answer: Handler = (_request, response) => {
     requests += 1
@@ -70,7 +70,7 @@ async function runSlot(
     await runJob(discord, [collector], { ...context, db: watched }, { kind: 'slot', slot: SLOT })
     return undefined
   } catch (error) {
-    if (error instanceof PendingError) return error
+    if (error instanceof PartialFailureError) return error
     throw error
   } finally {
     await server.close()

@@ -76,7 +76,7 @@ describe('trace of a job', () => {
     await run(withProvider(`${provider.baseUrl}/base-secret`))
     const job = await collector.until(({ kind, failed }) => kind === KIND.consumer && failed)
     expect(job.attributes['error.type']).toBe('provider_unavailable')
-    expect(job.events[0]?.attributes).toMatchObject({ 'exception.type': 'PendingError' })
+    expect(job.events[0]?.attributes).toMatchObject({ 'exception.type': 'PartialFailureError' })
     const calls = collector.childrenOf(job).filter((span) => 'http.request.method' in span.attributes)
     expect(calls.map((call) => call.attributes['http.request.resend_count'])).toEqual([undefined, 1, 2, 3])
     expect(calls.every(({ failed, attributes }) => failed && attributes['error.type'] === '500')).toBe(true)

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { HttpSettings } from '../../workers/http/request.ts'
+import type { HttpSettings } from '../../workers/http/client.ts'
 import { connectClient, inTurn, ok, refuse } from '../support/provider-client.ts'
 
 const { signal } = new AbortController()

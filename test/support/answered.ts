@@ -5,7 +5,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import type { Entity, Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { toNameSlug } from '../../workers/providers/defillama/client.ts'
-import { PendingError } from '../../workers/run/pending.ts'
+import { PartialFailureError } from '../../workers/run/retries.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { hasFees } from '../upstream/providers/defillama.ts'
 import type { Pipeline } from './pipeline.ts'
@@ -53,7 +53,7 @@ export async function runFor(
     return { rows, uncovered, code: undefined, again: [] }
   } catch (error) {
     if (!(error instanceof DataError)) throw error
-    const retryEntities = error instanceof PendingError ? error.entities : []
+    const retryEntities = error instanceof PartialFailureError ? error.entities : []
     return { rows: 0, uncovered: retryEntities.length, code: error.code, again: retryEntities }
   }
 }

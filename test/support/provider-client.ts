@@ -1,7 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import type { DataError } from '../../shared/errors.ts'
-import type { HttpClients } from '../../workers/http/client.ts'
-import type { HttpSettings } from '../../workers/http/request.ts'
+import type { HttpClients, HttpSettings } from '../../workers/http/client.ts'
 import { createObservedClients, type Handler, sendJson, startProviderServer } from '../provider-server.ts'
 
 export const KEY = 'k-3f1b9c-not-to-be-shown'

@@ -1,6 +1,6 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { type DatasetQueue, enqueueRanges, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../../workers/schedule/chunks.ts'
 

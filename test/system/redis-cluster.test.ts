@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createCommitFeed, publishCommit } from '../../shared/store/commits.ts'
 import { planBackfill, runBackfills } from '../../workers/backfill/plan.ts'
-import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
+import { createRateLimit } from '../../workers/http/limits.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { createRunner } from '../../workers/run/runner.ts'
@@ -78,7 +78,7 @@ describe.skipIf(!canCluster)('Redis Cluster of three nodes', () => {
   it('enforces a rate limit over all processes', async () => {
     const processes = [0, 1, 2].map(() => createRedis(servers.url, silent))
     const limits = processes.map((redis) =>
-      createSharedRateLimit('provider', 60, { redis, prefix: pipeline.config.redis.prefix, log: silent }),
+      createRateLimit('provider', 60, { sharedBy: { redis, prefix: pipeline.config.redis.prefix, log: silent } }),
     )
     await Promise.all(processes.map((redis) => redis.ping()))
     let granted = 0

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Range } from '../../workers/job/define-job.ts'
-import { askEach } from '../../workers/providers/ask-each.ts'
+import { askEach } from '../../workers/providers/ask.ts'
 import { createState, toRun } from '../support/run.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))

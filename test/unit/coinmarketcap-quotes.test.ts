@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import type { Range } from '../../workers/job/define-job.ts'
-import { readError } from '../../workers/providers/coinmarketcap/errors.ts'
+import { readError } from '../../workers/providers/coinmarketcap/client.ts'
 import {
   historicalAnswer,
   latestAnswer,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { explain, type Known } from '../../shared/coverage/explain.ts'
-import type { Report } from '../../shared/coverage/ledger.ts'
+import type { Note, Report } from '../../shared/coverage/ledger.ts'
 import { isGap } from '../../shared/coverage/not-due.ts'
-import type { Note } from '../../shared/coverage/notes.ts'
 
 const STEP = 3_600_000
 const WITHIN = { first: 1000, last: 1199 }

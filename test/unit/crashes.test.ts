@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
-import { createCrashWatch } from '../../workers/run/crashes.ts'
+import { createCrashWatch } from '../../workers/run/runner.ts'
 import { silent } from '../support/silent.ts'
 
 /** A Redis without recorded crashes, or an unavailable Redis. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createDayLimit } from '../../workers/http/day-limit.ts'
+import { createDayLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 

@@ -6,8 +6,8 @@ import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toDue } from '../../workers/backfill/ask.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
+import { toEntities } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { toEntities } from '../../workers/run/payload.ts'
 import { getToken } from '../support/entities.ts'
 
 const DAY = 86_400_000

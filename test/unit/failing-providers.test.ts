@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import { FAILING_PROVIDERS, readFailingText } from '../../shared/store/failing-providers.ts'
-import type { ProviderFailure } from '../../workers/run/collect.ts'
-import { type Told, toFailingTexts } from '../../workers/run/remember-failing.ts'
+import {
+  FAILING_PROVIDERS,
+  type ProviderFailure,
+  type ProviderResults,
+  readFailingText,
+  toFailingTexts,
+} from '../../shared/store/failing-providers.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 const HOUR = 3_600_000
@@ -19,7 +23,7 @@ const told = (since: string, reason = 'status 503') => ({ since, reason })
 function createState() {
   const texts = new Map<number, string>()
   let changes = 0
-  const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<Told> = {}) => {
+  const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<ProviderResults> = {}) => {
     const told = { slot, failures, piece: undefined, isWhole: true, answered: [], ...more }
     for (const [name, text] of toFailingTexts(texts, told)) {
       texts.set(Number(name.slice(FAILING_PROVIDERS.length)), text)

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createHistoryLimit } from '../../workers/http/history-limit.ts'
-import { createRateLimit, type RateLimit } from '../../workers/http/rate-limit.ts'
+import { createHistoryLimit, createRateLimit, type RateLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 setMaxListeners(0, never)
@@ -26,7 +25,10 @@ describe('createHistoryLimit', () => {
     [10, 9],
     [2, 1],
   ])('of %i requests a minute never grants more than %i in any minute', async (whole, share) => {
-    const history = ask(createHistoryLimit(createRateLimit(share), createRateLimit(whole)), share * 5)
+    const history = ask(
+      createHistoryLimit(createRateLimit('provider', share), createRateLimit('provider', whole)),
+      share * 5,
+    )
     await vi.advanceTimersByTimeAsync(4 * 60_000)
     for (const start of history)
       expect(history.filter((at) => at >= start && at < start + 60_000).length).toBeLessThanOrEqual(share)
@@ -39,8 +41,8 @@ describe('createHistoryLimit', () => {
     [10, 9],
     [2, 1],
   ])('delays a live request by at most one place: %i a minute, with %i for history', async (n, share) => {
-    const whole = createRateLimit(n)
-    const history = ask(createHistoryLimit(createRateLimit(share), whole), n * 20)
+    const whole = createRateLimit('provider', n)
+    const history = ask(createHistoryLimit(createRateLimit('provider', share), whole), n * 20)
     for (let round = 0; round < 20; round += 1) {
       await vi.advanceTimersByTimeAsync(17_300)
       const asked = performance.now()
@@ -55,9 +57,9 @@ describe('createHistoryLimit', () => {
   })
 
   it('waits for only one place of the whole limit at a time, so that live requests pass', async () => {
-    const whole = createRateLimit(10)
+    const whole = createRateLimit('provider', 10)
     ask(whole, 2)
-    const history = ask(createHistoryLimit(createRateLimit(10), whole), 8)
+    const history = ask(createHistoryLimit(createRateLimit('provider', 10), whole), 8)
     await vi.advanceTimersByTimeAsync(0)
     const now = ask(whole, 5)
     await vi.advanceTimersByTimeAsync(Math.ceil(6.5 * toPlaceMs(10)))
@@ -72,7 +74,7 @@ describe('createHistoryLimit', () => {
   })
 
   it('rejects an aborted request immediately and grants its place to the next one', async () => {
-    const limit = createHistoryLimit(createRateLimit(1), createRateLimit(10))
+    const limit = createHistoryLimit(createRateLimit('provider', 1), createRateLimit('provider', 10))
     await limit.take(never)
     const controller = new AbortController()
     const aborted = limit.take(controller.signal)

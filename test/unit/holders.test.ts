@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { type TokenHoldersRow, tokenHoldersRow } from '../../shared/datasets/holders.ts'
-import { toTurn, toTurnOfRun } from '../../workers/job/turn.ts'
 import { toTokensPerSlot } from '../../workers/providers/contracts/holders.ts'
 import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer/holder-rows.ts'
 import { sumShares } from '../../workers/providers/holder-values.ts'
 import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis/holder-rows.ts'
+import { toTurn, toTurnOfRun } from '../../workers/providers/plan.ts'
 import { toWholeTokens } from '../../workers/providers/whole-tokens.ts'
 import { toTestToken } from '../samples.ts'
 

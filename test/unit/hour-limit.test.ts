@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createHourLimit } from '../../workers/http/hour-limit.ts'
+import { createHourLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { sleep, toBackoffMs, toRetryAfterMs } from '../../workers/http/retry.ts'
+import { toRetryAfterMs } from '../../workers/http/attempt.ts'
+import { toBackoffMs } from '../../workers/http/call.ts'
+import { sleep } from '../../workers/http/limits.ts'
 
 describe('toRetryAfterMs', () => {
   const now = Date.UTC(2024, 0, 1)

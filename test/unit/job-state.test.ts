@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { openSlotAllowance } from '../../workers/job/allowance.ts'
-import { type JobState, recall } from '../../workers/job/state.ts'
+import { type JobState, openSlotAllowance, recall } from '../../workers/job/state.ts'
 import { readFoundPools } from '../../workers/providers/evm/dex/chain-state.ts'
 import { readCursors } from '../../workers/providers/evm/logs/cursors.ts'
 import { createState } from '../support/run.ts'

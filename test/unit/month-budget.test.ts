@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import { toLimits } from '../../workers/http/provider-limits.ts'
-import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
-import { openSlotAllowance, toShare } from '../../workers/job/allowance.ts'
+import type { HttpRequest, HttpSettings } from '../../workers/http/client.ts'
+import { toHistoryShare } from '../../workers/http/limits.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
+import { openSlotAllowance, toShare } from '../../workers/job/state.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
-import { toCallsInSlot, toMonthBudget } from '../../workers/providers/month-budget.ts'
+import { toCallsInSlot, toMonthBudget } from '../../workers/providers/plan.ts'
 import { toTestTokens } from '../support/connected-provider.ts'
 import { createState, toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
@@ -42,16 +42,9 @@ function open(perMonth: number, more: Readonly<Record<string, string>> = {}, cap
 }
 
 /** Returns the daily limits by their names. */
-function readLimits(settings: HttpSettings, historyShare: number): ReadonlyMap<string, number> {
-  const perDay = new Map<string, number>()
-  toLimits(settings, {
-    historyShare,
-    createDayLimit: (name, count) => {
-      perDay.set(name, count)
-      return { take: async () => {} }
-    },
-  })
-  return perDay
+function readLimits(settings: HttpSettings, historyShare: number): ReadonlyMap<string, number | undefined> {
+  const history = toHistoryShare(settings, historyShare)
+  return new Map([settings, history].map(({ provider, requestsPerDay }) => [provider, requestsPerDay]))
 }
 
 describe('toMonthBudget', () => {

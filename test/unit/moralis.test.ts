@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { toLimits } from '../../workers/http/provider-limits.ts'
-import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
+import type { HttpRequest, HttpSettings } from '../../workers/http/client.ts'
+import { toHistoryShare } from '../../workers/http/limits.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import { toCallsPerSlot } from '../../workers/providers/moralis/budget.ts'
 import { moralisSwaps } from '../../workers/providers/moralis/trades.ts'
@@ -31,15 +31,10 @@ const toToken = (key: number) => ({ key, id: `token-${key}`, name: `T${key}`, ch
 describe('daily units of Moralis', () => {
   it.each(['40000', '8000', '2500'])('of %s are divided between slots and history without overlap', (units) => {
     const { config, opened } = open(async () => undefined, units)
-    const perDay = new Map<string, number>()
-    const createDayLimit = (name: string, count: number) => {
-      perDay.set(name, count)
-      return { take: async () => {} }
-    }
-    toLimits(opened[0] ?? expect.unreachable(), { historyShare: 0.5, createDayLimit })
+    const settings = opened[0] ?? expect.unreachable()
     const hours = 24 * (toCallsPerSlot(config, 'holders') + toCallsPerSlot(config, 'swaps'))
-    const history = perDay.get('moralis (history)') ?? Number.NaN
-    expect(hours + history).toBeLessThanOrEqual(perDay.get('moralis') ?? 0)
+    const history = toHistoryShare(settings, 0.5).requestsPerDay ?? Number.NaN
+    expect(hours + history).toBeLessThanOrEqual(settings.requestsPerDay ?? 0)
     expect(history).toBeGreaterThan(0)
   })
 

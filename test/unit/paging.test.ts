@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { countSteps, thin, toPages } from '../../workers/providers/paging.ts'
 
 const HOUR = 3_600_000

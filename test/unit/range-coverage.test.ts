@@ -5,10 +5,9 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { createAnswers } from '../../workers/run/answers.ts'
 import type { Given } from '../../workers/run/collect.ts'
-import { toNotes } from '../../workers/run/to-notes.ts'
-import { toReports } from '../../workers/run/to-reports.ts'
+import { createAnswers } from '../../workers/run/collect.ts'
+import { toNotes, toReports } from '../../workers/run/coverage.ts'
 
 const NOW = Date.parse('2024-05-06T07:02:00Z')
 const registry = loadRegistry()

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createRateLimit } from '../../workers/http/rate-limit.ts'
+import { createRateLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 setMaxListeners(0, never)
@@ -10,7 +10,7 @@ describe('createRateLimit', () => {
   afterEach(() => void vi.useRealTimers())
 
   it.each([1, 2, 3, 30, 600])('grants at most %i requests in any minute, and nearly that number', async (perMinute) => {
-    const limit = createRateLimit(perMinute)
+    const limit = createRateLimit('provider', perMinute)
     const startedAt = performance.now()
     const grantedAt: number[] = []
     for (let n = 0; n < perMinute * 4; n += 1) {
@@ -25,7 +25,7 @@ describe('createRateLimit', () => {
   })
 
   it('grants at most four requests in any second with a burst of one and 200 per minute', async () => {
-    const limit = createRateLimit(200, 1)
+    const limit = createRateLimit('provider', 200, { burst: 1 })
     const grantedAt: number[] = []
     for (let n = 0; n < 200; n += 1) void limit.take(never).then(() => grantedAt.push(performance.now()))
     await vi.advanceTimersByTimeAsync(60_000)
@@ -36,7 +36,7 @@ describe('createRateLimit', () => {
 
   it.each([10, 60])('counts the cost of requests: batches of %i', async (cost) => {
     const perMinute = 300
-    const limit = createRateLimit(perMinute)
+    const limit = createRateLimit('provider', perMinute)
     const startedAt = performance.now()
     const grants: { at: number; cost: number }[] = []
     const take = (each: number) =>
@@ -51,7 +51,7 @@ describe('createRateLimit', () => {
   })
 
   it('grants a request that costs more than a burst, and delays the next one', async () => {
-    const limit = createRateLimit(10)
+    const limit = createRateLimit('provider', 10)
     await limit.take(never, 9)
     let isServed = false
     void limit.take(never).then(() => {
@@ -64,7 +64,7 @@ describe('createRateLimit', () => {
   })
 
   it('grants in the order of requests', async () => {
-    const limit = createRateLimit(2)
+    const limit = createRateLimit('provider', 2)
     const order: number[] = []
     for (const n of [1, 2, 3]) void limit.take(never).then(() => order.push(n))
     await vi.advanceTimersByTimeAsync(120_000)
@@ -72,7 +72,7 @@ describe('createRateLimit', () => {
   })
 
   it('grants the place of an aborted request to the next one', async () => {
-    const limit = createRateLimit(1)
+    const limit = createRateLimit('provider', 1)
     await limit.take(never)
     const controller = new AbortController()
     const aborted = limit.take(controller.signal)
@@ -87,6 +87,6 @@ describe('createRateLimit', () => {
   })
 
   it('rejects a signal that is already aborted', async () => {
-    await expect(createRateLimit(1).take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
+    await expect(createRateLimit('provider', 1).take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
   })
 })

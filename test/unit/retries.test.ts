@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Queued } from '../../shared/queue/job-notes.ts'
-import { PendingError } from '../../workers/run/pending.ts'
-import { isPostponed, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
+import { isPostponed, PartialFailureError, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -71,7 +70,7 @@ describe('isPostponed', () => {
   const pending = (code: 'provider_malformed' | 'provider_unavailable', retryAfterMs?: number) => {
     const report = { rows: 0, rejected: 1, uncovered: 1, providers: [] }
     const cause = new DataError(code, 'a reason', { retryAfterMs })
-    return new PendingError(cause, { entities: ['one'], report, cameFurther: false })
+    return new PartialFailureError(cause, { entities: ['one'], report, cameFurther: false })
   }
   const judge = (data: object, error: unknown) => isPostponed({ data } as unknown as Queued, error)
 

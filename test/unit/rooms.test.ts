@@ -17,7 +17,7 @@ function toRoom(file: string): string | undefined {
 }
 
 /** Modules that other modules import through one file only. */
-const INTERFACES = ['api/admission/admission.ts']
+const INTERFACES = ['api/admission/admission.ts', 'workers/http/client.ts']
 
 /** The files of the product, each with the files that it imports. */
 const readImports = () =>

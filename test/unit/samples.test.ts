@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createAllowance } from '../../workers/job/allowance.ts'
 import type { JobState } from '../../workers/job/state.ts'
+import { createAllowance } from '../../workers/job/state.ts'
 import type { PostsSource } from '../../workers/providers/x/posts.ts'
 import { openSamples } from '../../workers/sentiment/sample.ts'
 

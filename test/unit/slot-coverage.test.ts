@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import indexToken from '../../workers/jobs/index-token.ts'
-import { createAnswers } from '../../workers/run/answers.ts'
 import type { Collected } from '../../workers/run/collect.ts'
-import { toReports } from '../../workers/run/to-reports.ts'
+import { createAnswers } from '../../workers/run/collect.ts'
+import { toReports } from '../../workers/run/coverage.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 

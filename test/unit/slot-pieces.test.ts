@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { parsePayload, toEntities } from '../../workers/job/define-job.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { parsePayload, toEntities } from '../../workers/run/payload.ts'
 import { planSlot } from '../../workers/schedule/due-slots.ts'
 
 const SLOT = Date.parse('2024-05-06T07:05:00Z')

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { forgetDropped, readDropped } from '../../shared/queue/dropped.ts'
 import { type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../schedule/chunks.ts'

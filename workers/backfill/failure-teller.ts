@@ -1,4 +1,4 @@
-import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import { type Note, readNotes } from '../../shared/coverage/ledger.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Ask } from './ask.ts'
 

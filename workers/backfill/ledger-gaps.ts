@@ -7,8 +7,7 @@ import {
   totalBuckets,
   union,
 } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
-import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
+import { isLost, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
 import { groupByWanted, readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'

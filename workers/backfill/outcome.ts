@@ -10,8 +10,7 @@ import {
   toTimes,
   totalBuckets,
 } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
-import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import { type Note, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'

@@ -1,10 +1,9 @@
+import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
-import { BodyTooLarge, isJsonType, readBody, readExcerpt } from './body.ts'
-import { requireInTime } from './deadline.ts'
-import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
-import { toRetryAfterMs } from './retry.ts'
-import { type Target, toExcerpt } from './target.ts'
+import { recordFailure, startStep, toErrorType, within } from '../../shared/telemetry/spans.ts'
+import type { Target } from './call.ts'
+import type { ErrorAnswer, HttpRequest, HttpSettings } from './client.ts'
 
 /** A success: the complete body of a 2xx response, or the statement that nothing exists. */
 export interface Answer {
@@ -31,12 +30,62 @@ const MAX_REDIRECTS = 3
 const ERROR_BODY_BYTES = 16 * 1024
 const QUOTA_HEADERS = ['x-ratelimit-remaining', 'ratelimit-remaining', 'x-rate-limit-remaining'] as const
 
-/** Sends a request once and reads the complete response. Rejects only with the reason of an aborted signal. */
-export async function attempt(
-  settings: HttpSettings,
-  request: HttpRequest,
-  headers: Headers,
-  target: Target,
+/** A request that is sent once. */
+export interface Sending {
+  readonly settings: HttpSettings
+  readonly request: HttpRequest
+  readonly headers: Headers
+  readonly target: Target
+  /** Number of earlier attempts of the request. */
+  readonly retries: number
+}
+
+/**
+ * Sends a request once and reads the complete response, in its own span if it is part of a trace. The trace context is
+ * not sent to the provider, because it is internal. Rejects only with the reason of an aborted signal.
+ */
+export async function attempt(sending: Sending, fetchOnce: Fetch): Promise<Answer | Failure> {
+  const { request } = sending
+  const span = startStep(`${toMethod(request)} ${toRoute(request)}`, () => toSpanOptions(sending))
+  if (span === undefined) return sendAndRead(sending, fetchOnce)
+  try {
+    const result = await within(span, () => sendAndRead(sending, fetchOnce))
+    if (result.status !== undefined) span.setAttribute('http.response.status_code', result.status)
+    if ('reason' in result) setFailure(span, result)
+    return result
+  } catch (error) {
+    recordFailure(span, error)
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+function setFailure(span: Span, { status, code, reason, cause }: Failure): void {
+  span.setAttribute('error.type', status === undefined || status < 400 ? code : String(status))
+  if (cause !== undefined) span.addEvent('exception', { 'exception.type': toErrorType(cause) })
+  span.setStatus({ code: SpanStatusCode.ERROR, message: reason })
+}
+
+const toRoute = ({ route, path }: HttpRequest) => route ?? path
+
+function toSpanOptions({ settings, request, target, retries }: Sending) {
+  const { url, shown } = target
+  const attributes: Attributes = {
+    'dao_data.provider': settings.provider,
+    'http.request.method': toMethod(request),
+    'url.template': toRoute(request),
+    // The path of the base URL is omitted: it may contain a node's key or a bot's token.
+    'url.full': `${url.protocol}//${url.host}/...${shown}`,
+    'server.address': url.hostname,
+  }
+  if (url.port !== '') attributes['server.port'] = Number(url.port)
+  if (retries > 0) attributes['http.request.resend_count'] = retries
+  return { kind: SpanKind.CLIENT, attributes }
+}
+
+async function sendAndRead(
+  { settings, request, headers, target }: Sending,
   fetchOnce: Fetch,
 ): Promise<Answer | Failure> {
   const { timeoutMs } = settings
@@ -47,7 +96,7 @@ export async function attempt(
   request.signal.addEventListener('abort', abort, { once: true })
   let status: number | undefined
   try {
-    requireInTime(request.signal)
+    request.signal.throwIfAborted()
     const response = await send(request, headers, target, stop.signal, fetchOnce)
     status = response.status
     const contentType = response.headers.get('content-type')
@@ -59,13 +108,13 @@ export async function attempt(
     const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
     if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
-      requireInTime(request.signal)
+      request.signal.throwIfAborted()
       const { said } = failure
       if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
       return { status, quotaLeft, isAbsent: false, ...said }
     }
     const body = await readBody(response, maxBytes)
-    requireInTime(request.signal)
+    request.signal.throwIfAborted()
     return { status, quotaLeft, isAbsent: false, contentType, body }
   } catch (cause) {
     request.signal.throwIfAborted()
@@ -161,7 +210,7 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
   const isTransient = status === 408 || status === 429 || status >= 500
   const code = reading?.code ?? (isTransient ? 'provider_unavailable' : 'provider_rejected')
   const redirect = toRedirect(response, target.url)
-  const says = redirect ? `redirect to ${redirect.host} not followed` : toExcerpt(reading?.says ?? body, target.secrets)
+  const says = redirect ? `redirect to ${redirect.host} not followed` : target.excerpt(reading?.says ?? body)
   return {
     status,
     said: { contentType: headers.get('content-type'), body },
@@ -203,4 +252,53 @@ function toNetworkReason(error: unknown): string {
   while (cause instanceof Error && cause.cause !== undefined) cause = cause.cause
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   return typeof code === 'string' && code !== 'UND_ERR_ABORTED' ? code : toReason(cause)
+}
+
+/**
+ * Returns the wait of a `Retry-After` header in milliseconds from `now`. Undefined if there is no wait: no header,
+ * neither whole seconds nor an HTTP date, a time in the past, or `0`. Providers that send `0` reject the next request
+ * again (docs/providers.md, section 2).
+ */
+export function toRetryAfterMs(header: string | null, now: number): number | undefined {
+  const value = header?.trim() ?? ''
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : /^[A-Z][a-z]{2}/.test(value) ? Date.parse(value) - now : 0
+  return ms > 0 ? ms : undefined
+}
+
+/** The body of a response is larger than the limit. */
+export class BodyTooLarge extends Error {}
+
+/**
+ * Reads a complete body of at most `maxBytes` after decompression.
+ * @throws BodyTooLarge above the limit, and the connection's error if it breaks.
+ */
+async function readBody(response: Response, maxBytes: number): Promise<string> {
+  const { text, complete } = await readUpTo(response, maxBytes)
+  if (!complete) throw new BodyTooLarge()
+  return text
+}
+
+/** Reads the beginning of a body, up to `maxBytes`. Enough for an error response of any length. */
+async function readExcerpt(response: Response, maxBytes: number): Promise<string> {
+  return (await readUpTo(response, maxBytes)).text
+}
+
+async function readUpTo(response: Response, maxBytes: number): Promise<{ text: string; complete: boolean }> {
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  // Decodes the whole buffer: decoding large bodies chunk by chunk takes three times as long.
+  const toText = () => new TextDecoder().decode(Buffer.concat(parts))
+  // Leaving the loop cancels the stream, so that the rest of an oversized body is not downloaded.
+  for await (const chunk of response.body ?? []) {
+    const room = maxBytes - bytes
+    bytes += chunk.byteLength
+    parts.push(chunk.subarray(0, room))
+    if (bytes > maxBytes) return { text: toText(), complete: false }
+  }
+  return { text: toText(), complete: true }
+}
+
+/** Returns whether a content type is JSON. A response without a content type may be JSON. */
+export function isJsonType(contentType: string | null): boolean {
+  return contentType === null || /^\s*application\/([\w.+-]+\+)?json\b/i.test(contentType)
 }

@@ -1,9 +1,10 @@
 import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import type { DataError } from '../../shared/errors.ts'
-import type { Cadence, Interval, TimeRange } from '../../shared/intervals.ts'
-import type { SlotPiece } from '../../shared/queue/queues.ts'
+import { DataError } from '../../shared/errors.ts'
+import { type Cadence, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { type JobPayload, jobPayload, type SlotPiece } from '../../shared/queue/queues.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -237,4 +238,73 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
         }
       }),
   }
+}
+
+/**
+ * Returns whether a slot is over. It is no longer collected, because the present would be stored as its past. Its
+ * values are missing in the coverage, and the scheduler collects them from history if the job has history.
+ */
+export const isLate = (job: Pick<Job, 'cadence'>, slot: number, now: number): boolean => now >= toSlotEnd(job, slot)
+
+/** Returns the end of a slot (exclusive). Both are Unix milliseconds. */
+export const toSlotEnd = ({ cadence }: Pick<Job, 'cadence'>, slot: number): number =>
+  slot + INTERVAL_SECONDS[cadence] * 1000
+
+/**
+ * Returns whether a slot's rows get the slot's time and hold the state at the time of the response. Such a response
+ * belongs to the slot in which it arrived. Events, computed rows and rows with their own times carry the time that they
+ * describe.
+ */
+export const isOfPresent = ({ dataset, computedFrom }: Pick<Job, 'dataset' | 'computedFrom'>): boolean =>
+  !dataset.hasOwnTimes && !dataset.resumes && computedFrom.length === 0
+
+/** Enqueues the days to compute again, for the jobs that are computed from a dataset. */
+export interface Recomputation {
+  /** Called after rows of a dataset are stored, before the job that stored them completes. */
+  enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** @throws DataError `payload` with the job name and the validation error. */
+export function parsePayload(job: Job, data: unknown): JobPayload {
+  const payload = jobPayload.safeParse(data)
+  if (payload.success) return payload.data
+  throw new DataError('payload', `${job.name}: ${payload.error.message}`)
+}
+
+/** Sources that resolve a payload to entities. */
+interface Known {
+  readonly registry: Registry
+  readonly config: Config
+}
+
+/** A slot that is not split into pieces. */
+const WHOLE: SlotPiece = { index: 0, of: 1 }
+
+/**
+ * Returns the entities of a payload: the named ids, or else all entities of the job or of its piece. Entities that have
+ * ended before the payload starts are dropped, so the result may be empty. Ids that the registry of this worker does
+ * not contain are ignored.
+ * @throws DataError `payload` if ids are named and the job has none of them.
+ */
+export function toEntities(job: Job, { registry, config }: Known, payload: JobPayload): readonly Entity[] {
+  const at = payload.kind === 'slot' ? payload.slot : payload.from
+  const ids = new Set(payload.entities)
+  const { index, of } = (payload.kind === 'slot' ? payload.piece : undefined) ?? WHOLE
+  const named = job
+    .entities(registry)
+    .filter((entity) => of === 1 || job.pieceKey(entity, config) % of === index)
+    .filter(({ id }) => payload.entities === undefined || ids.has(id))
+  if (named.length > 0 || payload.entities === undefined) return named.filter((entity) => isThereAt(entity, at))
+  throw new DataError('payload', `${job.name}: no live entity has any of the ids ${payload.entities.join(', ')}`)
+}
+
+/**
+ * Returns all entities of the payload's slot and of its piece, also on a retry that names only the remaining entities.
+ * @throws DataError `payload`, see `toEntities`.
+ */
+export function toPeers(job: Job, known: Known, payload: JobPayload): Peers<Entity> {
+  const own = toEntities(job, known, payload.kind === 'slot' ? { ...payload, entities: undefined } : payload)
+  if (payload.kind === 'range' || payload.piece === undefined) return { all: own, own }
+  return { all: toEntities(job, known, { kind: 'slot', slot: payload.slot }), own }
 }

@@ -1,6 +1,12 @@
 import { z } from 'zod'
+import type { Config } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import { toId } from '../../shared/ids.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { parseStored } from '../../shared/json.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Entity, Run } from './define-job.ts'
 
 /** State of a job between runs. `set` only buffers a value; the runner stores it after the run's rows are stored. */
 export interface JobState {
@@ -147,5 +153,143 @@ export function openState(
       return hasMoved
     },
     onUnreadable,
+  }
+}
+
+const NAME = 'providers'
+
+/** Hashes the provider settings (providersHash) without revealing them. An added or changed key gives another hash. */
+const toMark = (config: Config): string => toId(JSON.stringify(config.providers)).slice(0, 12)
+
+/**
+ * Records the provider settings of a job's workers. After a change, data that the providers could not serve before is
+ * due again.
+ */
+export async function recordProviders(db: Database, job: string, config: Config): Promise<void> {
+  const state = openState(db, job, Date.now)
+  if ((await state.get(NAME)) === toMark(config)) return
+  state.set(NAME, toMark(config))
+  await state.store()
+}
+
+const changed = z.object({ at: z.int() })
+
+/**
+ * Returns when a worker of the job last started with settings other than the previous worker's, in Unix milliseconds; 0
+ * if never. If workers permanently have different settings, each change makes the notes due only once.
+ */
+export async function readProvidersChange(db: Database, job: string): Promise<number> {
+  const [row] = await db.rows({
+    name: 'providers-change',
+    sql: 'SELECT toUnixTimestamp64Milli(written_at) AS at FROM job_state FINAL WHERE job = {job: String} AND name = {name: String}',
+    params: { job, name: NAME },
+    schema: changed,
+  })
+  return row?.at ?? 0
+}
+
+/** Number of pages that a run may still request, shared by all its entities. */
+export interface Allowance {
+  /** Returns the remaining pages, 0 if none are left. */
+  left(): number
+  /** Takes one page; returns false if none are left. */
+  take(): boolean
+}
+
+export function createAllowance(pages: number): Allowance {
+  let left = pages
+  return {
+    left: () => Math.max(0, left),
+    take() {
+      left -= 1
+      return left >= 0
+    },
+  }
+}
+
+/** The allowance of a slot, shared by all attempts of the slot. */
+export interface SlotAllowance extends Allowance {
+  /** Stores the remaining pages immediately: requests are billed even if the run fails. */
+  save(): Promise<void>
+}
+
+/**
+ * Returns the calls of one piece; the calls of all pieces add up to `perSlot`. If there are fewer calls than pieces,
+ * the pieces take turns from slot to slot.
+ */
+export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefined): number {
+  if (piece === undefined) return perSlot
+  const { index, of } = piece
+  const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
+  // Shifts by one after each round. Without the shift, if only every second slot has a call, the same pieces would
+  // always get it.
+  const place = (index + turn + Math.floor(turn / of)) % of
+  return Math.floor(perSlot / of) + (place < perSlot % of ? 1 : 0)
+}
+
+const remainingCalls = z.object({ slot: z.number(), left: z.number() })
+
+interface SlotCalls {
+  /** The provider's name. */
+  readonly name: string
+  /** Unix milliseconds. */
+  readonly slot: number
+  /** Calls of the slot, or of its piece. */
+  readonly calls: number
+  readonly piece?: SlotPiece | undefined
+}
+
+/**
+ * Opens the allowance of a slot or of its piece. A retry gets the calls that earlier attempts left, also attempts of
+ * other processes.
+ */
+export async function openSlotAllowance(
+  state: JobState,
+  { name, slot, calls, piece }: SlotCalls,
+): Promise<SlotAllowance> {
+  const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
+  const last = await recall(state, key, remainingCalls)
+  const allowance = createAllowance(last?.slot === slot ? last.left : calls)
+  return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.left() })) }
+}
+
+/**
+ * Counts a provider's responses per entity of a slot, over all attempts of the slot. A response is billed even if it is
+ * unusable.
+ */
+export interface SlotAnswers {
+  of(entity: Entity): number
+  /** Runs `ask` and counts its response, including a malformed one. Requests without a response are not billed. */
+  count<Answer>(entity: Entity, ask: () => Promise<Answer>): Promise<Answer>
+  /** Stores the counts immediately: a run whose rows are rejected stores nothing else. */
+  save(): Promise<void>
+}
+
+const answerCounts = z.object({ slot: z.number(), counts: z.record(z.string(), z.number()) })
+
+/** Opens the counts of a slot (Unix milliseconds), or of its piece. */
+export async function openSlotAnswers(
+  state: JobState,
+  provider: string,
+  { slot, piece }: Pick<Run<unknown, Entity>, 'slot' | 'piece'>,
+): Promise<SlotAnswers> {
+  const key = piece === undefined ? `${provider}.answers` : `${provider}.answers.${piece.index}`
+  const last = await recall(state, key, answerCounts)
+  const counts = new Map(last?.slot === slot ? Object.entries(last.counts) : [])
+  const of = ({ id }: Entity) => counts.get(id) ?? 0
+  const add = (entity: Entity) => void counts.set(entity.id, of(entity) + 1)
+  return {
+    of,
+    async count(entity, ask) {
+      try {
+        const answer = await ask()
+        add(entity)
+        return answer
+      } catch (error) {
+        if (error instanceof DataError && error.code === 'provider_malformed') add(entity)
+        throw error
+      }
+    },
+    save: () => state.save(key, JSON.stringify({ slot, counts: Object.fromEntries(counts) })),
   }
 }

@@ -1,6 +1,6 @@
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { toId, toKey } from '../../shared/ids.ts'
-import { remembering } from '../../shared/memo.ts'
+import { remembering } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
 import { ethereum, isReadFromNode } from '../providers/evm/trades.ts'
 import { moralisSwaps } from '../providers/moralis/trades.ts'

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { type GovernanceRow, governance, type VotingDao } from '../../shared/datasets/governance.ts'
-import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
-import { type JobState, recall } from '../job/state.ts'
+import { createAllowance, type JobState, recall } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach, NOT_SENT } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask.ts'
 import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 

@@ -1,6 +1,6 @@
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askForMembers } from '../providers/ask-members.ts'
+import { askForMembers } from '../providers/ask.ts'
 import { telegramBot } from '../providers/telegram/bot.ts'
 import { telegram } from '../providers/telegram/members.ts'
 

@@ -1,6 +1,6 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askEach } from '../providers/ask-each.ts'
+import { askEach } from '../providers/ask.ts'
 import { type TreasuryDao, toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { openTreasuryDoubt } from '../providers/doubt.ts'

@@ -1,10 +1,10 @@
 import { type TwitterSentimentRow, twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
+import { createAllowance } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach, NOT_SENT } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask.ts'
 import { xPosts } from '../providers/x/posts.ts'
 import { openSamples, type Sample } from '../sentiment/sample.ts'
 

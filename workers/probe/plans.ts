@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import { readTaken } from '../http/day-limit.ts'
+import { readTakenOfDay } from '../http/client.ts'
 import { toBudget as toCoinGeckoBudget } from '../providers/coingecko/client.ts'
 import { toBudget as toCoinMarketCapBudget } from '../providers/coinmarketcap/client.ts'
 import { toCallsPerDay } from '../providers/moralis/budget.ts'
@@ -24,7 +24,7 @@ export async function readDayPlans(config: Config, redis: Redis, now: number): P
   const plans: DayPlan[] = []
   for (const [provider, count] of Object.entries(perDay)) {
     if (count === undefined) continue
-    const taken = await readTaken({ redis, prefix: config.redis.prefix }, provider, now)
+    const taken = await readTakenOfDay(redis, config.redis.prefix, { provider, now })
     plans.push({ provider, perDay: count, left: Math.max(0, count - taken) })
   }
   return plans

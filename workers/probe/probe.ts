@@ -6,9 +6,7 @@ import { DAY_MS, HISTORY_START, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from 
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { createHttpClients } from '../http/client.ts'
-import { createRateLimit, type RateLimit } from '../http/rate-limit.ts'
-import type { Exchange } from '../http/request.ts'
+import { createHttpClients, type Exchange, type LaneClients } from '../http/client.ts'
 import type { Collector, Entity, Job, Range } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
@@ -57,19 +55,15 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
     },
   }
   const redact = createRedactor(findSecrets(options.config))
-  const limits = new Map<string, RateLimit>()
-  const createLimit = (provider: string, perMinute: number, burst?: number) => {
-    const limit = limits.get(provider) ?? createRateLimit(perMinute, burst)
-    limits.set(provider, limit)
-    return limit
-  }
+  // A host may serve several datasets, whose probes share its limits.
+  const { limitsOf } = createHttpClients({ log: options.log })
   const questions = toQuestions(options)
   const byProvider = groupBy(questions, ({ provider }) => provider)
   const groups = [...byProvider.values()].map((group) => (options.isShort ? group.slice(0, 1) : group))
   const asked = await Promise.all(
     groups.map(async (group) => {
       const probes: Probe[] = []
-      for (const question of group) probes.push(...(await ask(question, { ...options, config, redact, createLimit })))
+      for (const question of group) probes.push(...(await ask(question, { ...options, config, redact, limitsOf })))
       return probes
     }),
   )
@@ -99,7 +93,7 @@ function toQuestions({ isShort }: ProbeOptions): Question[] {
 type Asking = ProbeOptions & {
   /** Removes keys that a provider may have repeated in its response. */
   readonly redact: (text: string) => string
-  readonly createLimit: (provider: string, perMinute: number, burst?: number) => RateLimit
+  readonly limitsOf: LaneClients['limitsOf']
 }
 
 /** Runs one probe per host of the provider: one per chain if each chain has its own node, or else one. */
@@ -109,7 +103,7 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const http = createHttpClients({
     log: options.log,
     proxy: options.config.proxy,
-    createLimit: options.createLimit,
+    limitsOf: options.limitsOf,
     ...(options.backoffMs === undefined ? {} : { backoffMs: options.backoffMs }),
     observe: ({ retries, quotaLeft }) => {
       calls.requests += 1 + retries

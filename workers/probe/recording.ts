@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { Exchange } from '../http/request.ts'
+import type { Exchange } from '../http/client.ts'
 
 /** Time of the recorded responses in Unix milliseconds. The requested ranges depend on it. */
 export const recordingFacts = z.object({ now: z.int() })

@@ -7,10 +7,7 @@ import { announceReady, isMain, onStopSignal, runPart } from '../../shared/proce
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
-import { createSharedDayLimit } from '../http/day-limit.ts'
-import { createSharedHourLimit } from '../http/hour-limit.ts'
-import { createSharedRateLimit } from '../http/shared-rate-limit.ts'
-import { recordProviders } from '../job/providers-mark.ts'
+import { recordProviders } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
 import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
@@ -72,16 +69,13 @@ async function main(): Promise<void> {
 function openRunnerContext(program: Program, handBack: AbortSignal): RunnerContext {
   const { config, log, db, redis, clock, registry, readRegistry, redact } = program
   const { prefix } = config.redis
-  const sharedBy = { redis, prefix, log }
   const metrics = createWorkerMetrics(program.metrics)
   const http = createHttpClients({
     log,
     proxy: config.proxy,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
-    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
-    createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
-    createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
+    sharedBy: { redis, prefix },
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db, config.datasetsOff)

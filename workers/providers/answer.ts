@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
-import { EARLIEST_MS, END_OF_TIME } from '../../shared/intervals.ts'
-import { remembering } from '../../shared/memo.ts'
+import { EARLIEST_MS, END_OF_TIME, remembering } from '../../shared/intervals.ts'
 import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
 
 /** A member passed on unchanged: the dataset's row check validates it, so that one bad value affects one row. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { toBatches } from '../../shared/batches.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { ProviderContext } from '../job/define-job.ts'
 import { asSent, checkAnswer } from '../providers/answer.ts'

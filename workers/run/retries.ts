@@ -2,9 +2,8 @@ import { UnrecoverableError } from 'bullmq'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { type Cadence, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { addNotes, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
-import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
-import { toSlotEnd } from '../job/late-slots.ts'
-import { PendingError } from './pending.ts'
+import { type JobPayload, type JobReport, jobPayload } from '../../shared/queue/queues.ts'
+import { toSlotEnd } from '../job/define-job.ts'
 
 const MINUTE_MS = 60_000
 
@@ -61,10 +60,10 @@ const PASSES_BY_ITSELF: ReadonlySet<string> = new Set(['provider_exhausted', 'pr
  * Returns whether a failed range is planned again without an operator. Its notes define when the missing buckets are
  * planned again. A range that is collected again has no missing buckets, so it would never be planned.
  */
-export function isPostponed(queued: Queued, error: unknown): error is PendingError {
+export function isPostponed(queued: Queued, error: unknown): error is PartialFailureError {
   const payload = jobPayload.parse(queued.data)
   if (payload.kind !== 'range' || payload.again) return false
-  return error instanceof PendingError && PASSES_BY_ITSELF.has(error.code) && error.retryAfterMs !== undefined
+  return error instanceof PartialFailureError && PASSES_BY_ITSELF.has(error.code) && error.retryAfterMs !== undefined
 }
 
 /**
@@ -81,7 +80,7 @@ export async function toNextTry(
   const payload = jobPayload.parse(queued.data)
   // The retry period restarts if an operator retries the job or the last attempt made progress: a long reading takes
   // many attempts.
-  const isAnew = queued.attemptsMade === 0 || (error instanceof PendingError && error.cameFurther)
+  const isAnew = queued.attemptsMade === 0 || (error instanceof PartialFailureError && error.cameFurther)
   const failingSince = (isAnew ? undefined : readNotes(queued).failingSince) ?? now
   if (isAnew) await addNotes(queued, { failingSince })
   const retryAfterMs = error instanceof DataError ? error.retryAfterMs : undefined
@@ -94,4 +93,27 @@ export async function toNextTry(
       ? 'the next try would come later'
       : `the provider asks to wait until ${iso(now + retryAfterMs)}`
   return new UnrecoverableError(`${reason} (not tried again: its time ends at ${iso(lastTry)}, and ${next})`)
+}
+
+/**
+ * Partial failure: the run stored the available rows (see `report`) and must be retried for `entities` (registry ids),
+ * which have no answer yet.
+ */
+export class PartialFailureError extends DataError {
+  readonly entities: readonly string[]
+  readonly report: JobReport
+  /** Whether the run made progress, so that the next attempt has less to do. */
+  readonly cameFurther: boolean
+
+  constructor(
+    cause: DataError,
+    { entities, report, cameFurther }: Pick<PartialFailureError, 'entities' | 'report' | 'cameFurther'>,
+  ) {
+    const { retryAfterMs } = cause
+    super(cause.code, `${entities.length} without an answer: ${cause.message}`, { cause, retryAfterMs })
+    this.name = 'PartialFailureError'
+    this.entities = entities
+    this.report = report
+    this.cameFurther = cameFurther
+  }
 }

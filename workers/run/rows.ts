@@ -1,11 +1,9 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
-import { EARLIEST_MS } from '../../shared/intervals.ts'
-import { toMs } from '../../shared/memo.ts'
+import { EARLIEST_MS, remembering, toMs } from '../../shared/intervals.ts'
 import type { Lifetime } from '../../shared/registry/ends.ts'
 import { type Candidate, type CheckedRows, type CheckLog, LEFT_OUT, type LeftOut } from '../job/define-job.ts'
-import { toPlainCheck } from './plain-check.ts'
 
 /** Tolerance for a provider's clock running ahead. A row in the far future would stay the newest row forever. */
 const MOST_AHEAD_MS = 10 * 60_000
@@ -90,7 +88,7 @@ interface ParsedRow {
 
 /** Parses the row. Each nullable member with an invalid value becomes null. */
 function parseRow(dataset: Dataset, candidate: object): ParsedRow {
-  if (toPlainCheck(dataset.row)(candidate)) return { row: candidate, lost: [] }
+  if (toFastValidator(dataset.row)(candidate)) return { row: candidate, lost: [] }
   const parsed = dataset.row.safeParse(candidate)
   if (parsed.success) return { row: parsed.data, lost: [] }
   const { issues } = parsed.error
@@ -125,4 +123,83 @@ function toTimeFault(dataset: Dataset, row: object | undefined, now: number): st
   const time = toMs(text)
   if (time < EARLIEST_MS) return `${column}: earlier than anything that can have been observed`
   return time > now + MOST_AHEAD_MS ? `${column}: in the future` : undefined
+}
+
+type Validator = (value: unknown) => boolean
+
+const validators = new WeakMap<z.ZodType, Validator>()
+
+/**
+ * Returns a fast validator, compiled from the JSON Schema of a row. True means that the schema accepts the value
+ * unchanged. False means nothing: the schema has to decide. Most rows of a backfill need only this validator, which
+ * takes a tenth of the time and copies nothing.
+ */
+export function toFastValidator(schema: z.ZodType): Validator {
+  const validator = validators.get(schema) ?? toObjectValidator(schema)
+  validators.set(schema, validator)
+  return validator
+}
+
+/** Supports only strict objects without refinements over several members. */
+function toObjectValidator(schema: z.ZodType): Validator {
+  if (!(schema instanceof z.ZodObject) || (schema.def.checks ?? []).length > 0) return () => false
+  if (!(schema.def.catchall instanceof z.ZodNever)) return () => false
+  const members = Object.entries<z.core.$ZodType>(schema.def.shape).map(([name, member]) => ({
+    name,
+    isValid: toMemberValidator(member),
+  }))
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Object.keys(value).length !== members.length) return false
+    const row = value as Readonly<Record<string, unknown>>
+    // An absent member reads as undefined, which no member of a row may be.
+    return members.every(({ name, isValid }) => row[name] !== undefined && isValid(row[name]))
+  }
+}
+
+/** Numbers and booleans with at most bounds, times, and such members or null; zod itself validates any other member. */
+function toMemberValidator(member: z.core.$ZodType): Validator {
+  const byZod: Validator = (value) => {
+    const parsed = z.safeParse(member, value)
+    return parsed.success && Object.is(parsed.data, value)
+  }
+  if (member instanceof z.ZodNullable) {
+    const isValid = toMemberValidator(member.def.innerType)
+    if (!hasOther(member)) return (value) => value === null || isValid(value)
+    // A schema that replaces one value names it as `not`; all other values stay as they are.
+    const { not } = z.toJSONSchema(member)
+    if (typeof not !== 'object' || !('const' in not)) return byZod
+    return (value) => value === null || (isValid(value) && value !== not.const)
+  }
+  if (hasOther(member)) return byZod
+  if (member instanceof z.ZodBoolean) return (value) => typeof value === 'boolean'
+  if (member instanceof z.ZodNumber) return toNumberValidator(z.toJSONSchema(member))
+  if (member instanceof z.ZodISODateTime) {
+    const pattern = new RegExp(z.toJSONSchema(member).pattern ?? '(?!)')
+    const isTime = remembering((text) => pattern.test(text))
+    return (value) => typeof value === 'string' && isTime(value)
+  }
+  return byZod
+}
+
+/** Returns whether a schema has checks that its JSON Schema does not contain. */
+function hasOther(schema: z.core.$ZodType): boolean {
+  const checks = 'def' in schema ? (schema.def as z.core.$ZodTypeDef).checks : undefined
+  return (checks ?? []).some((check) => !BOUNDS.some((bound) => check instanceof bound))
+}
+
+const BOUNDS = [z.core.$ZodCheckLessThan, z.core.$ZodCheckGreaterThan, z.core.$ZodCheckNumberFormat]
+
+function toNumberValidator({
+  type,
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+}: z.core.JSONSchema.BaseSchema) {
+  const [least, most] = [minimum ?? Number.NEGATIVE_INFINITY, maximum ?? Number.POSITIVE_INFINITY]
+  const above = Number(exclusiveMinimum ?? Number.NEGATIVE_INFINITY)
+  const below = Number(exclusiveMaximum ?? Number.POSITIVE_INFINITY)
+  const isNumber = type === 'integer' ? Number.isSafeInteger : Number.isFinite
+  return (value: unknown) =>
+    typeof value === 'number' && isNumber(value) && value >= least && value <= most && value > above && value < below
 }

@@ -1,31 +1,36 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/computations.ts'
+import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
+import { readMissing } from '../../shared/coverage/ledger.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toSoonest } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
-import { toFixed } from '../../shared/registry/living.ts'
+import { askRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import { groupByEnd, toFixed } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { withDeadline } from '../http/deadline.ts'
-import type { Collector, Entity, Job, Peers } from '../job/define-job.ts'
-import { isOfPresent, toSlotEnd } from '../job/late-slots.ts'
-import type { Recomputation } from '../job/recomputation.ts'
+import {
+  type Collector,
+  type Entity,
+  isOfPresent,
+  type Job,
+  type Peers,
+  parsePayload,
+  type Recomputation,
+  toEntities,
+  toPeers,
+  toSlotEnd,
+} from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
-import { announce } from './announce.ts'
-import type { Answer } from './answers.ts'
-import type { Redact } from './clean.ts'
+import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
+import type { Answer, Redact } from './collect.ts'
 import { type Collected, collect } from './collect.ts'
-import { cover } from './cover.ts'
-import { narrow } from './narrow.ts'
-import { noteChange } from './note-change.ts'
-import { parsePayload, toEntities, toPeers } from './payload.ts'
-import { PendingError } from './pending.ts'
-import { rememberFailing } from './remember-failing.ts'
+import { recordCoverage } from './coverage.ts'
+import { PartialFailureError } from './retries.ts'
 import { checkRows, withoutLater } from './rows.ts'
-import { store } from './store.ts'
 
 /** Dependencies of a job run. `now` is the wall clock in Unix milliseconds; tests replace it. */
 export interface JobContext {
@@ -62,7 +67,7 @@ interface Running {
 /**
  * Runs one job: collects, stores rows and coverage, and repeats while its run reports more data. All results are stored
  * before a failure is thrown. Each step is idempotent, so the job may restart from the beginning after any failure.
- * @throws PendingError if entities have no answer yet but may get one, another DataError for an invalid payload or a
+ * @throws PartialFailureError if entities have no answer yet but may get one, another DataError for an invalid payload or a
  *   storage failure.
  */
 export async function runJob(
@@ -92,12 +97,17 @@ export async function runJob(
   const all = toEntities(job, context, payload)
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
-  const wanted = await narrow(context.db, job, payload, all)
+  const wanted = await skipCovered(context.db, job, payload, all)
   let left: readonly Entity[] = wanted
   let isStateMoved = false
   while (left.length > 0 && !running.signal.aborted) {
     const isWhole = answers.size === 0 && left.length === running.peers.own.length
-    const { collected, rows, hasMoved } = await runPiece(running, collectors, { entities: left, isWhole }, context)
+    const { collected, rows, hasMoved } = await collectAndStore(
+      running,
+      collectors,
+      { entities: left, isWhole },
+      context,
+    )
     report.rows += rows
     isStateMoved ||= hasMoved
     report.rejected += collected.rejected
@@ -121,8 +131,9 @@ export async function runJob(
   }
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
-  const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)
-  refusePending([...answers.values()], [...left, ...open], {
+  const open =
+    stillOpen.length === 0 ? [] : await skipCovered(context.db, job, { ...payload, again: undefined }, stillOpen)
+  throwIfIncomplete([...answers.values()], [...left, ...open], {
     report,
     // Rows are no evidence of progress: each attempt may return the same rows.
     isFurther: (waiting) => isStateMoved || waiting < wanted.length,
@@ -131,18 +142,36 @@ export async function runJob(
 }
 
 /**
- * Creates the abort signal of a run. A slot that collects the present state accepts no answer after its end: stored
- * under the slot's time, it would be the value of the next slot. Earlier answers are stored even if late.
+ * Returns the entities that a run still has to collect: those with missing buckets in the range at its step, or without
+ * data for the slot.
+ * Three kinds of run keep all entities:
+ * - computed datasets, because their inputs may have changed;
+ * - resuming jobs, because they fetch new data;
+ * - slots whose rows carry the sources' own times, because the bucket is not known in advance.
  */
-function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
-  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
-  const signal = handBack === undefined ? timeout : AbortSignal.any([timeout, handBack])
-  if (payload.kind === 'range' || !isOfPresent(job)) return signal
-  return withDeadline(signal, { endsAt: toSlotEnd(job, payload.slot), now })
+async function skipCovered(
+  db: Database,
+  job: Job,
+  payload: JobPayload,
+  entities: readonly Entity[],
+): Promise<readonly Entity[]> {
+  const { cadence } = job.dataset
+  const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.dataset.hasOwnTimes))
+  if (isOpen || payload.again) return entities
+  const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
+  const seconds = payload.kind === 'range' ? toStepSeconds(payload.interval, cadence) : INTERVAL_SECONDS[cadence]
+  const open = new Set<number>()
+  for (const part of groupByEnd(entities, range)) {
+    const wanted = toBuckets(part.range, cadence)
+    const keys = part.entities.map(({ key }) => key)
+    const lacking = wanted && (await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds }))
+    for (const key of lacking?.keys() ?? keys) open.add(key)
+  }
+  return entities.filter(({ key }) => open.has(key))
 }
 
 /** Collects once, and stores the rows before their coverage and change events are published. */
-async function runPiece(
+async function collectAndStore(
   running: Running,
   collectors: readonly Collector[],
   { entities, isWhole }: { readonly entities: readonly Entity[]; readonly isWhole: boolean },
@@ -152,12 +181,12 @@ async function runPiece(
   // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
   const collected = await collectChecked(running, collectors, entities, context)
-  if (payload.kind === 'slot') await tellFailing(job, { ...payload, isWhole }, collected, context)
-  const rows = await store(job.dataset, collected, { slot, startedAt }, context)
+  if (payload.kind === 'slot') await reportFailing(job, { ...payload, isWhole }, collected, context)
+  const rows = await insert(running, collected, startedAt, context)
   // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
   if (payload.kind === 'range') await noteChange(context, job, given(collected))
   const hasMoved = await state.store()
-  await cover(context.db, { job, payload, collected, now: context.now() })
+  await recordCoverage(context.db, { job, payload, collected, now: context.now() })
   // Published last, because API responses also include the job state and the coarser ranges.
   const isRead = collected.given.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, given(collected))
@@ -173,29 +202,6 @@ function toLeft(collected: Collected): Entity[] {
     .filter(({ state }) => state === 'put-off')
     .map(({ entity }) => entity)
 }
-
-/**
- * Throws if a retry is needed. This includes transient failures and the remaining entities: the job's time was over, or
- * an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity that
- * can be retried soonest.
- * @throws PendingError with the entities to retry.
- */
-function refusePending(
-  answers: readonly Answer[],
-  left: readonly Entity[],
-  { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
-): void {
-  const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
-  const waiting = [...left, ...failed.map(({ entity }) => entity)]
-  if (waiting.length === 0) return
-  const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
-  const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
-  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
-  const entities = [...new Set(waiting.map(({ id }) => id))]
-  throw new PendingError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
-}
-
-const TOO_LONG = 'there is more to read than the time of a job'
 
 /** Collects from the providers and checks each row. */
 async function collectChecked(
@@ -239,20 +245,86 @@ async function collectChecked(
 }
 
 /**
- * Records the failed providers of a slot for `/data/status`; a backfill does not describe the present. A storage error
- * here is only logged: the job must end with the provider's failure.
+ * Stores the providers' rows in one insert, then runs or enqueues the computations that depend on them. Each step is
+ * idempotent.
+ * @returns the number of rows.
  */
-async function tellFailing(
-  job: Job,
-  { slot, piece, isWhole }: SlotPayload & { readonly isWhole: boolean },
-  { failures, given }: Collected,
-  context: JobContext,
-): Promise<void> {
-  try {
-    const answered = given.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
-    await rememberFailing(context, job.name, { slot, piece, isWhole, failures, answered })
-  } catch (error) {
-    const failed = failures.map(({ provider }) => provider)
-    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
+async function insert(
+  { job: { dataset }, slot }: Running,
+  { given }: Collected,
+  startedAt: number,
+  { db, recomputation }: JobContext,
+): Promise<number> {
+  const rows = given.flatMap((one) => one.rows)
+  const read = given.flatMap((one) => one.read)
+  if (rows.length === 0 && read.length === 0) return 0
+  const every = dataset.isCollected ? { collected_at: new Date(startedAt).toISOString() } : {}
+  if (rows.length > 0) await db.insert({ table: dataset.table, rows, every })
+  if (dataset.derive !== undefined) {
+    const { entity } = dataset
+    const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
+    const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
+    for (const { name, sql } of dataset.derive) await db.command({ name, sql, params })
   }
+  await askRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
+  return rows.length
+}
+
+/**
+ * Throws if a retry is needed. This includes transient failures and the remaining entities: the job's time was over, or
+ * an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity that
+ * can be retried soonest.
+ * @throws PartialFailureError with the entities to retry.
+ */
+function throwIfIncomplete(
+  answers: readonly Answer[],
+  left: readonly Entity[],
+  { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
+): void {
+  const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
+  const waiting = [...left, ...failed.map(({ entity }) => entity)]
+  if (waiting.length === 0) return
+  const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
+  const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
+  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
+  const entities = [...new Set(waiting.map(({ id }) => id))]
+  throw new PartialFailureError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
+}
+
+const TOO_LONG = 'there is more to read than the time of a job'
+
+/**
+ * Creates the abort signal of a run. A slot that collects the present state accepts no answer after its end: stored
+ * under the slot's time, it would be the value of the next slot. Earlier answers are stored even if late.
+ */
+function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const signal = handBack === undefined ? timeout : AbortSignal.any([timeout, handBack])
+  if (payload.kind === 'range' || !isOfPresent(job)) return signal
+  return withDeadline(signal, { endsAt: toSlotEnd(job, payload.slot), now })
+}
+
+/**
+ * Returns a signal that is aborted with its parent, and when the clock `now` reaches `endsAt` (both in Unix
+ * milliseconds). The timer alone is not enough: in a process that was frozen it fires late, possibly after a response
+ * is read. `throwIfAborted`, which the HTTP client calls after each response, therefore reads the clock.
+ */
+function withDeadline(
+  parent: AbortSignal,
+  { endsAt, now }: { readonly endsAt: number; readonly now: () => number },
+): AbortSignal {
+  const over = new AbortController()
+  const check = () => {
+    if (over.signal.aborted || now() < endsAt) return
+    const reason = `no answer before the slot ended at ${new Date(endsAt).toISOString()}: a later one is of the next slot`
+    over.abort(new DataError('provider_unavailable', reason))
+  }
+  const signal = AbortSignal.any([parent, over.signal])
+  setTimeout(check, Math.max(0, endsAt - now())).unref()
+  return Object.assign(signal, {
+    throwIfAborted: () => {
+      check()
+      AbortSignal.prototype.throwIfAborted.call(signal)
+    },
+  })
 }

@@ -2,29 +2,18 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { DelayedError, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import { askRedis } from '../../shared/queue/ask-redis.ts'
-import type { Queued } from '../../shared/queue/job-notes.ts'
+import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
-import {
-  createQueue,
-  type DatasetQueue,
-  type JobPayload,
-  type JobReport,
-  toQueueName,
-  toQueuePrefix,
-} from '../../shared/queue/queues.ts'
+import { askRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import type { LaneClients } from '../http/client.ts'
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
-import { isLate } from '../job/late-slots.ts'
+import { isLate, parsePayload } from '../job/define-job.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
-import { announce } from './announce.ts'
-import { toClean } from './clean.ts'
-import { type CrashWatch, createCrashWatch } from './crashes.ts'
-import { moveToHistory } from './move-to-history.ts'
-import { parsePayload } from './payload.ts'
-import { PendingError } from './pending.ts'
-import { isPostponed, TryAgain, toNextTry } from './retries.ts'
+import { announce } from './changes.ts'
+import { redactError } from './collect.ts'
+import { isPostponed, PartialFailureError, TryAgain, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
 /** Dependencies shared by all runners of a process. */
@@ -62,7 +51,6 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   const { prefix } = context.config.redis
   const { lockMs, checkMs } = context.takeover ?? TAKEOVER
   const name = toQueueName(job.name, lane)
-  const history = createQueue(job.name, context.redis, prefix, 'history')
   const serve = (queued: Queued, token?: string) => serveJob(serving, queued, token)
   const worker = new Worker<JobPayload, JobReport>(name, serve, {
     connection: context.blocking,
@@ -78,7 +66,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   })
   const log = context.log.child({ dataset: job.name, lane })
   const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log, lane })
-  const serving: Serving = { job, lane, collectors, context, history, crashes }
+  const serving: Serving = { job, collectors, context, crashes }
   context.metrics?.observe(job.name, worker)
   worker.on('completed', (queued, report) => {
     const told = { job: queued.id, ...report, ...toJobLogFields(queued) }
@@ -90,18 +78,18 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
     log[final ? 'error' : 'warn'](told, final ? 'failed for good' : 'will be tried again')
   })
   const outage = createOutageLog(log, 'warn')
-  worker.on('error', ({ message }) => outage.failed(message, { reason: message }, 'queue connection'))
-  for (const event of ['active', 'drained'] as const) worker.on(event, () => outage.works())
+  const works = () => outage.works()
+  worker.on('error', ({ message }) => {
+    outage.failed(message, { reason: message }, 'queue connection')
+    for (const event of ['active', 'drained'] as const) worker.off(event, works).once(event, works)
+  })
   return worker
 }
 
 interface Serving {
   job: Job
-  lane: Lane
   collectors: readonly Collector[]
   context: RunnerContext
-  /** The dataset's history queue. */
-  history: DatasetQueue
   crashes: CrashWatch
 }
 
@@ -170,7 +158,7 @@ async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: Runn
 }
 
 async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
-  const { job, lane, collectors, context, history, crashes } = serving
+  const { job, collectors, context, crashes } = serving
   // A returned job may reach this worker again before its queue is closed.
   context.handBack?.throwIfAborted()
   // An earlier attempt may have stored rows and died before it published the change event.
@@ -180,10 +168,6 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   await context.sync?.()
   if (payload.kind === 'slot' && payload.slot > context.now()) throw new NotBegun(payload.slot)
   if (isOver(serving, payload)) return NOTHING
-  if (payload.kind === 'range' && lane === 'live') {
-    await moveToHistory(history, queued, payload)
-    return NOTHING
-  }
   try {
     const run = async () => {
       // While the job waited for its turn, the worker may have stopped or the slot may have ended.
@@ -193,11 +177,11 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
     return await crashes.run(queued, run)
   } catch (error) {
     // The answered entities are stored, so the next attempt is limited to the remaining ones.
-    if (error instanceof PendingError) {
+    if (error instanceof PartialFailureError) {
       const left = { ...payload, entities: [...error.entities] }
       await askRedis('who is left of a job', () => queued.updateData(left))
     }
-    throw toClean(error, context.redact)
+    throw redactError(error, context.redact)
   }
 }
 
@@ -207,4 +191,92 @@ function isOver({ job, context }: Serving, payload: JobPayload): boolean {
   const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
   context.log.warn(told, 'a slot came too late: it is collected from history where there is any')
   return true
+}
+
+interface CrashContext {
+  readonly redis: Redis
+  readonly prefix: string
+  readonly log: Logger
+  /** Queue class of the jobs. */
+  readonly lane: Lane
+}
+
+/** Detects jobs that crash their process. */
+export interface CrashWatch {
+  /**
+   * Runs a job immediately. If its worker died or hung before, runs it when no other suspect job runs in this process.
+   * @throws UnrecoverableError for a job that has crashed its workers, DataError `storage` if Redis is unavailable.
+   */
+  run<T>(queued: Queued, work: () => Promise<T>): Promise<T>
+}
+
+/** Suspect jobs of this process (they were running during a crash), waiting for the running suspect to finish. */
+const suspects: Record<Lane, (() => Promise<void>)[]> = { live: [], history: [] }
+let isServed = false
+
+/** Live jobs run first: a slot expires soon, a range does not. */
+async function serveLine(): Promise<void> {
+  if (isServed) return
+  isServed = true
+  for (let next = toNext(); next !== undefined; next = toNext()) await next()
+  isServed = false
+}
+
+const toNext = () => suspects.live.shift() ?? suspects.history.shift()
+
+function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    suspects[lane].push(() => work().then(resolve, reject))
+    void serveLine()
+  })
+}
+
+/**
+ * BullMQ counts how often a job's worker died or hung while the job ran. The count cannot distinguish a job that
+ * crashes its worker from a job that ran next to it, or from a machine failure. Two rules distinguish them:
+ * - Suspect jobs run one at a time per process, and are judged when their turn starts. A job that crashes its worker
+ *   then does so alone, and waiting jobs are not blamed.
+ * - An external cause also ends workers that do not run the job. Redis therefore counts, per queue, the workers that
+ *   started and did not close on purpose. The job is blamed if at most one worker ended since its last judgement. If
+ *   more ended, the blame count restarts at 1.
+ *
+ * If Redis was emptied or a worker's end was not recorded, the error is on the safe side: a job to blame may be
+ * cleared, and needs some more crashes before it is blamed.
+ */
+export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: CrashContext): CrashWatch {
+  const key = `${prefix}:workers`
+  const count = async (by: number) => {
+    try {
+      await redis.hincrby(key, worker.name, by)
+    } catch (error) {
+      log.debug({ queue: worker.name, reason: toReason(error) }, 'a worker could not be counted')
+    }
+  }
+  void count(1)
+  // If Redis is unavailable, a closing worker cannot return its jobs. They are taken over as after a crash.
+  worker.on('closed', () => void (redis.status === 'ready' && count(-1)))
+  const judge = async (queued: Queued) => {
+    const seen = queued.stalledCounter
+    const before = readNotes(queued).crashes
+    if (seen === before?.seen) return
+    const ended = Number((await askRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
+    const isAlone = before === undefined || ended - before.ended <= 1
+    const judged = (before?.judged ?? 0) + 1
+    const blamed = isAlone ? (before?.blamed ?? 0) + 1 : 1
+    await addNotes(queued, { crashes: { seen, judged, blamed, ended } })
+    if (blamed < MOST_BLAMED && judged < MOST_JUDGED) return
+    const others = blamed < MOST_BLAMED ? 'whoever is to blame' : 'while no other worker did'
+    throw new UnrecoverableError(
+      `the worker that ran this job died or hung ${judged} times, ${others}: see the last output of the workers; a retry gives the job one more try`,
+    )
+  }
+  return {
+    run: (queued, work) => {
+      if (queued.stalledCounter === 0) return work()
+      return inLine(lane, async () => {
+        await judge(queued)
+        return work()
+      })
+    },
+  }
 }

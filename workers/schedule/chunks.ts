@@ -1,4 +1,4 @@
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { toId } from '../../shared/ids.ts'
 import { HISTORY_START, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type RangePayload, toSlotName } from '../../shared/queue/queues.ts'

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { OPEN_END } from '../../shared/coverage/notes.ts'
+import { OPEN_END } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'

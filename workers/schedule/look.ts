@@ -1,18 +1,17 @@
 import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/notes.ts'
+import { OPEN_END, readMissing, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/ledger.ts'
 import { groupByWanted, readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { isPoison } from '../../shared/queue/job-notes.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
-import { readProvidersChange } from '../job/providers-mark.ts'
+import { readProvidersChange } from '../job/state.ts'
 import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
+import type { Missing } from './gaps.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
 import { coverRecentRows, tellLost } from './lost.ts'
-import type { Missing } from './missing.ts'
 
 /** Limit of waiting range jobs per dataset; the next run enqueues the rest. */
 const MOST_WAITING = 200

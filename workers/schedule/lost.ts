@@ -1,16 +1,14 @@
 import { z } from 'zod'
-import { toBatches } from '../../shared/batches.ts'
 import { type Buckets, subtract, toBucket, toTimes, totalBuckets, union } from '../../shared/coverage/grid.ts'
-import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
-import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { countPossible } from '../../shared/coverage/recount.ts'
-import { groupBy } from '../../shared/group-by.ts'
+import { groupBy, toBatches } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { SchedulerContext } from './due-slots.ts'
-import type { Missing } from './missing.ts'
+import type { Missing } from './gaps.ts'
 
 /** In this many buckets before now a worker may have stored rows and died after the slot was recorded as missed. */
 const RECENT_BUCKETS = 12

@@ -1,12 +1,10 @@
 import type { Redis } from 'ioredis'
 import { isOn } from '../../shared/config/datasets-off.ts'
 import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
-import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
-import { toMs } from '../../shared/memo.ts'
+import { type Cadence, INTERVAL_SECONDS, type TimeRange, toMs } from '../../shared/intervals.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../job/define-job.ts'
-import type { Recomputation } from '../job/recomputation.ts'
+import type { Job, Recomputation } from '../job/define-job.ts'
 
 /** A backfill stores many batches of the same days. A computation waits 2 seconds for more of them. */
 const SETTLE_MS = 2_000
@@ -23,22 +21,22 @@ export function createRecomputation(
   db: Database,
   off: readonly string[] = [],
 ): Recomputation {
-  const queues = new Map<Job, DatasetQueue>()
-  for (const job of jobs)
-    if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix, 'history'))
+  const computations = jobs
+    .filter(({ computedFrom }) => computedFrom.length > 0)
+    .map((job) => ({ job, queue: createQueue(job.name, redis, prefix, 'history'), isCollected: isOn(job, off) }))
   return {
     enqueue: async (dataset, rows) => {
-      const computed = [...queues].filter(([job]) => job.computedFrom.some(({ name }) => name === dataset.name))
+      const computed = computations.filter(({ job }) => job.computedFrom.some(({ name }) => name === dataset.name))
       if (computed.length === 0) return
       const times = rows.map((row) => toMs(String(Reflect.get(row, dataset.series.time))))
-      for (const [job, queue] of computed) {
+      for (const { job, queue, isCollected } of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await noteStored(db, job.dataset, ranges)
-        if (isOn(job, off)) await enqueueComputation(job, queue, ranges)
+        if (isCollected) await enqueueComputation(job, queue, ranges)
       }
     },
     close: async () => {
-      await Promise.all([...queues.values()].map((queue) => queue.close()))
+      await Promise.all(computations.map(({ queue }) => queue.close()))
     },
   }
 }

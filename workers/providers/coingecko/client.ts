@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
 import { isPaidCoinGecko } from '../../../shared/config/provider-settings.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
-import { type MonthBudget, toDayLimit, toMonthBudget } from '../month-budget.ts'
+import { type MonthBudget, toDayLimit, toMonthBudget } from '../plan.ts'
 
 /** The setting that limits the calls with a key. */
 export const CALLS_SETTING = 'COINGECKO_CALLS_PER_MONTH'

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { toTurn } from '../../job/turn.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
-import { askEach } from '../ask-each.ts'
+import { askEach } from '../ask.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -13,6 +12,7 @@ import {
   toTwitterLink,
   type UnlinkedDao,
 } from '../contracts/links.ts'
+import { toTurn } from '../plan.ts'
 import { COST, openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (docs/providers.md, section 2). */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { toBatches } from '../../../shared/batches.ts'
 import type { DaoLinkRow } from '../../../shared/datasets/daos.ts'
+import { toBatches } from '../../../shared/group-by.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, isUnreadable, mapOf, toUnreadable } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
-import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
-import { toMs } from '../../../shared/memo.ts'
+import { INTERVAL_SECONDS, toBucketStart, toMs } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, isTime, toIso, toUnreadable } from '../answer.ts'

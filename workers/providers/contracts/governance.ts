@@ -1,6 +1,6 @@
 import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
-import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate } from '../../job/define-job.ts'
+import type { Allowance } from '../../job/state.ts'
 
 /** Position in a list ordered by creation: `skip` elements after `from` (Unix seconds). */
 export interface Cursor {

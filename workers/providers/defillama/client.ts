@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { HttpRequest } from '../../http/request.ts'
+import type { HttpClient, HttpRequest } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 

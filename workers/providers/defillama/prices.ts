@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { toBatches } from '../../../shared/batches.ts'
 import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
+import { toBatches } from '../../../shared/group-by.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../answer.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toJsonValue, toNumber } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'

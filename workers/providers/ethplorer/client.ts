@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading, Query } from '../../http/request.ts'
+import type { ErrorReading, HttpClient, Query } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer, toJsonValue, toUnknown } from '../answer.ts'
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorAnswer, ErrorReading, Query } from '../../http/request.ts'
+import type { ErrorAnswer, ErrorReading, HttpClient, Query } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'

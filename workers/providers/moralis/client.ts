@@ -1,5 +1,4 @@
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toNextDay } from '../plan-resets.ts'
 import { toCallsPerDay, toHistoryCallsPerDay } from './budget.ts'

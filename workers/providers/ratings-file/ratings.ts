@@ -5,7 +5,6 @@ import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import { requireInTime } from '../../http/deadline.ts'
 import type { Provider, ProviderContext, Run } from '../../job/define-job.ts'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
@@ -44,7 +43,7 @@ export const ratingsFile: Provider<RatingsSource, Dao> = {
           throw new DataError('provider_unconfigured', 'ratings-file: RATINGS_SOURCE is not set')
         }
         const text = await read(signal)
-        requireInTime(signal)
+        signal.throwIfAborted()
         const file = toFileName(source)
         const records = /^\uFEFF?\s*[[{]/.test(text) ? readJson(text, file) : readCsv(text, file)
         if (records.length === 0) throw new DataError('provider_malformed', `${file}: there is no rating in it`)

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 

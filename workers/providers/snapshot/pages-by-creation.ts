@@ -1,5 +1,5 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Allowance } from '../../job/allowance.ts'
+import type { Allowance } from '../../job/state.ts'
 import type { Cursor } from '../contracts/governance.ts'
 import type { Elements } from './client.ts'
 

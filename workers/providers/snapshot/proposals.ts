@@ -1,4 +1,4 @@
-import type { Allowance } from '../../job/allowance.ts'
+import type { Allowance } from '../../job/state.ts'
 import type { Cursor, Pass, Progress } from '../contracts/governance.ts'
 import type { Elements } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'

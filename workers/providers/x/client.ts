@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import type { ErrorReading, HttpRequest } from '../../http/request.ts'
+import type { ErrorReading, HttpRequest } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
 import { toNextDay } from '../plan-resets.ts'

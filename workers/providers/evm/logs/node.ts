@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
-import { BodyTooLarge } from '../../../http/body.ts'
+import { isTooLarge } from '../../../http/client.ts'
 import { checkAnswer } from '../../answer.ts'
 import {
   isThrottled,
@@ -386,6 +386,6 @@ async function sendForPage(
 
 /** The HTTP client aborts slow or oversized responses and names the reason in the cause. */
 function isTooMuch(error: unknown): boolean {
-  if (!(error instanceof DataError) || !(error.cause instanceof Error)) return false
-  return error.cause.name === 'AbortError' || error.cause instanceof BodyTooLarge
+  const isAborted = error instanceof DataError && error.cause instanceof Error && error.cause.name === 'AbortError'
+  return isAborted || isTooLarge(error)
 }

@@ -1,6 +1,5 @@
-import { toBatches } from '../../../../shared/batches.ts'
 import { DataError, toReason } from '../../../../shared/errors.ts'
-import { groupBy } from '../../../../shared/group-by.ts'
+import { groupBy, toBatches } from '../../../../shared/group-by.ts'
 import { type BlockRange, type Contract, type Reading, readStretch } from './contract-logs.ts'
 import type { Node, RpcLog } from './node.ts'
 

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
-import { BodyTooLarge } from '../../../http/body.ts'
-import type { HttpClient } from '../../../http/client.ts'
-import { sleep, toBackoffMs } from '../../../http/retry.ts'
+import { backOff, type HttpClient, isTooLarge } from '../../../http/client.ts'
 
 export interface RpcCall {
   readonly method: string
@@ -151,7 +149,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     try {
       answer = await send(body, method, signal, { answers: BATCH_REFUSALS })
     } catch (error) {
-      if (!(error instanceof DataError && error.cause instanceof BodyTooLarge)) throw error
+      if (!isTooLarge(error)) throw error
       return { ...REFUSED, isUnreadable: true }
     }
     return answer === undefined ? REFUSED : readBatch(answer, calls.length)
@@ -194,7 +192,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     for (let retry = 0; retry < RETRIES; retry += 1) {
       const refused = replies.flatMap((each, index) => ('error' in each && isWorthATry(each.error) ? [index] : []))
       if (refused.length === 0) break
-      await sleep(toBackoffMs(BACKOFF_MS, retry, Math.random()), signal)
+      await backOff(BACKOFF_MS, retry, signal)
       const again = await sendFitting(
         refused.flatMap((index) => calls[index] ?? []),
         signal,

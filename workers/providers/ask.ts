@@ -1,6 +1,10 @@
+import type { MembersRow } from '../../shared/datasets/members.ts'
 import { DataError, isAboutProvider, toReason } from '../../shared/errors.ts'
-import type { Entity, Range, Run } from '../job/define-job.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import type { Candidate, Entity, Range, Run } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
+import { toIso } from './answer.ts'
+import type { MembersSource } from './contracts/members.ts'
 
 /** After this many failures without a success between them, the provider counts as unavailable. */
 const MOST_FAILURES_IN_A_ROW = 3
@@ -99,7 +103,7 @@ export async function askEach<E extends Entity, Answer>(
  * The reason for an entity that was not requested. The message states that another request failed, because it names
  * that request.
  */
-export function toNotAsked(error: DataError): DataError {
+function toNotAsked(error: DataError): DataError {
   const { code, message, retryAfterMs, status } = error
   return new DataError(code, `not asked after another request failed: ${message}`, {
     cause: error,
@@ -142,4 +146,59 @@ async function readFailures<E extends Entity>(
       )
     },
   }
+}
+
+/** One call for several entities. */
+export interface Batch<E extends Entity> {
+  readonly entities: readonly E[]
+}
+
+/** Failures that affect only one response; the next call may succeed. */
+const ABOUT_ANSWER: ReadonlySet<string> = new Set(['provider_malformed', 'provider_unknown'])
+
+/**
+ * Makes the calls in sequence and returns the rows of the successful ones. The entities of a failed call are refused.
+ * If the failure affects more than this response, the remaining calls are not made and their entities are refused, too.
+ * @throws DataError the first failure, if no call succeeded.
+ */
+export async function askBatches<E extends Entity, B extends Batch<E>, Row>(
+  batches: readonly B[],
+  ask: (batch: B) => Promise<readonly Row[]>,
+  { refuse }: Pick<Run<unknown, E>, 'refuse'>,
+): Promise<Row[]> {
+  const rows: (readonly Row[])[] = []
+  const failed: { batch: B; error: DataError }[] = []
+  let end: DataError | undefined
+  for (const batch of batches) {
+    if (end !== undefined) failed.push({ batch, error: toNotAsked(end) })
+    else {
+      try {
+        rows.push(await ask(batch))
+      } catch (error) {
+        if (!(error instanceof DataError)) throw error
+        failed.push({ batch, error })
+        if (!ABOUT_ANSWER.has(error.code)) end = error
+      }
+    }
+  }
+  const [first] = failed
+  if (first !== undefined && rows.length === 0) throw first.error
+  for (const { batch, error } of failed) for (const entity of batch.entities) refuse(entity, error)
+  return rows.flat()
+}
+
+/** Queries a provider for the members of each community. A community without a number is logged and has no row. */
+export async function askForMembers({
+  provider,
+  entities,
+  slot,
+  signal,
+  ...run
+}: Run<MembersSource, Dao>): Promise<Candidate<MembersRow>[]> {
+  const askFor = async (dao: Dao): Promise<Candidate<MembersRow>> => {
+    const members = await provider.fetchMembers(dao, signal)
+    if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
+    throw new DataError('provider_unknown', members)
+  }
+  return askEach(entities, askFor, { ...run, concurrency: provider.concurrency, whole: run.peers.own })
 }

@@ -1,9 +1,10 @@
 import { DataError } from '../../shared/errors.ts'
-import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { toId } from '../../shared/ids.ts'
+import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { openSlotAllowance, toShare } from '../job/allowance.ts'
-import type { Run } from '../job/define-job.ts'
+import type { Entity, Run } from '../job/define-job.ts'
+import { openSlotAllowance, toShare } from '../job/state.ts'
 import { orderByMarketCap } from './stored/market-caps.ts'
 
 /** Days of the longest month: a budget spread over them is never exhausted before the month ends. */
@@ -98,4 +99,33 @@ export async function askWithinBudget<Row>(
 /** @throws DataError `provider_unconfigured` if the budget has no calls for history on any day. */
 export function requireHistory(budget: MonthBudget | undefined, setting: string): void {
   if (budget?.historyPerDay === 0) throw new DataError('provider_unconfigured', `${setting} leaves no call for history`)
+}
+
+/**
+ * Returns the items that are due in a slot (Unix milliseconds) of the cadence, at most `perSlot`, which is at least 1.
+ * The rotation depends only on the slot. A slot that is collected again has the same items, and no cursor is stored.
+ */
+export function toTurn<T>(items: readonly T[], perSlot: number, slot: number, cadence: Cadence): T[] {
+  const turns = Math.max(1, Math.ceil(items.length / perSlot))
+  const turn = Math.floor(slot / (INTERVAL_SECONDS[cadence] * 1000)) % turns
+  return items.filter((_, index) => index % turns === turn)
+}
+
+/**
+ * Returns the due entities of a run, at most `perSlot` over all pieces of its slot, as if the slot were one job. If an
+ * earlier provider has answered a due entity, its turn goes to an entity that was passed on, chosen by a hash of the
+ * slot and its id.
+ */
+export function toTurnOfRun<E extends Entity>(
+  { entities, peers, passedOn, slot }: Pick<Run<unknown, E>, 'entities' | 'peers' | 'passedOn' | 'slot'>,
+  perSlot: number,
+  cadence: Cadence,
+): E[] {
+  const due = new Set(toTurn(peers.all, perSlot, slot, cadence).map(({ key }) => key))
+  const isDue = ({ key }: E) => due.has(key)
+  const turn = entities.filter(isDue)
+  const free = peers.own.filter(isDue).length - turn.length
+  const lots = passedOn.filter((entity) => !isDue(entity)).map((entity) => ({ entity, lot: toId(slot, entity.id) }))
+  const drawn = lots.sort((one, other) => (one.lot < other.lot ? -1 : 1)).slice(0, free)
+  return [...turn, ...drawn.map(({ entity }) => entity)]
 }

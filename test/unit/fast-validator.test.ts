@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
-import { toPlainCheck } from '../../workers/run/plain-check.ts'
+import { toFastValidator } from '../../workers/run/rows.ts'
 
 const quote = {
   ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7.5])),
@@ -32,11 +32,11 @@ const VALUES = [
   new Date(0),
 ]
 
-describe('toPlainCheck', () => {
+describe('toFastValidator', () => {
   it.each(datasets.map((dataset) => [dataset.name, (dataset as unknown as Dataset).row] as const))(
     'accepts a row of %s only if its schema returns it unchanged',
     (_, schema) => {
-      const check = toPlainCheck(schema)
+      const check = toFastValidator(schema)
       const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
       const rows = [quote, ...shape.flatMap(() => VALUES.map((value) => toRow(shape, value)))]
       for (const row of rows.filter(check)) expect(schema.parse(row)).toStrictEqual(row)
@@ -44,7 +44,7 @@ describe('toPlainCheck', () => {
   )
 
   it('accepts exactly the quotes that their schema returns unchanged', () => {
-    const check = toPlainCheck(tokenPriceRow)
+    const check = toFastValidator(tokenPriceRow)
     const rows = Object.keys(quote).flatMap((name) => VALUES.map((value) => ({ ...quote, [name]: value })))
     const isLeft = (row: object) => {
       const { success, data } = tokenPriceRow.safeParse(row)
@@ -56,7 +56,7 @@ describe('toPlainCheck', () => {
   })
 
   it('rejects a row with an additional or missing member', () => {
-    const check = toPlainCheck(tokenPriceRow)
+    const check = toFastValidator(tokenPriceRow)
     const { tvl: _, ...without } = quote as Record<string, unknown>
     expect([quote, { ...quote, more: 1 }, without, { ...without, more: 1 }].map(check)).toEqual([
       true,
@@ -68,13 +68,13 @@ describe('toPlainCheck', () => {
 
   it('rejects rows of schemas with unsupported checks', () => {
     const row = { a: 1 }
-    expect(toPlainCheck(z.strictObject({ a: z.number() }))(row)).toBe(true)
-    expect(toPlainCheck(z.object({ a: z.number() }))(row)).toBe(false)
-    expect(toPlainCheck(z.strictObject({ a: z.number() }).refine(({ a }) => a > 1))(row)).toBe(false)
-    expect(toPlainCheck(z.strictObject({ a: z.number().multipleOf(2) }))(row)).toBe(false)
-    expect(toPlainCheck(z.strictObject({ a: z.number().transform(String) }))(row)).toBe(false)
-    expect(toPlainCheck(z.strictObject({ a: z.int().max(0) }))(row)).toBe(false)
-    expect(toPlainCheck(z.strictObject({ a: z.number().lt(1) }))(row)).toBe(false)
+    expect(toFastValidator(z.strictObject({ a: z.number() }))(row)).toBe(true)
+    expect(toFastValidator(z.object({ a: z.number() }))(row)).toBe(false)
+    expect(toFastValidator(z.strictObject({ a: z.number() }).refine(({ a }) => a > 1))(row)).toBe(false)
+    expect(toFastValidator(z.strictObject({ a: z.number().multipleOf(2) }))(row)).toBe(false)
+    expect(toFastValidator(z.strictObject({ a: z.number().transform(String) }))(row)).toBe(false)
+    expect(toFastValidator(z.strictObject({ a: z.int().max(0) }))(row)).toBe(false)
+    expect(toFastValidator(z.strictObject({ a: z.number().lt(1) }))(row)).toBe(false)
   })
 })
 
