@@ -91,6 +91,13 @@ export const settings = z.object({
   WORKER_OPS_PORT: port.default(9466),
   OPS_TOKEN: text.optional(),
 
+  PUBLISH_TO: text.optional(),
+  PUBLISH_KEEP_DAYS: whole(0, 3650).default(7),
+  PUBLISH_S3_ENDPOINT: url.optional(),
+  PUBLISH_S3_ACCESS_KEY_ID: text.optional(),
+  PUBLISH_S3_SECRET_ACCESS_KEY: text.optional(),
+  PUBLISHED_FOLDER: text.optional(),
+
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
@@ -158,6 +165,16 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       mcpKey: s.MCP_API_KEY,
       trustedProxies: s.TRUSTED_PROXIES,
       limits: { keysFile: s.API_KEYS_FILE, anonymous: s.RATE_LIMIT_ANONYMOUS },
+      publishedFolder: s.PUBLISHED_FOLDER ?? (s.PUBLISH_TO?.includes('://') ? undefined : s.PUBLISH_TO),
+    },
+    publish: {
+      to: s.PUBLISH_TO,
+      keepDays: s.PUBLISH_KEEP_DAYS,
+      s3: {
+        endpoint: s.PUBLISH_S3_ENDPOINT,
+        accessKeyId: s.PUBLISH_S3_ACCESS_KEY_ID,
+        secretAccessKey: s.PUBLISH_S3_SECRET_ACCESS_KEY,
+      },
     },
     ops: {
       host: s.OPS_HOST,
