@@ -39,16 +39,8 @@ function toProblem(error: unknown): unknown {
  * Serves the files of a publication from the disk, with ranges and conditional requests. They never pass the caches of
  * this process. Unfinished files begin with a dot and are not served.
  */
-export function createPublished(folder: string | undefined): RequestHandler {
+export function createPublished(folder: string): RequestHandler {
   const router = Router({ caseSensitive: true })
-  if (folder === undefined) {
-    return router.use(PUBLISHED_PATH, () => {
-      throw new Problem(
-        'not_found',
-        'Nothing is published here: the operator has not set PUBLISH_TO or PUBLISHED_FOLDER.',
-      )
-    })
-  }
   const failing: ErrorRequestHandler = (error, _request, _response, next) => next(toProblem(error))
   router.use(
     PUBLISHED_PATH,
@@ -69,7 +61,10 @@ export function createPublished(folder: string | undefined): RequestHandler {
     }),
     failing,
     () => {
-      throw new Problem('not_found', 'There is no such file: /published/catalog.json lists those that there are.')
+      throw new Problem(
+        'not_found',
+        'There is no such file: /published/catalog.json lists those that there are, if the operator publishes any.',
+      )
     },
   )
   return router

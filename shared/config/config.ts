@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
@@ -120,6 +120,9 @@ const ANSWERS_PER_CORE = 4
 /** As many as a process has connections for. */
 const MOST_ANSWERS = 32
 
+/** A target of publications, if it is a folder of this machine. */
+const toFolder = (target: string | undefined) => (target?.includes('://') ? undefined : target)
+
 function toConfig(s: z.infer<typeof settings>, env: Environment) {
   return {
     mode: s.DAO_DATA_MODE,
@@ -165,7 +168,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       mcpKey: s.MCP_API_KEY,
       trustedProxies: s.TRUSTED_PROXIES,
       limits: { keysFile: s.API_KEYS_FILE, anonymous: s.RATE_LIMIT_ANONYMOUS },
-      publishedFolder: s.PUBLISHED_FOLDER ?? (s.PUBLISH_TO?.includes('://') ? undefined : s.PUBLISH_TO),
+      publishedFolder: resolve(s.PUBLISHED_FOLDER ?? toFolder(s.PUBLISH_TO) ?? join(s.DATA_DIR, 'published')),
     },
     publish: {
       to: s.PUBLISH_TO,

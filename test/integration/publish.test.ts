@@ -1,10 +1,14 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { toProgram } from '../../tools/children.ts'
 import { type Catalog, readCatalog, verify } from '../../workers/publish/catalog.ts'
 import { publishDaily } from '../../workers/publish/daily.ts'
 import { published } from '../../workers/publish/datasets.ts'
@@ -15,6 +19,7 @@ import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
 /** The months before and after the first of March have rows. */
 const NOW = Date.parse('2024-03-03T12:02:30Z')
@@ -275,8 +280,8 @@ describe('verify', () => {
     await file.write(Buffer.from([(buffer[0] ?? 0) ^ 1]), 0, 1, 100)
     await file.close()
     await rm(join(folder, missing))
-    const text = await readFile(join(folder, 'catalog.json'), 'utf8')
-    const catalog = JSON.parse(text) as Catalog
+    const whole = await readFile(join(folder, 'catalog.json'), 'utf8')
+    const catalog = JSON.parse(whole) as Catalog
     for (const { partitions } of catalog.datasets) for (const one of partitions) if (one.path === counted) one.rows += 1
     await writeFile(join(folder, 'catalog.json'), JSON.stringify(catalog))
     const faults = await faultsOf()
@@ -284,7 +289,7 @@ describe('verify', () => {
     expect(faults).toContainEqual(expect.stringMatching(`^${flipped}: SHA-256`))
     expect(faults).toContain(`${missing}: missing`)
     expect(faults).toContainEqual(expect.stringMatching(`^${counted}: \\d+ rows, the catalog has`))
-    await writeFile(join(folder, 'catalog.json'), text)
+    await writeFile(join(folder, 'catalog.json'), whole)
     await rm(join(folder, flipped))
     const { written } = await run()
     expect(written.sort()).toEqual([flipped, missing].sort())
@@ -294,6 +299,40 @@ describe('verify', () => {
   it('names the folder without a publication', async () => {
     const faults = verify(openFolder(undefined, join(root, 'nothing')))
     await expect(faults.next()).rejects.toThrow(/nothing: no catalog.json there/)
+  })
+})
+
+describe('npm run publish', () => {
+  const start = (...args: string[]) =>
+    spawn(process.execPath, [...toProgram(join(import.meta.dirname, '../../workers/publish/main.ts')), ...args], {
+      env: { ...process.env, ...toStoreSettings(config) },
+    })
+  const run = async (...args: string[]) => {
+    const child = start(...args)
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+    return { code, stdout, stderr }
+  }
+
+  it('leaves no catalog when it is killed, publishes when it is repeated, and exits with 1 for a missing file', async () => {
+    const to = join(root, 'killed')
+    const killed = start('--to', to)
+    await once(killed.stderr, 'data')
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    await expect(stat(join(to, 'catalog.json'))).rejects.toThrow('ENOENT')
+    // The lock ends with the connection of the killed process, which the database notices a moment later.
+    await expect.poll(async () => (await run('--to', to)).code).toBe(0)
+    expect(await run('verify', '--from', to)).toMatchObject({ code: 0, stdout: expect.stringMatching(/every file/) })
+    const [tokens] = await partitionsOf('tokens')
+    await rm(join(to, tokens?.path ?? ''))
+    expect(await run('verify', '--from', to)).toMatchObject({ code: 1, stdout: `${tokens?.path}: missing\n` })
+  })
+
+  it('names what is wrong with its options', async () => {
+    expect(await run('--to', root, '--only', 'nothing')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/--only: there is no dataset "nothing"/),
+    })
   })
 })
 

@@ -3,7 +3,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { toJson } from '../../shared/json.ts'
 import type { FileFacts, Target } from './target.ts'
 
-/** The file that readers begin with. It is written last. */
+/** The file that readers begin with. A publication writes this file last. */
 export const CATALOG = 'catalog.json'
 
 /** A path below the publication's folder, without `.` and `..`. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
 import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { withLock } from '../../shared/store/lock.ts'
@@ -54,7 +55,15 @@ export async function publishDaily(
   const { s3, keepDays } = config.publish
   const outcome = await withLock(db, { ...toLock(db), log }, () =>
     publish({
-      ...{ db, registry, target: openTarget(db, to, s3), keepDays, publicUrl: config.api.publicUrl, now, signal },
+      ...{
+        db,
+        registry: toFixed(registry),
+        target: openTarget(db, to, s3),
+        keepDays,
+        publicUrl: config.api.publicUrl,
+        now,
+        signal,
+      },
     }),
   )
   const value = JSON.stringify({ written: outcome.written.length, rows: outcome.rows, bytes: outcome.bytes })

@@ -57,7 +57,7 @@ export interface Published {
   readonly of?: DatasetFacts
   /** The entity of a row: its id and names are columns of each row. */
   readonly about?: 'token' | 'dao'
-  /** Each interval is a partition key of its own; absent if the dataset has one step. */
+  /** The values of the partition key `interval`; absent if the dataset has one step. */
   readonly intervals?: readonly Interval[]
   /** The table and its column with the time by which rows are partitioned; absent for a dataset in one file. */
   readonly extent?: (interval: Interval) => { readonly table: string; readonly time: string }

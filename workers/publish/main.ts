@@ -87,6 +87,7 @@ async function main(): Promise<void> {
   let done: Promise<unknown> = Promise.resolve()
   onStopSignal(async () => {
     stopping.abort(new DataError('storage', 'stopped: the publication is as it was before, the next run goes on'))
+    process.exitCode = 130
     await done.catch(() => undefined)
   })
   try {

@@ -232,8 +232,8 @@ function toReplaced(before: Catalog | undefined, after: ReadonlySet<string>, kee
 
 /**
  * Publishes the stored rows: writes the partitions whose content changed, then the files made from the catalog, then the
- * catalog. Before that readers have the old catalog, whose files stay; killed at any point, the next run goes on. If nothing
- * changed, nothing is written.
+ * catalog. Until then readers use the old catalog, and its files stay. After a kill at any point the next run continues. If no
+ * row changed, no file is written.
  * @throws DataError `storage` or `config`
  */
 export async function publish(options: PublishOptions): Promise<Outcome> {
@@ -265,7 +265,8 @@ export async function publish(options: PublishOptions): Promise<Outcome> {
   signal?.throwIfAborted()
   if (!isSame) await target.writeText(CATALOG, `${JSON.stringify(next, null, 1)}\n`)
   const named = new Set([...listFiles(next), ...replaced].map(({ path }) => path))
-  for (const path of await target.listData()) if (!named.has(path)) await target.remove(path)
+  const folders = published.map(({ name }) => name)
+  for (const path of await target.listData(folders)) if (!named.has(path)) await target.remove(path)
   const sum = (of: 'rows' | 'bytes') => partitions.reduce((all, one) => all + one[of], 0)
   return { written, unchanged: partitions.length - written.length, rows: sum('rows'), bytes: sum('bytes') }
 }

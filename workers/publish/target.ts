@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet'
@@ -13,14 +13,14 @@ export interface FileFacts {
   readonly sha256: string
 }
 
-/** What the footer of a Parquet file says: its rows, and the earliest and latest value of a column with times. */
+/** Facts from the footer of a Parquet file: the number of rows, and the earliest and latest value of a column with times. */
 export interface Footer {
   readonly rows: number
   readonly from: string | null
   readonly to: string | null
 }
 
-/** Where a publication is written. Paths are relative to it; whoever reads a path reads the old or the new file. */
+/** Where a publication is written. Paths are relative to its root. A reader of a path gets the old or the new file. */
 export interface Target {
   /** Its name in messages. */
   readonly place: string
@@ -39,13 +39,13 @@ export interface Target {
   readSize(path: string): Promise<number | undefined>
   /** @throws DataError `storage` for a file that is no Parquet. */
   readFooter(path: string, timeColumn?: string): Promise<Footer>
-  /** Paths of the data files that are there, also of unfinished ones. */
-  listData(): Promise<string[]>
+  /** Paths of the data files below these folders, and of all unfinished files. */
+  listData(folders: readonly string[]): Promise<string[]>
   remove(path: string): Promise<void>
 }
 
 /** Files that this program makes: others in the folder are never touched. Unfinished ones begin with a dot. */
-const DATA_FILE = /^(?:part-[0-9a-f]{16}\.parquet|\..+\.unfinished)$/
+const DATA_FILE = /^(?:part-[0-9a-f]{16}\.parquet|\.[\w.-]+\.unfinished)$/
 
 /** Row groups of this size are skipped by readers that filter by entity or time. */
 const PARQUET = {
@@ -71,7 +71,7 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
     const hash = createHash('sha256')
     let bytes = 0
     await inFolder(root, async () => {
-      await mkdir(dirname(whole), { recursive: true })
+      await makeFolders(dirname(whole))
       const file = await open(unfinished, 'w')
       try {
         for await (const chunk of content) {
@@ -111,14 +111,24 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
       }),
     readSize: (path) => orMissing(async () => (await stat(join(root, path))).size),
     readFooter: (path, timeColumn) => readFooter(join(root, path), timeColumn),
-    listData: async () => {
-      const entries = (await orMissing(() => readdir(root, { recursive: true, withFileTypes: true }))) ?? []
-      return entries
+    listData: async (folders) => {
+      const list = async (folder: string, recursive: boolean) =>
+        (await orMissing(() => readdir(folder, { recursive, withFileTypes: true }))) ?? []
+      const found = [list(root, false), ...folders.map((folder) => list(join(root, folder), true))]
+      return (await Promise.all(found))
+        .flat()
         .filter((entry) => entry.isFile() && DATA_FILE.test(entry.name))
         .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     },
     remove: (path) => inFolder(root, () => rm(join(root, path), { force: true })),
   }
+}
+
+/** Creates missing folders one by one: with `recursive`, Node never returns if the system refuses a name (/proc). */
+async function makeFolders(folder: string): Promise<void> {
+  if (existsSync(folder)) return
+  await makeFolders(dirname(folder))
+  await mkdir(folder)
 }
 
 async function* asChunks(content: Buffer) {
@@ -135,15 +145,32 @@ async function orMissing<T>(read: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** @throws DataError `config` when the system refuses, which names the folder. */
+/** Refusals of a disk or a folder, in contrast to those of a connection. */
+const OF_DISK = new Set([
+  'ENOSPC',
+  'EDQUOT',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'EIO',
+  'ENOTDIR',
+  'EISDIR',
+  'EEXIST',
+  'ENOENT',
+])
+
+/** @throws DataError `config` if the system refuses, which names the folder; `storage` if the content breaks off. */
 async function inFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
-    const isOfSystem = cause instanceof Error && 'syscall' in cause
-    if (!isOfSystem) throw cause
-    const next = 'free disk space, or let this user write there'
-    throw new DataError('config', `${folder} cannot be written: ${toReason(cause)}: ${next}`, { cause })
+    if (cause instanceof DataError) throw cause
+    const reason = toReason(cause)
+    if (OF_DISK.has(String((cause as NodeJS.ErrnoException).code))) {
+      const next = 'free disk space, or let this user write there'
+      throw new DataError('config', `${folder} cannot be written: ${reason}: ${next}`, { cause })
+    }
+    throw new DataError('storage', `the answer of ClickHouse broke off: ${reason}`, { cause })
   }
 }
 
