@@ -128,7 +128,7 @@ async function listen(providers: string, rpcUrl: string): Promise<string> {
         const queued = await queue.getJob(round)
         return queued?.finishedOn !== undefined || (queued?.attemptsMade ?? 0) > 0
       }
-      await expect.poll(isTried, { interval: 250 }).toBe(true)
+      await expect.poll(isTried, { interval: 250, timeout: 600_000 }).toBe(true)
     }),
   )
   const metrics = await (await fetch(`http://127.0.0.1:${env.WORKER_OPS_PORT}/metrics`)).text()
@@ -162,7 +162,7 @@ const findSecrets = (from: string) =>
     return at < 0 ? [] : [from.slice(Math.max(0, at - 120), at + 60)]
   })
 
-describe('worker output, Redis and ClickHouse', () => {
+describe('worker output, Redis and ClickHouse', { timeout: 900_000 }, () => {
   it.each([
     ['answer', () => pipeline.upstream.url, (url: string) => `${url}/rpc/ethereum?apikey=${IN_QUERY}`],
     [

@@ -169,6 +169,29 @@ describe('gap scan of a dataset without history', () => {
       ['lost', expect.stringMatching(/^HTTP 500; it has no history/)],
     ])
   })
+
+  it('covers rows that were stored after their slot was recorded as missed', async () => {
+    const { db } = pipeline.context
+    const day = Date.parse('2024-04-28T00:00:00Z')
+    await want(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    const [first, ...others] = stored(telegram, day, day + 8 * DAY_MS, 0)
+    if (first === undefined) throw new Error('nobody is on Telegram')
+    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
+    await look(telegram)
+    const toGaps = () =>
+      findLedgerGaps(db, telegram, pipeline.registry, {
+        range: { from: 0, to: NOW },
+        interval: undefined,
+        now: NOW,
+      })
+    expect((await toGaps()).map(({ entity, state }) => [entity.key, state])).toEqual([[first.entity, 'lost']])
+    // A worker that stores rows and dies before it records their coverage.
+    const row = { dao: first.entity, observed_at: new Date(day).toISOString(), total_members: 10, active_members: 1 }
+    const every = { collected_at: new Date(day).toISOString() }
+    await db.insert({ table: telegram.dataset.table, rows: [row], every })
+    await look(telegram)
+    expect(await toGaps()).toEqual([])
+  })
 })
 
 describe('gap scan of a dataset with cursors', () => {

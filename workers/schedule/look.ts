@@ -11,7 +11,7 @@ import { readProvidersChange } from '../job/providers-mark.ts'
 import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
-import { tellLost } from './lost.ts'
+import { coverRecentRows, tellLost } from './lost.ts'
 import type { Missing } from './missing.ts'
 
 /** Limit of waiting range jobs per dataset; the next run enqueues the rest. */
@@ -32,6 +32,7 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
     // Without history, data only exists at the step at which it was collected.
     const missing = await findMissing(job, wanted, seconds, job.history === undefined ? ANY_STEP : seconds, context)
     if (missing.length === 0) continue
+    if (job.history === undefined) await coverRecentRows(job, missing, context)
     const open = await withoutExplained(job, missing, context)
     if (job.history === undefined) await tellLost(job, await withoutNotes(job, open, context), context)
     else enqueued += await enqueueRepair(job, open, toInterval(job, seconds), queue, context)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toBatches } from '../../shared/batches.ts'
-import { type Buckets, subtract, toTimes, totalBuckets, union } from '../../shared/coverage/grid.ts'
+import { type Buckets, subtract, toBucket, toTimes, totalBuckets, union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
 import { countPossible } from '../../shared/coverage/recount.ts'
@@ -11,6 +11,22 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { SchedulerContext } from './due-slots.ts'
 import type { Missing } from './missing.ts'
+
+/** In this many buckets before now a worker may have stored rows and died after the slot was recorded as missed. */
+const RECENT_BUCKETS = 12
+
+/**
+ * Records the coverage of recent missing buckets that have rows, whatever is recorded about them: a worker may have
+ * stored the rows after the end of its slot and died before it recorded the coverage.
+ */
+export async function coverRecentRows(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
+  const since = toBucket(context.now(), job.dataset.cadence) - RECENT_BUCKETS
+  const recent = missing.flatMap(({ entity, runs }) => {
+    const own = runs.flatMap(({ first, last }) => (last < since ? [] : [{ first: Math.max(first, since), last }]))
+    return own.length === 0 ? [] : [{ entity, runs: own }]
+  })
+  if (recent.length > 0) await addCoverage(context.db, job.dataset, await readStored(job, recent, context.db))
+}
 
 /**
  * Records missed slots that no provider can serve any more, once, so that the reason is known. If the rows are stored
