@@ -15,6 +15,7 @@ import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
+import { createPublished } from './pages/published.ts'
 import { createStoredPoints } from './prices/stored-points.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
@@ -174,6 +175,7 @@ export function createApp(options: Options): RequestListener {
       await serving.serve(route, toExchange(request, response), request.params)
     })
   }
+  app.use(createPublished(options.config.api.publishedFolder))
   app.use(createDocs())
   app.use(createExplorer(options.config))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))

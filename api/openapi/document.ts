@@ -29,7 +29,7 @@ export const { version } = manifest
 
 const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and their tokens. Times are ISO 8601 UTC, money is in US dollars, percent changes are percents (1.5 is +1.5 %), and an unknown number is null, never 0.
 
-Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. The responses describe JSON; \`x-formats\` of an operation has the media type and the columns of the others. Parquet and Arrow answer \`Range\` with 206. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
+Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. The responses describe JSON; \`x-formats\` of an operation has the media type and the columns of the others. Parquet and Arrow answer \`Range\` with 206. Where the operator publishes files, \`/published/catalog.json\` lists whole datasets as Parquet files, by month. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
 
 /** The OpenAPI 3.1 document for a list of routes, generated from the schemas that validate requests. */
 export function toOpenApi(routes: readonly Route[]): OpenApi {

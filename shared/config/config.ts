@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
@@ -91,6 +91,13 @@ export const settings = z.object({
   WORKER_OPS_PORT: port.default(9466),
   OPS_TOKEN: text.optional(),
 
+  PUBLISH_TO: text.optional(),
+  PUBLISH_KEEP_DAYS: whole(0, 3650).default(7),
+  PUBLISH_S3_ENDPOINT: url.optional(),
+  PUBLISH_S3_ACCESS_KEY_ID: text.optional(),
+  PUBLISH_S3_SECRET_ACCESS_KEY: text.optional(),
+  PUBLISHED_FOLDER: text.optional(),
+
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
@@ -114,6 +121,9 @@ const PROXY_VARIABLES: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PRO
 const ANSWERS_PER_CORE = 4
 /** The connection limit of a process. */
 const MOST_ANSWERS = 32
+
+/** A target of publications, if it is a folder of this machine. */
+const toFolder = (target: string | undefined) => (target?.includes('://') ? undefined : target)
 
 function toConfig(s: z.infer<typeof settings>, env: Environment) {
   return {
@@ -161,6 +171,16 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       mcpKey: s.MCP_API_KEY,
       trustedProxies: s.TRUSTED_PROXIES,
       limits: { keysFile: s.API_KEYS_FILE, anonymous: s.RATE_LIMIT_ANONYMOUS },
+      publishedFolder: resolve(s.PUBLISHED_FOLDER ?? toFolder(s.PUBLISH_TO) ?? join(s.DATA_DIR, 'published')),
+    },
+    publish: {
+      to: s.PUBLISH_TO,
+      keepDays: s.PUBLISH_KEEP_DAYS,
+      s3: {
+        endpoint: s.PUBLISH_S3_ENDPOINT,
+        accessKeyId: s.PUBLISH_S3_ACCESS_KEY_ID,
+        secretAccessKey: s.PUBLISH_S3_SECRET_ACCESS_KEY,
+      },
     },
     ops: {
       host: s.OPS_HOST,

@@ -54,7 +54,7 @@ const voteOfSource = vote
 
 const ON_PROPOSAL = ["'vote'", 'dao', 'proposal', 'voter'] as const
 /** A voter has one vote on Snapshot, and any number on a governor. */
-const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
+export const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
 const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
 
 const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"

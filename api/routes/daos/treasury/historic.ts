@@ -13,6 +13,9 @@ const worthOf = (kind: HoldingKind) => {
   return `if(empty(holdings) OR (notEmpty(${values}) AND arrayAll(value -> isNull(value), ${values})), NULL, ${sum})`
 }
 
+/** SQL for the value of each kind of holdings, from a stored row. */
+export const TREASURY_VALUES = { own: worthOf('own'), stable: worthOf('stable'), other: worthOf('other') } as const
+
 const part = (of: string) =>
   numberOrNull.describe(
     `Value of ${of} in US dollars; null where holdings were not kept, or none of these has a price.`,
@@ -35,5 +38,5 @@ export const treasuryHistoricRoute = defineDailySeries({
       assets: uint32.describe('How many assets were held, with a price or without.'),
     })
     .meta({ id: 'TreasuryPoint', description: 'The treasury of a DAO on one day.' }),
-  values: `value_usd, ${worthOf('own')}, ${worthOf('stable')}, ${worthOf('other')}, length(tokens)`,
+  values: `value_usd, ${TREASURY_VALUES.own}, ${TREASURY_VALUES.stable}, ${TREASURY_VALUES.other}, length(tokens)`,
 })

@@ -4,7 +4,7 @@ import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
 /** Rounded like the stored share of the hundred largest, so that no rounding error is visible. */
-const TOP_10 = 'round(arraySum(arraySlice(shares, 1, 10)), 10)'
+export const TOP_10 = 'round(arraySum(arraySlice(shares, 1, 10)), 10)'
 
 export const holdersHistoricRoute = defineDailySeries({
   ...DAILY_HOLDERS,
