@@ -117,7 +117,7 @@ const FORMAT_OF: ReadonlyMap<string, Format> = new Map(FORMAT_NAMES.map((name) =
 const chooseMediaType = createMediaTypeChooser(MEDIA_TYPES)
 
 /** Returns the format that an `Accept` header prefers, JSON if it accepts any; undefined if it accepts none. */
-export function findFormat(accept: string | undefined): Format | undefined {
+function findFormat(accept: string | undefined): Format | undefined {
   const type = chooseMediaType(accept)
   return type === undefined ? undefined : FORMAT_OF.get(type)
 }

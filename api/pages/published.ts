@@ -11,7 +11,7 @@ import express, {
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 
-export const PUBLISHED_PATH = '/published'
+const PUBLISHED_PATH = '/published'
 
 /** Names with the version of their content, which never changes. */
 const VERSIONED = /^part-([0-9a-f]{16})\.parquet$/
