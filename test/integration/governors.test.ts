@@ -184,6 +184,10 @@ describe("votes on OpenZeppelin's governors", () => {
         { voter: voterOf(1), choice: { 1: 4, 2: 1 }, votingPower: 5 },
       ])
       expect(new Set(votes.map(({ _id }) => _id)).size).toBe(3)
+      const voters = await pipeline.get<Voter[]>(`/voters${askFor('ens')}`)
+      expect(voters.find(({ voter }) => voter === voterOf(1))).toMatchObject({
+        ...{ votes: 1, firstVoteAt: timeAt(30), lastVoteAt: timeAt(40) },
+      })
     }
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()

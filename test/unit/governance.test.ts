@@ -88,6 +88,20 @@ function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: A
 
 const voteOf = (made: Partial<SpaceVote>): SpaceVote => ({ ...(toVotes(1, HUB_START + 100)[0] as SpaceVote), ...made })
 
+it('a proposal that the hub flags as spam is stored with the mark, and a mark that is no boolean counts as absent', async () => {
+  const proposals = [
+    toProposal({ id: '0xa', flagged: true }),
+    toProposal({ id: '0xb' }),
+    toProposal({ id: '0xc', flagged: 'yes' as unknown as boolean }),
+  ]
+  const { proposals: found } = await openSpace({ proposals, votes: [] }).read()
+  expect(found.map(({ proposal, is_flagged }) => [proposal, is_flagged])).toEqual([
+    ['0xa', true],
+    ['0xb', false],
+    ['0xc', false],
+  ])
+})
+
 describe('unreadable element', () => {
   const proposals = [
     toProposal({ id: '0xa' }),

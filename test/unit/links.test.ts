@@ -46,6 +46,15 @@ describe('links of DAOs', () => {
     expect(daoLinkRow.parse(rows[0])).toEqual(rows[0])
   })
 
+  it.each(['javascript:alert(1)', 'ftp://a.example/', 'data:text/html,a', 'a.example', 'https:', 7])(
+    'toLinkRows() ignores %j and returns the other links',
+    (website) => {
+      const discord = 'https://discord.gg/abc'
+      const rows = toLinkRows(dao, { website, discord }, 'coingecko', SLOT)
+      expect(rows.map(({ field, value }) => [field, value])).toEqual([['discord', discord]])
+    },
+  )
+
   it.each(['ftp://a.example/', 'javascript:alert(1)', 'a.example', ''])('daoLinkRow rejects %j', (value) => {
     const [row] = toLinkRows(dao, { website: 'https://a.example/' }, 'coingecko', SLOT)
     expect(daoLinkRow.safeParse({ ...row, value }).success).toBe(false)
