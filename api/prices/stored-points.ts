@@ -99,7 +99,7 @@ const BELOW_DIGITS = -(2 ** 52)
 
 /**
  * Reads the values of a row in order. Codes are decoded like `dao_data_decode` and `dao_data_decode_cap`
- * (002_prices.sql).
+ * (002_prices.sql); the golden vectors of test/support/price-codes.ts test both.
  * @throws RangeError if the bytes end too early.
  */
 function createReader(bytes: Buffer) {

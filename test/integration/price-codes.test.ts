@@ -9,6 +9,7 @@ import { readStoredPoints } from '../../api/prices/stored-points.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { PRICE_VECTORS } from '../support/price-codes.ts'
 import { readListing } from '../upstream/recorded-files.ts'
 
 const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
@@ -222,6 +223,27 @@ describe('values of the token price tables', () => {
       schema: z.object({ price_code: z.number(), volume_24h_code: z.number(), market_cap_code: z.number() }),
     })
     expect(codes).toEqual({ price_code: ~(72460 * 8 + 3), volume_24h_code: ~(1250 * 8 + 2), market_cap_code: 0 })
+  })
+
+  it('have the codes of the golden vectors, and are decoded from them', async () => {
+    const rows = PRICE_VECTORS.map(({ price, volume_24h, market_cap, circulating_supply }, at) => ({
+      ...{ token: 300 + at, observed_at: '2024-01-01T00:00:00Z', is_latest: false },
+      ...{ price, volume_24h, market_cap, circulating_supply },
+    }))
+    await database.db.insert({ table: 'token_quotes_in', rows })
+    const text = z.string().nullable()
+    const found = await database.db.rows({
+      name: 'golden-codes',
+      sql: `SELECT toString(price_code) AS price_code, toString(volume_24h_code) AS volume_24h_code,
+  toString(market_cap_code) AS market_cap_code, price, volume_24h, market_cap, circulating_supply
+FROM token_prices FINAL WHERE token >= 300 AND token < 400 ORDER BY token`,
+      schema: z.object({
+        ...{ price_code: text, volume_24h_code: text, market_cap_code: text, price: z.number() },
+        ...{ volume_24h: z.number().nullable(), market_cap: z.number().nullable() },
+        circulating_supply: z.number().nullable(),
+      }),
+    })
+    expect(found).toEqual(PRICE_VECTORS)
   })
 
   it.skipIf(!present)('need no space for the market caps of a recorded listing', async () => {
