@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { onCluster, toLocal } from '../../shared/store/topology.ts'
-import { SHARDED } from '../cluster/sharding.ts'
+import { readShardingColumns } from '../cluster/sharding.ts'
 
 /** A table with rows: its stored columns, and its sorting key, which orders and replaces rows. */
 export interface StoredTable {
@@ -52,7 +52,10 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
     schema: tableRow,
   })
   const stored = new Map(rows.map((row) => [row.name, row]))
-  const names = [...SPEAKING, ...[...SHARDED.keys()].filter((name) => !SPEAKING.includes(name) && !OMITTED.has(name))]
+  const names = [
+    ...SPEAKING,
+    ...[...readShardingColumns().keys()].filter((name) => !SPEAKING.includes(name) && !OMITTED.has(name)),
+  ]
   return names.flatMap((name) => {
     const row = stored.get(toStored(db, name))
     if (row === undefined) return []

@@ -1,6 +1,6 @@
 import { DataError } from '../../shared/errors.ts'
 import { onCluster, quoteName, toLocal } from '../../shared/store/topology.ts'
-import { SHARDED, toShardingKey } from './sharding.ts'
+import { readShardingColumns, toShardingKey } from './sharding.ts'
 
 /** The cluster of the statements, and the database of the tables. */
 export interface Cluster {
@@ -106,7 +106,7 @@ function renderViewQuery(statement: string, { cluster }: Cluster): readonly stri
 /** A view reads the inserts of its own node. */
 function readLocal(select: string): string {
   return select.replace(/\b(FROM|JOIN)\s+(\w+)/g, (text, keyword: string, table: string) =>
-    SHARDED.has(table) ? `${keyword} ${toLocal(table)}` : text,
+    readShardingColumns().has(table) ? `${keyword} ${toLocal(table)}` : text,
   )
 }
 

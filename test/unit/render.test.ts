@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Cluster, renderStatement } from '../../clickhouse/cluster/render.ts'
-import { SHARDED } from '../../clickhouse/cluster/sharding.ts'
+import { readShardingColumns, toShardingColumns, toShardingKey } from '../../clickhouse/cluster/sharding.ts'
 import { loadMigrations } from '../../clickhouse/migrate.ts'
 import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 
@@ -22,15 +22,21 @@ describe('renderStatement with all migrations', () => {
     await expect(text.join('\n')).toMatchFileSnapshot('__snapshots__/schema-of-a-cluster.sql')
   })
 
-  it('knows every table, and keeps rows that replace each other on one shard', () => {
-    const tables = statements.flatMap((statement) => {
-      const [, table, engine] = /CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*\nENGINE = (\S+)/.exec(statement) ?? []
-      const leading = /\nORDER BY \(?(\w+)/.exec(statement)?.[1]
-      return table === undefined ? [] : [{ table, engine, leading }]
-    })
-    expect(tables.map(({ table }) => table).sort()).toEqual([...SHARDED.keys()].sort())
-    for (const { table, engine, leading } of tables)
-      if (engine !== 'Null') expect([table, SHARDED.get(table)]).toEqual([table, leading])
+  it('knows the sharding column of every table', () => {
+    const tables = statements.flatMap((statement) => /CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [])
+    expect([...readShardingColumns().keys()].sort()).toEqual(tables.sort())
+    expect(toShardingColumns(statements)).toEqual(readShardingColumns())
+  })
+
+  it('keeps rows that replace each other on one shard, also rows of tables that store nothing', () => {
+    const columnOf = (table: string) => readShardingColumns().get(table)
+    expect(['token_prices', 'dao_votes', 'market_caps', 'coverage_wanted'].map(columnOf)).toEqual([
+      ...['token', 'dao', 'recorded_at', 'dataset'],
+    ])
+    expect(['token_quotes_in', 'governance_in', 'governors_in', 'coverage_in'].map(columnOf)).toEqual([
+      ...['token', 'dao', 'dao', 'entity'],
+    ])
+    expect(() => toShardingKey('nowhere')).toThrow('nowhere has no sharding key')
   })
 
   it('sets fsync after insert for every table', () => {
