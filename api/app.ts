@@ -43,7 +43,9 @@ export type AppOptions = Omit<Surroundings, Made> &
 type Options = AppOptions & { readonly admission: Admission }
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
-const allowedAt = (path: string) => (path === MCP_PATH ? MCP_METHODS : ALLOWED)
+/** Like Express, which ignores a slash at the end of a route's path. */
+const isMcp = (path: string) => path === MCP_PATH || path === `${MCP_PATH}/`
+const allowedAt = (path: string) => (isMcp(path) ? MCP_METHODS : ALLOWED)
 
 /** Converts `/charts/{tokenId}.svg` to Express syntax. */
 const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -160,7 +162,7 @@ export function createApp(options: Options): RequestListener {
     await (await mcp)(exchange)
   }
   app.use((request: Request, response: Response, next: NextFunction) => {
-    if (request.path === MCP_PATH && request.method !== 'OPTIONS') {
+    if (isMcp(request.path) && request.method !== 'OPTIONS') {
       response.locals.route = MCP_PATH
       return answerMcp(toExchange(request, response))
     }

@@ -213,7 +213,7 @@ function checkRequest({ method, url = '', headers }: IncomingMessage): void {
     })
 }
 
-const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH}?data=text` ? 'text' : 'both')
+const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url.endsWith('?data=text') ? 'text' : 'both')
 
 /**
  * Answers a request of a protocol version before 2026-07-28 as JSON. The SDK's own fallback answers with an event

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
+import { createFetch } from '../../shared/proxied-fetch.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 
 /** The response to a request for a path of the API. */
@@ -54,12 +56,16 @@ function toRefused({ status, headers }: Response, text: string): Refused {
   return new Refused(told, headers.get('retry-after') ?? undefined)
 }
 
-/** A source for the API at a base URL, with an optional key. */
-export function createRemoteSource(base: string, key?: string): Source {
+/** A source for the API at a base URL, with an optional key and the proxies of the settings. */
+export function createRemoteSource(
+  base: string,
+  { key, proxy }: Pick<Config, 'proxy'> & { key?: string | undefined },
+): Source {
+  const fetchOnce = createFetch(proxy)
   const headers = key === undefined ? {} : { 'X-API-Key': key }
   const send = async (path: string, signal: AbortSignal) => {
     try {
-      const response = await fetch(base + path, { headers, signal })
+      const response = await fetchOnce(new URL(base + path), { headers, signal })
       return { response, text: await response.text() }
     } catch (error) {
       signal.throwIfAborted()

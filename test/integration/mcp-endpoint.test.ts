@@ -40,6 +40,11 @@ describe('/mcp', () => {
     expect(JSON.parse(text)).toMatchObject({ id: 1, result: { tools: expect.any(Array) } })
   })
 
+  it.each(['/mcp/', '/mcp/?data=text'])('answers at %s, with a slash at the end of the path', async (path) => {
+    const { status, text } = await send(ACCEPT, CALL, path)
+    expect([status, JSON.parse(text)]).toMatchObject([200, { result: { tools: expect.any(Array) } }])
+  })
+
   it.each(['text/event-stream', 'text/html', 'application/json;q=0'])('returns 406 to Accept: %s', async (accept) => {
     const { status, text } = await send({ Accept: accept }, CALL)
     expect([status, problemBody.parse(JSON.parse(text)).code]).toEqual([406, 'not_acceptable'])

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createRemoteSource } from '../../api/mcp/source.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
@@ -60,6 +61,13 @@ function open(env: Record<string, string>, baseUrl: string, log = silent) {
 }
 
 const BASIC = `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`
+
+it('createRemoteSource() sends requests to the API through the proxy of the settings', async () => {
+  const proxy = await startProxy(0)
+  const source = createRemoteSource('http://api.example', parseConfig({ HTTP_PROXY: proxy.url }))
+  expect((await source.ask('/data/status', signal)).text).toBe('{"by":"proxy"}')
+  expect(proxy.asked).toEqual([{ to: 'http://api.example/data/status', credentials: BASIC }])
+})
 
 describe('createHttpClients with proxies', () => {
   it('sends requests to http hosts to the proxy, with its credentials', async () => {

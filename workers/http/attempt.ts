@@ -1,6 +1,7 @@
 import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
+import type { Fetch } from '../../shared/proxied-fetch.ts'
 import { recordFailure, startStep, toErrorType, within } from '../../shared/telemetry/spans.ts'
 import type { Target } from './call.ts'
 import type { ErrorAnswer, HttpRequest, HttpSettings } from './client.ts'
@@ -145,36 +146,6 @@ function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNul
 
 /** POST when there is a body, else GET, unless the request names a method. */
 export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
-
-/** Sends one request with the platform's `fetch`, or with one that uses proxies. */
-export type Fetch = (url: URL, init: RequestInit) => Promise<Response>
-
-/** Requests to this machine, such as to a local node, never use a proxy. */
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
-
-/** Returns the `fetch` to use for providers, with the proxies of the settings. */
-export function createFetch({ http, https, none }: Config['proxy']): Fetch {
-  // `fetch` is looked up at each call, because tests replace it.
-  if (http === undefined && https === undefined) return (url, init) => fetch(url, init)
-  const noProxy = none.trim() === '*' ? '*' : [none, ...LOOPBACK].join(',')
-  // Loaded only if there is a proxy: the package needs 20 MB of memory.
-  const loaded = import('undici').then((undici) => {
-    const dispatcher = new undici.EnvHttpProxyAgent({
-      httpProxy: http ?? '',
-      httpsProxy: https ?? '',
-      noProxy,
-      proxyTunnel: false,
-    })
-    return { fetch: undici.fetch as unknown as ProxiedFetch, dispatcher }
-  })
-  return async (url, init) => {
-    const { fetch: fetchThrough, dispatcher } = await loaded
-    return fetchThrough(url, { ...init, dispatcher })
-  }
-}
-
-/** The package's request and response types differ from the platform's, but behave alike. */
-type ProxiedFetch = (url: URL, init: object) => Promise<Response>
 
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
 async function send(

@@ -1,8 +1,9 @@
 import { createRedactor, toUrlSecrets } from '../../shared/config/secrets.ts'
 import { DataError } from '../../shared/errors.ts'
 import { HOUR_MS } from '../../shared/intervals.ts'
+import type { Fetch } from '../../shared/proxied-fetch.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { type Answer, attempt, type Failure, type Fetch, isJsonType, toMethod } from './attempt.ts'
+import { type Answer, attempt, type Failure, isJsonType, toMethod } from './attempt.ts'
 import type { Exchange, HttpClient, HttpRequest, HttpSettings, ProviderCall, Query } from './client.ts'
 import { LONGEST_WAIT_MS, type RateLimit, sleep } from './limits.ts'
 

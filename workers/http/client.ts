@@ -1,8 +1,9 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { DataError, type ErrorCode } from '../../shared/errors.ts'
+import { createFetch } from '../../shared/proxied-fetch.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { BodyTooLarge, createFetch } from './attempt.ts'
+import { BodyTooLarge } from './attempt.ts'
 import { createCaller, createExhaustedPlan, toBackoffMs, toHeaders } from './call.ts'
 import {
   createDayCounter,
@@ -106,7 +107,6 @@ export interface Exchange {
 }
 
 /**
- * Sends requests within the provider's rate limit. Retries after network errors, timeouts, 408, 429 and 5xx. Both
  * methods throw a DataError whose message names provider, path and reason, but never a key:
  * - `provider_unavailable` if the retries are exhausted; without further retries if the provider's wait is longer than
  *   a minute or the hourly quota is exhausted for longer. `retryAfterMs` is the wait.
