@@ -56,14 +56,15 @@ describe('DefiLlama coin prices', () => {
 
   it('returns current and past prices', async () => {
     const prices = openPrices(open(listed))
-    expect((await prices.now([coin], signal)).get(coin)).toBeGreaterThan(0)
-    expect([...((await prices.past([coin], times, signal)).get(coin)?.keys() ?? [])]).toEqual(times)
+    expect((await prices.now([coin], signal)).prices.get(coin)).toBeGreaterThan(0)
+    expect([...((await prices.past([coin], times, signal)).prices.get(coin)?.keys() ?? [])]).toEqual(times)
   })
 
   it('leaves out coins with low confidence', async () => {
     const prices = openPrices(open(pooled))
-    expect(await prices.now([coin], signal)).toEqual(new Map())
-    expect(await prices.past([coin], times, signal)).toEqual(new Map())
+    const nothing = { prices: new Map(), faults: new Map() }
+    expect(await prices.now([coin], signal)).toEqual(nothing)
+    expect(await prices.past([coin], times, signal)).toEqual(nothing)
   })
 })
 
@@ -76,7 +77,7 @@ describe('DefiLlama host that rejects searchWidth', () => {
     const { http, ...context } = open(listed)
     const observed = createObservedClients()
     const prices = openPrices({ ...context, http: observed.http })
-    expect([...((await prices.past([coin], times, signal)).get(coin)?.keys() ?? [])]).toEqual(times)
+    expect([...((await prices.past([coin], times, signal)).prices.get(coin)?.keys() ?? [])]).toEqual(times)
     await prices.past([coin], times, signal)
     const asked = observed.calls.filter(({ path }) => path === '/batchHistorical').map(({ status }) => status)
     expect(asked).toEqual([400, 200, 200])

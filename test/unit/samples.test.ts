@@ -18,7 +18,7 @@ function createSource() {
     ...{ concurrency: 1, sampleSize: 20, pagesPerRun: 100 },
     fetchPage: async ({ id }, _slot, { read }) => {
       bought.push(`${id} ${read}`)
-      return { texts: Array<string>(10).fill('great'), posts: 10, next: read === 0 ? 'more' : undefined }
+      return { texts: Array<string>(10).fill('great'), posts: 10, unreadable: 0, next: read === 0 ? 'more' : undefined }
     },
   }
   return { source, bought }

@@ -19,12 +19,14 @@ export default defineJob({
   providers: [xPosts],
   entities: twitterSentiment.entities,
   run: async ({ provider, ...run }) => {
-    const { entities, slot, state, signal, refuse, putOff, noteMore } = run
+    const { entities, slot, state, signal, refuse, leaveOut, putOff, noteMore } = run
     const allowance = createAllowance(provider.pagesPerRun)
     const samples = await openSamples(provider, entities, slot, { state, allowance, signal })
     const quiet: Dao[] = []
     const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[] | typeof NOT_SENT> => {
       const sample = await samples.read(dao)
+      const count = samples.unreadable(dao)
+      if (count > 0) leaveOut(dao, { count, reason: 'data.*: expected a post with a text' })
       if (sample === undefined) {
         putOff([dao])
         noteMore()

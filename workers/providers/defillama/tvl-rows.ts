@@ -33,18 +33,22 @@ export function toTvlRows(
   daos: readonly Dao[],
   slot: number,
 ): Candidate<ProtocolTvlRow>[] {
+  // A protocol without a slug may belong to any DAO.
+  const nameless = protocols.filter(({ slug }) => typeof slug !== 'string').map(() => NAMELESS)
   const rows = daos.flatMap((dao): Candidate<ProtocolTvlRow>[] => {
     const own = new Map(protocols.filter(isOf(dao)).map((protocol) => [protocol.slug, protocol]))
     const told = [...own.values()].flatMap(({ tvl }) => tvl ?? [])
     const values = told.flatMap((tvl) => orNull(lockedValue, tvl) ?? [])
-    const faults = told.filter((tvl) => orNull(lockedValue, tvl) === null).map(() => FAULTY_TVL)
-    if (values.length === 0) return faults.map((fault) => toUnreadable<ProtocolTvlRow>(fault, { dao: dao.key }))
+    const unusable = told.filter((tvl) => orNull(lockedValue, tvl) === null).map(() => FAULTY_TVL)
+    if (values.length === 0) return unusable.map((fault) => toUnreadable<ProtocolTvlRow>(fault, { dao: dao.key }))
     const tvl_usd = values.reduce((sum, value) => sum + value, 0)
+    const faults = [...unusable, ...nameless]
     return [{ dao: dao.key, observed_at: toIso(slot), tvl_usd, ...(faults.length > 0 ? { [LEFT_OUT]: faults } : {}) }]
   })
-  const nameless = protocols.filter(({ slug }) => typeof slug !== 'string')
-  return [...rows, ...nameless.map(() => toUnreadable<ProtocolTvlRow>('slug: expected the slug of a protocol'))]
+  return [...rows, ...nameless.map((fault) => toUnreadable<ProtocolTvlRow>(fault))]
 }
+
+const NAMELESS = 'slug: expected the slug of a protocol'
 
 const FAULTY_TVL = 'tvl: no value that can be'
 

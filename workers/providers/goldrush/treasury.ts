@@ -63,11 +63,11 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   },
 }
 
-type PriceTable = ReadonlyMap<string, ReadonlyMap<number, number>>
+type PriceTable = Awaited<ReturnType<TokenPrices['past']>>
 
-async function priceNow(prices: TokenPrices, coins: readonly string[], slot: number, signal: AbortSignal) {
-  const found = await prices.now(coins, signal)
-  return new Map([...found].map(([coin, price]) => [coin, new Map([[slot, price]])]))
+async function priceNow(source: TokenPrices, coins: readonly string[], slot: number, signal: AbortSignal) {
+  const { prices, faults } = await source.now(coins, signal)
+  return { prices: new Map([...prices].map(([coin, price]) => [coin, new Map([[slot, price]])])), faults }
 }
 
 /** Adds known values to positions. If a price request fails, the run fails: the price is not treated as unknown. */
@@ -81,11 +81,14 @@ async function toHoldings(
     .flat()
     .filter(({ valueUsd, quantity }) => valueUsd === null && quantity !== null && quantity !== 0)
   const coins = [...new Set(unpriced.map(({ chain, contract }) => toCoin(chain, contract)))]
-  const prices: PriceTable = coins.length === 0 ? new Map() : await findPrices(coins)
+  const { prices, faults }: PriceTable =
+    coins.length === 0 ? { prices: new Map(), faults: new Map() } : await findPrices(coins)
   const toHolding = (position: Position, at: number): Holding => {
-    const price = prices.get(toCoin(position.chain, position.contract))?.get(at)
-    const isPriced = position.valueUsd !== null || position.quantity === null || price === undefined
-    return isPriced ? position : { ...position, valueUsd: position.quantity * price, priceSource: 'defillama' }
+    const coin = toCoin(position.chain, position.contract)
+    const [price, fault] = [prices.get(coin)?.get(at), faults.get(coin)]
+    if (position.valueUsd !== null || !position.quantity) return position
+    if (price !== undefined) return { ...position, valueUsd: position.quantity * price, priceSource: 'defillama' }
+    return fault === undefined ? position : { ...position, fault: position.fault ?? fault }
   }
   return new Map([...positions].map(([at, held]) => [at, held.map((position) => toHolding(position, at))]))
 }

@@ -10,6 +10,8 @@ export interface PostsPage {
   readonly texts: readonly string[]
   /** Number of posts of the sample, in any language. */
   readonly posts: number
+  /** Number of posts that cannot be read. They are billed as well, and would be billed again on a retry. */
+  readonly unreadable: number
   /** Token of the next page; undefined after the last one. */
   readonly next: string | undefined
 }
@@ -66,15 +68,15 @@ export const xPosts: Provider<PostsSource, Dao> = {
           next_token: next,
         }
         const { data = [], meta } = toPosts(await client.get(PATH, query, signal))
-        const posts = data.slice(0, wanted)
+        const known = new Set<string>()
+        const isNew = (id: string | undefined) => id === undefined || (!known.has(id) && known.add(id).has(id))
+        const posts = data.filter((post) => post === null || isNew(post.id)).slice(0, wanted)
         const readable = posts.filter((post) => post !== null)
-        const unreadable = posts.length - readable.length
-        // Unreadable posts are billed as well, and would be billed again on a retry.
-        if (unreadable > 0) context.log.warn({ provider: 'x', dao: dao.name, unreadable }, 'posts cannot be read')
         return {
           // The query requests English, but the language of the returned post decides.
           texts: readable.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
           posts: posts.length,
+          unreadable: posts.length - readable.length,
           // Otherwise an empty page with a next token would be followed forever.
           next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
         }
@@ -83,7 +85,11 @@ export const xPosts: Provider<PostsSource, Dao> = {
   },
 }
 
-const post = z.object({ text: z.string(), lang: z.string().optional().catch(undefined) })
+const post = z.object({
+  id: z.string().optional().catch(undefined),
+  text: z.string(),
+  lang: z.string().optional().catch(undefined),
+})
 
 /** An unreadable post is null. */
 const postsAnswer = z.object({

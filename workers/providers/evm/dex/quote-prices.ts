@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenPrice } from '../../../../shared/datasets/token-prices.ts'
 import type { HttpClient } from '../../../http/client.ts'
-import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../../answer.ts'
+import { asSent, checkAnswer, isTime, listOf, orNull } from '../../answer.ts'
 import { isSure } from '../../defillama/confidence.ts'
 import { findLast } from './find-last.ts'
 
@@ -17,9 +17,9 @@ const OLDEST_SECONDS = 30 * 60
 const POINTS_PER_CALL = 500
 
 const point = z.object({ timestamp: asSent, price: asSent })
-const chartAnswer = z.object({
-  coins: mapOf(z.object({ confidence: asSent, prices: listOf(point).optional() })),
-})
+/** Each call is about one coin, so an unreadable coin is not an unreadable answer. */
+const chart = z.object({ confidence: asSent, prices: listOf(point).optional() }).catch({ prices: [{}] })
+const chartAnswer = z.object({ coins: z.record(z.string(), chart) })
 
 interface Point {
   /** Unix seconds. */
@@ -28,13 +28,20 @@ interface Point {
 }
 
 /** Returns the point if it has a plausible time and price. */
-function toPoint({ timestamp, price }: z.infer<typeof point>): Point[] {
+function toPoint({ timestamp, price }: z.infer<typeof point>): Point | undefined {
   const usd = orNull(tokenPrice, price)
-  return typeof timestamp === 'number' && isTime(timestamp * 1000) && usd !== null ? [{ timestamp, price: usd }] : []
+  const isPlausible = typeof timestamp === 'number' && isTime(timestamp * 1000) && usd !== null
+  return isPlausible ? { timestamp, price: usd } : undefined
 }
 
+const FAULT = 'defillama-coins: prices.*: expected a time and a price that can be'
+
 /** Returns the price of a coin at a Unix second: the newest one at or before it, or undefined if that is too old. */
-export type PriceAt = (seconds: number) => number | undefined
+export interface PriceAt {
+  (seconds: number): number | undefined
+  /** Set if a price of the chart cannot be used. */
+  readonly fault?: string | undefined
+}
 
 /**
  * Fetches a coin's USD prices from `from` to `to` (Unix seconds, both inclusive) from DefiLlama's chart in steps of 5
@@ -52,6 +59,7 @@ export async function fetchPrices(
   // The provider returns the observation nearest to each step, which may precede it.
   const last = (Math.floor(to / STEP_SECONDS) + 1) * STEP_SECONDS
   const points: Point[] = []
+  let fault: string | undefined
   for (let start = first; start <= last; start += POINTS_PER_CALL * STEP_SECONDS) {
     const count = Math.min(POINTS_PER_CALL, (last - start) / STEP_SECONDS + 1)
     const path = `/chart/${coin}`
@@ -64,13 +72,17 @@ export async function fetchPrices(
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
     const told = coins[coin]
     if (told === undefined || !isSure(told.confidence)) continue
-    points.push(...(told.prices ?? []).flatMap(toPoint))
+    for (const one of told.prices ?? []) {
+      const read = toPoint(one)
+      if (read === undefined) fault = FAULT
+      else points.push(read)
+    }
   }
-  return toPriceAt(points)
+  return Object.assign(toPriceAt(points), { fault })
 }
 
 /** Returns a lookup of prices; the points may be unordered. */
-function toPriceAt(points: readonly Point[]): PriceAt {
+function toPriceAt(points: readonly Point[]): (seconds: number) => number | undefined {
   const sorted = [...points].sort((a, b) => a.timestamp - b.timestamp)
   return (seconds) => {
     const point = findLast(sorted, ({ timestamp }) => timestamp <= seconds)

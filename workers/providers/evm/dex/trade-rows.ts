@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem/utils'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
-import type { Candidate } from '../../../job/define-job.ts'
+import { type Candidate, LEFT_OUT } from '../../../job/define-job.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -35,6 +35,8 @@ function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: Skip
   const { log } = swap
   const seconds = facts.timeOf(log.blockNumber)
   const usd = toUsd(swap, pool, facts)
+  const quote = facts.quotes.get(pool.quote)
+  const fault = usd === undefined && quote !== undefined ? facts.usdAt.faultOf?.(quote) : undefined
   return [pool.token, pool.quote].flatMap((address) => {
     const token = facts.tokens.get(address)
     if (token === undefined) return []
@@ -58,6 +60,7 @@ function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: Skip
       amount,
       amount_usd: usd ?? null,
       price: usd === undefined ? null : usd / amount,
+      ...(fault === undefined ? {} : { [LEFT_OUT]: [fault] }),
     }
     return [row]
   })

@@ -297,11 +297,7 @@ async function fetchLogs(
   const found = elements.map((element) => readLog(element, filter, range, isTime))
   if (found.some((log) => log === undefined)) return fetchHalves(rpc, filter, range, isTime, signal)
   const own = new Set(addresses)
-  return found.flatMap((log) =>
-    log !== undefined && own.has(log.address) && log.blockNumber >= range.from && log.blockNumber <= range.to
-      ? [log]
-      : [],
-  )
+  return found.flatMap((log) => (log !== undefined && own.has(log.address) ? [log] : []))
 }
 
 /** Splits the contracts to identify the contract of an unreadable log. */
@@ -322,6 +318,8 @@ async function fetchHalves(
   return found
 }
 
+const OUT_OF_RANGE = { path: ['blockNumber'], message: 'not a block of the requested range' }
+
 /** Parses one log. An unreadable log has a fault; undefined if its contract is unknown. */
 function readLog(
   element: unknown,
@@ -330,7 +328,8 @@ function readLog(
   isTime: IsTime,
 ): RpcLog | undefined {
   const { data: log, error } = rpcLog.safeParse(element)
-  if (log !== undefined) {
+  const isInRange = log !== undefined && log.blockNumber >= from && log.blockNumber <= to
+  if (isInRange) {
     const { blockTimestamp: time } = log
     return { ...log, blockTimestamp: time !== undefined && isTime(time) ? time : undefined }
   }
@@ -338,7 +337,7 @@ function readLog(
   const owner = place.address ?? (addresses.length === 1 ? addresses[0] : undefined)
   if (owner === undefined) return undefined
   const { blockNumber = from } = place
-  const [issue] = error.issues
+  const [issue] = error?.issues ?? [OUT_OF_RANGE]
   return {
     address: owner,
     blockNumber: blockNumber >= from && blockNumber <= to ? blockNumber : from,
