@@ -52,6 +52,9 @@ function probe(options: Partial<ProbeOptions> = {}): Promise<Probe[]> {
 const withSettings = (settings: Record<string, string>) =>
   createTestConfig({ ...toStandInSettings(pipeline.upstream.url), ...settings })
 
+/** A response with another value in all members of a name. */
+const member = (name: string, value: string | number | null): Fault => ({ kind: 'member', name, value })
+
 const find = (probes: readonly Probe[], provider: string, dataset: string, asked = 'now') =>
   probes.find((one) => one.provider === provider && one.dataset === dataset && one.asked === asked)
 
@@ -105,6 +108,16 @@ describe('probeProviders with one failing provider', () => {
     ['an unexpected shape', { kind: 'shape' }, 'malformed', /quotes\/latest: .*expected array, received undefined/],
     ['a sign-in page', { kind: 'content-type' }, 'malformed', new RegExp(html)],
     ['an empty answer', { kind: 'empty' }, 'nothing', /without any data/],
+    ['an implausible time', member('last_updated', '1970-01-01T00:00:00Z'), 'malformed', /observed_at: earlier than/],
+    [
+      'a time of another day',
+      member('last_updated', '2024-05-03T07:00:00Z'),
+      'malformed',
+      /newest value is of 2024-05-03/,
+    ],
+    ['an implausible size', member('price', 1e40), 'malformed', /price: Too big/],
+    ['a number with a unit', member('price', '7.25 USD'), 'malformed', /price: .*expected number, received string/],
+    ['a null in place of a quote', member('quote', null), 'malformed', /quote/],
   ]
 
   it.each(troubles)(
@@ -124,6 +137,22 @@ describe('probeProviders with one failing provider', () => {
       ).toEqual(['index-token'])
     },
   )
+
+  it('reports what is left out of a partial answer, and the provider as working', async () => {
+    pipeline.upstream.faults.set('coinmarketcap', member('market_cap', -1))
+    pipeline.upstream.faults.set('discord', member('approximate_presence_count', 'many'))
+    const probes = await probe({ isShort: true })
+    const told = find(probes, 'coinmarketcap', 'prices')
+    expect(told).toMatchObject({
+      finding: 'works',
+      reason: expect.stringMatching(/^1 left out, .*market_cap: Too small/),
+    })
+    expect(told?.sample).toMatchObject({ market_cap: null, price: expect.any(Number) })
+    expect(find(probes, 'discord', 'discord')).toMatchObject({
+      ...{ finding: 'works', reason: expect.stringMatching(/^1 left out, .*active_members/) },
+      sample: { active_members: null, total_members: expect.any(Number) },
+    })
+  })
 
   it('reports a time limit when a provider sends nothing', async () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'timeout' })

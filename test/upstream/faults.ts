@@ -5,7 +5,8 @@ import { htmlReply, jsonReply, textReply } from './exchange.ts'
 
 /**
  * A fault. `truncate` announces the complete body and disconnects midway. `cut` sends half of the body as if it were
- * complete. `shape` responds with undocumented JSON. `parameter` rejects requests with a query parameter. `html` with a
+ * complete. `shape` responds with undocumented JSON. `parameter` rejects requests with a query parameter. `member` gives all
+ * members of a name another value. `html` with a
  * status selects a gateway's HTML page; by default 5xx statuses have HTML, others the provider's body.
  */
 export const Fault = z.discriminatedUnion('kind', [
@@ -21,6 +22,7 @@ export const Fault = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('cut') }),
   z.strictObject({ kind: z.literal('shape') }),
   z.strictObject({ kind: z.literal('parameter'), name: z.string().min(1) }),
+  z.strictObject({ kind: z.literal('member'), name: z.string().min(1), value: z.json() }),
   z.strictObject({ kind: z.literal('content-type') }),
   z.strictObject({ kind: z.literal('empty') }),
 ])
@@ -96,6 +98,11 @@ export async function actOut(
     case 'parameter': {
       const refusal = textReply(`unknown query parameter ${fault.name}`, 400)
       return sendReply(response, request.query.has(fault.name) ? refusal : await answer())
+    }
+    case 'member': {
+      const reply = await answer()
+      const body = JSON.stringify(JSON.parse(reply.body, (name, value) => (name === fault.name ? fault.value : value)))
+      return sendReply(response, { ...reply, body })
     }
     case 'content-type':
       return sendReply(response, htmlReply(LOGIN_PAGE))

@@ -1,5 +1,4 @@
 import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
 import type { Fetch } from '../../shared/proxied-fetch.ts'
 import { recordFailure, startStep, toErrorType, within } from '../../shared/telemetry/spans.ts'

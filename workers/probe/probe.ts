@@ -7,7 +7,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createHttpClients, type Exchange, type LaneClients } from '../http/client.ts'
-import type { Collector, Entity, Job, Range } from '../job/define-job.ts'
+import type { Collector, Entity, Job, LeftOut, Range } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
 import { checkRows } from '../run/rows.ts'
@@ -140,6 +140,7 @@ async function askAbout(
   const { now, log } = options
   const range = toRange(job, asked, now)
   const steps: number[] = []
+  const leftOut: LeftOut[] = []
   let isRead = false
   let refusal: DataError | undefined
   try {
@@ -160,12 +161,15 @@ async function askAbout(
       },
       putOff: () => {},
       noteStep: (_, seconds) => void steps.push(seconds),
-      leaveOut: () => {},
+      leaveOut: (_, elements) => void leftOut.push(elements),
       noteMore: () => {},
     })
-    const { rows, refused } = checkRows(job.dataset, collector.provider, candidates, { now, log })
-    refusal ??= [...refused.values()][0]
-    return toTold({ rows, isRead, refusal, coarsest: range === undefined ? 0 : Math.max(0, ...steps), range })
+    const checked = checkRows(job.dataset, collector.provider, candidates, { now, log })
+    const rows = range === undefined ? withoutOutdated(job, checked.rows, now) : checked.rows
+    refusal ??= [...checked.refused.values()][0] ?? toOutdated(job, checked.rows, rows)
+    leftOut.push(...(checked.leftOut?.values() ?? []))
+    const coarsest = range === undefined ? 0 : Math.max(0, ...steps)
+    return toTold({ rows, isRead, refusal, leftOut, coarsest, range })
   } catch (error) {
     if (error instanceof DataError) return toRefused(error)
     if (options.signal.aborted) throw error
@@ -183,19 +187,36 @@ interface Answered {
   /** Whether the collector reported the entity as completely read, with or without rows. */
   readonly isRead: boolean
   readonly refusal: DataError | undefined
+  readonly leftOut: readonly LeftOut[]
   /** The longest step of the returned data, in seconds. */
   readonly coarsest: number
   readonly range: Range | undefined
 }
 
-function toTold({ rows, isRead, refusal, coarsest, range }: Answered): Told {
+function toTold({ rows, isRead, refusal, leftOut, coarsest, range }: Answered): Told {
   const sample = rows.at(-1)
   if (refusal !== undefined) return { ...toRefused(refusal), sample }
   if (sample === undefined && !isRead) return { finding: 'nothing', reason: 'an answer without any data', sample }
   const isCoarser = range !== undefined && coarsest > INTERVAL_SECONDS[range.interval]
   if (isCoarser)
     return { finding: 'coarser', reason: `asked for ${range.interval}, has one every ${coarsest} s`, sample }
-  return { finding: 'works', reason: '', sample }
+  const count = leftOut.reduce((sum, one) => sum + one.count, 0)
+  return { finding: 'works', reason: count === 0 ? '' : `${count} left out, ${leftOut[0]?.reason}`, sample }
+}
+
+/** Removes rows that do not answer the current slot, because they are older than the slot before it. */
+function withoutOutdated(job: Job, rows: readonly object[], now: number): readonly object[] {
+  if (job.resumes) return rows
+  const from = toBucketStart(now, job.cadence) - INTERVAL_SECONDS[job.cadence] * 1000
+  return rows.filter((row) => Date.parse(timeOf(job, row)) >= from)
+}
+
+const timeOf = ({ dataset }: Job, row: object) => String(Reflect.get(row, dataset.series.time))
+
+function toOutdated(job: Job, rows: readonly object[], current: readonly object[]): DataError | undefined {
+  const newest = rows.at(-1)
+  if (newest === undefined || current.length > 0) return undefined
+  return new DataError('provider_malformed', `its newest value is of ${timeOf(job, newest)}`)
 }
 
 const toRefused = (error: DataError): Told => ({
