@@ -11,10 +11,9 @@ import type { FlatHeaders } from '../http/headers.ts'
 import { type Counting, createCounting } from './counting.ts'
 import { createFairQueue } from './fair-queue.ts'
 import { type Holder, type KeyRing, openKeyRing } from './key-ring.ts'
-import { createByteBudget, createResponseLimit } from './open-responses.ts'
+import { createByteBudget, createResponseLimit, createSlowReaders, type MinimumRate } from './open-responses.ts'
 import { createPipelining } from './pipelining.ts'
 import { createRateLimiter } from './rate-limit.ts'
-import { createSlowReaders, type MinimumRate } from './slow-readers.ts'
 
 /**
  * Decides for each request whether it is served now, waits or is rejected. A request passes these limits in order:

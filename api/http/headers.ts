@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 
 /**
  * Headers of data answers that scripts of other origins may read, with their descriptions (docs/contract.md, section
@@ -104,21 +103,6 @@ export function toPreflightHeaders(allow: string, wanted: string | undefined): F
     ...['Access-Control-Max-Age', '86400'],
     ...['Vary', 'Access-Control-Request-Headers'],
   ]
-}
-
-const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
-
-/** Creates request ids: the client's id if it is safe in headers and logs, else a new one. */
-export function createRequestIds(): (request: IncomingMessage) => string {
-  // A random id per app and a counter are as unique as a random id per request, and cost nothing.
-  const app = randomUUID()
-  let requests = 0
-  return (request) => {
-    const given = request.headers['x-request-id']
-    if (typeof given === 'string' && SANE_ID.test(given)) return given
-    requests++
-    return `${app}-${requests}`
-  }
 }
 
 /** Converts a record to flat headers. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import type { Counter, Histogram, Registry } from 'prom-client'
@@ -129,4 +130,19 @@ export function noteHead(response: ServerResponse): () => number {
     return writeHead(...head)
   }
   return () => begunAt ?? performance.now()
+}
+
+const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
+
+/** Creates request ids: the client's id if it is safe in headers and logs, else a new one. */
+export function createRequestIds(): (request: IncomingMessage) => string {
+  // A random id per app and a counter are as unique as a random id per request, and cost nothing.
+  const app = randomUUID()
+  let requests = 0
+  return (request) => {
+    const given = request.headers['x-request-id']
+    if (typeof given === 'string' && SANE_ID.test(given)) return given
+    requests++
+    return `${app}-${requests}`
+  }
 }
