@@ -1,15 +1,14 @@
 import type { Config } from './config/config.ts'
 
-/** Sends one request with the platform's `fetch`, or with one that uses proxies. */
+/** Sends one request through a proxy. */
 export type Fetch = (url: URL, init: RequestInit) => Promise<Response>
 
 /** Requests to this machine, such as to a local node, never use a proxy. */
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 
-/** Returns the `fetch` to use for other hosts, with the proxies of the settings. */
-export function createFetch({ http, https, none }: Config['proxy']): Fetch {
-  // `fetch` is looked up at each call, because tests replace it.
-  if (http === undefined && https === undefined) return (url, init) => fetch(url, init)
+/** Returns a `fetch` with the proxies of the settings; undefined if there are none and the platform's own is used. */
+export function createProxiedFetch({ http, https, none }: Config['proxy']): Fetch | undefined {
+  if (http === undefined && https === undefined) return undefined
   const noProxy = none.trim() === '*' ? '*' : [none, ...LOOPBACK].join(',')
   // Loaded only if there is a proxy: the package needs 20 MB of memory.
   const loaded = import('undici').then((undici) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
-import { createFetch } from '../../shared/proxied-fetch.ts'
+import { createProxiedFetch } from '../../shared/proxied-fetch.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 
 /** The response to a request for a path of the API. */
@@ -61,11 +61,11 @@ export function createRemoteSource(
   base: string,
   { key, proxy }: Pick<Config, 'proxy'> & { key?: string | undefined },
 ): Source {
-  const fetchOnce = createFetch(proxy)
+  const proxiedFetch = createProxiedFetch(proxy)
   const headers = key === undefined ? {} : { 'X-API-Key': key }
   const send = async (path: string, signal: AbortSignal) => {
     try {
-      const response = await fetchOnce(new URL(base + path), { headers, signal })
+      const response = await (proxiedFetch ?? fetch)(new URL(base + path), { headers, signal })
       return { response, text: await response.text() }
     } catch (error) {
       signal.throwIfAborted()

@@ -60,7 +60,9 @@ describe('own files that the API executes', () => {
     const path = '/data/tokens?limit=3'
     await toFiles(path)
     await toFiles(path)
-    const files = await toFiles(path)
+    const runs = [await toFiles(path), await toFiles(path), await toFiles(path)]
+    // A timer of the server may run during one of the requests.
+    const files = runs.reduce((all, run) => all.filter((file) => run.includes(file)))
     expect(files).toSatisfy(atMost(8))
   })
 })

@@ -44,12 +44,12 @@ export interface Sending {
  * Sends a request once and reads the complete response, in its own span if it is part of a trace. The trace context is
  * not sent to the provider, because it is internal. Rejects only with the reason of an aborted signal.
  */
-export async function attempt(sending: Sending, fetchOnce: Fetch): Promise<Answer | Failure> {
+export async function attempt(sending: Sending, proxiedFetch: Fetch | undefined): Promise<Answer | Failure> {
   const { request } = sending
   const span = startStep(`${toMethod(request)} ${toRoute(request)}`, () => toSpanOptions(sending))
-  if (span === undefined) return sendAndRead(sending, fetchOnce)
+  if (span === undefined) return sendAndRead(sending, proxiedFetch)
   try {
-    const result = await within(span, () => sendAndRead(sending, fetchOnce))
+    const result = await within(span, () => sendAndRead(sending, proxiedFetch))
     if (result.status !== undefined) span.setAttribute('http.response.status_code', result.status)
     if ('reason' in result) setFailure(span, result)
     return result
@@ -86,7 +86,7 @@ function toSpanOptions({ settings, request, target, retries }: Sending) {
 
 async function sendAndRead(
   { settings, request, headers, target }: Sending,
-  fetchOnce: Fetch,
+  proxiedFetch: Fetch | undefined,
 ): Promise<Answer | Failure> {
   const { timeoutMs } = settings
   const maxBytes = settings.maxBytes * (request.timesMaxBytes ?? 1)
@@ -97,7 +97,7 @@ async function sendAndRead(
   let status: number | undefined
   try {
     request.signal.throwIfAborted()
-    const response = await send(request, headers, target, stop.signal, fetchOnce)
+    const response = await send(request, headers, target, stop.signal, proxiedFetch)
     status = response.status
     const contentType = response.headers.get('content-type')
     const quotaLeft = toQuotaLeft(response)
@@ -152,13 +152,14 @@ async function send(
   headers: Headers,
   target: Target,
   signal: AbortSignal,
-  fetchOnce: Fetch,
+  proxiedFetch: Fetch | undefined,
 ): Promise<Response> {
   const body = request.body === undefined ? null : JSON.stringify(request.body)
   const method = toMethod(request)
   let url = target.url
   for (let redirects = 0; ; redirects += 1) {
-    const response = await fetchOnce(url, { method, headers, body, signal, redirect: 'manual' })
+    // The platform's `fetch` is looked up at each call, because tests replace it.
+    const response = await (proxiedFetch ?? fetch)(url, { method, headers, body, signal, redirect: 'manual' })
     const next = toRedirect(response, url)
     const isFollowed = next?.origin === url.origin && redirects < MAX_REDIRECTS
     const isRepeatable = method === 'GET' || response.status === 307 || response.status === 308

@@ -26,7 +26,7 @@ interface CallOptions {
 /** Creates the client of one provider's host. */
 export function createCaller(
   settings: HttpSettings,
-  { limit, exhausted, fetchOnce }: { limit: RateLimit; exhausted: ExhaustedPlan; fetchOnce: Fetch },
+  { limit, exhausted, proxiedFetch }: { limit: RateLimit; exhausted: ExhaustedPlan; proxiedFetch: Fetch | undefined },
   options: CallOptions,
 ): HttpClient {
   const { provider } = settings
@@ -71,7 +71,7 @@ export function createCaller(
       throwIfExhausted(target)
       await limit.take(signal, request.cost, request.units)
       progress.isSent = true
-      const result = await attempt({ settings, request, headers, target, retries: progress.retries }, fetchOnce)
+      const result = await attempt({ settings, request, headers, target, retries: progress.retries }, proxiedFetch)
       if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))
       progress.status = result.status
       progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { DataError, type ErrorCode } from '../../shared/errors.ts'
-import { createFetch } from '../../shared/proxied-fetch.ts'
+import { createProxiedFetch } from '../../shared/proxied-fetch.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { BodyTooLarge } from './attempt.ts'
 import { createCaller, createExhaustedPlan, toBackoffMs, toHeaders } from './call.ts'
@@ -171,7 +171,7 @@ interface Options {
  */
 export function createHttpClients(options: Options): LaneClients {
   const { log, historyShare = 1, sharedBy } = options
-  const fetchOnce = createFetch(options.proxy ?? { http: undefined, https: undefined, none: '' })
+  const proxiedFetch = options.proxy && createProxiedFetch(options.proxy)
   const createLimits = (settings: HttpSettings) =>
     createProviderLimits(settings, { historyShare, sharedBy: sharedBy && { ...sharedBy, log } })
   const limitsOf = options.limitsOf ?? perProvider(createLimits)
@@ -179,7 +179,7 @@ export function createHttpClients(options: Options): LaneClients {
   const toOpen = (lane: 'whole' | 'history') => (settings: HttpSettings) => {
     const limit = limitsOf(settings)[lane]
     toHeaders(settings.provider, settings.headers)
-    return createCaller(settings, { limit, exhausted: exhaustedOf(settings), fetchOnce }, options)
+    return createCaller(settings, { limit, exhausted: exhaustedOf(settings), proxiedFetch }, options)
   }
   return { open: toOpen('whole'), history: { open: toOpen('history') }, limitsOf }
 }
