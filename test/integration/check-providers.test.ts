@@ -117,7 +117,6 @@ describe('probeProviders with one failing provider', () => {
     ],
     ['an implausible size', member('price', 1e40), 'malformed', /price: Too big/],
     ['a number with a unit', member('price', '7.25 USD'), 'malformed', /price: .*expected number, received string/],
-    ['a null in place of a quote', member('quote', null), 'malformed', /quote/],
   ]
 
   it.each(troubles)(
@@ -137,22 +136,6 @@ describe('probeProviders with one failing provider', () => {
       ).toEqual(['index-token'])
     },
   )
-
-  it('reports what is left out of a partial answer, and the provider as working', async () => {
-    pipeline.upstream.faults.set('coinmarketcap', member('market_cap', -1))
-    pipeline.upstream.faults.set('discord', member('approximate_presence_count', 'many'))
-    const probes = await probe({ isShort: true })
-    const told = find(probes, 'coinmarketcap', 'prices')
-    expect(told).toMatchObject({
-      finding: 'works',
-      reason: expect.stringMatching(/^1 left out, .*market_cap: Too small/),
-    })
-    expect(told?.sample).toMatchObject({ market_cap: null, price: expect.any(Number) })
-    expect(find(probes, 'discord', 'discord')).toMatchObject({
-      ...{ finding: 'works', reason: expect.stringMatching(/^1 left out, .*active_members/) },
-      sample: { active_members: null, total_members: expect.any(Number) },
-    })
-  })
 
   it('reports a time limit when a provider sends nothing', async () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'timeout' })

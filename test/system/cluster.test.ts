@@ -169,9 +169,9 @@ describe('cluster of two shards', () => {
   it('rejects settings of a single server, and the reverse', async () => {
     const { clickhouse } = two.config
     const single = createDatabase({ ...clickhouse, cluster: undefined }, 'write')
-    await expect(requireMigrated(single)).rejects.toThrow(/made for the cluster shards_2, .* says a single server/)
+    await expect(requireMigrated(single)).rejects.toThrow(/made for the cluster shards_2, .* is a single server/)
     const other = createDatabase({ ...one.config.clickhouse, cluster: two.config.clickhouse.cluster }, 'write')
-    await expect(requireMigrated(other)).rejects.toThrow(/made for a single server, .* says the cluster shards_2/)
+    await expect(requireMigrated(other)).rejects.toThrow(/made for a single server, .* is the cluster shards_2/)
     await Promise.all([single.close(), other.close()])
   })
 })
