@@ -32,7 +32,7 @@ function setUp(maxBytes = 100_000) {
   return { commits, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
 }
 
-describe('createMemory', () => {
+describe('createChunkCache', () => {
   it('drops only entries in the time range of a change event', () => {
     const { commits, get, keep } = setUp()
     keep('a', 0, 10)
