@@ -373,8 +373,17 @@ describe('request for a page of logs', () => {
     ])
   })
 
-  it('drops logs of other contracts and blocks', async () => {
-    expect(await readLogs([GOOD, { ...GOOD, blockNumber: '0x9' }])).toHaveLength(1)
+  it('marks a log of a block outside of the requested range as faulty', async () => {
+    expect(await readLogs([GOOD, { ...GOOD, blockNumber: '0x9' }])).toMatchObject([
+      { logIndex: 0 },
+      { fault: expect.any(String), address: pool[0] },
+    ])
+  })
+
+  it('drops logs of contracts that were not requested', async () => {
+    const { node } = await startNode(() => ({ result: [GOOD, { ...GOOD, address: `0x${'7'.repeat(40)}` }] }))
+    const filter = { addresses: pool, topics: SWAP_TOPICS }
+    expect(await node.logs(filter, { from: 1, to: 2, last: false }, signal)).toMatchObject([{ address: pool[0] }])
   })
 
   const recorded = z.array(z.object({ method: z.string(), body: z.unknown() }))
