@@ -49,7 +49,7 @@ export const buildPage = () => run([join(ROOT, 'tools/build-page.mjs')], 'the pa
  * Returns the folder with the compiled programs, for tests and benchmarks. The folder is named after the content of the
  * sources, so unchanged sources are compiled once. Does not check types. Removes builds that were last used over a day ago.
  */
-export function buildOnce(): string {
+export function buildIfNeeded(): string {
   const parent = join(ROOT, '.data', 'compiled')
   mkdirSync(parent, { recursive: true })
   buildPage()

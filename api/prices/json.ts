@@ -5,7 +5,7 @@ import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../sha
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { toArray } from '../answers/rows.ts'
 import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
@@ -181,7 +181,7 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
 export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
   const { range, interval, limit = Number.POSITIVE_INFINITY } = series
   const most = Math.min(limit, countBuckets(range.from, range.to, interval))
-  return most <= MOST_KEPT.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
+  return most <= MOST_CACHED.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
 }
 
 /** A source that records whether it was read. */
@@ -220,7 +220,7 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   const { chunks } = call
   const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
   const buckets = countBuckets(range.from, range.to, interval)
-  if (buckets > MOST_KEPT.pricePoints || limit <= buckets) return undefined
+  if (buckets > MOST_CACHED.pricePoints || limit <= buckets) return undefined
   const slices = peekRange(toPriceSeries(token.key, interval), chunks, range)
   const newest = range.open ? peekNewest(chunks, token.key) : null
   if (slices === undefined || newest === undefined) return undefined

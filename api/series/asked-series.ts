@@ -3,7 +3,7 @@ import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { refuseCursor } from '../answers/keyset.ts'
 import { answerRecords } from '../records/answer.ts'
@@ -80,7 +80,7 @@ async function answerSeries(
         params: { ...params, limit: buckets },
         ...(limit === undefined ? {} : { page: limit }),
       },
-      { isLong: Math.min(buckets, limit ?? buckets) > MOST_KEPT.pricePoints },
+      { isLong: Math.min(buckets, limit ?? buckets) > MOST_CACHED.pricePoints },
     ),
     db.rows({
       name: `${source.name}-summary`,

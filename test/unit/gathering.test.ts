@@ -9,7 +9,7 @@ interface Reading {
 }
 
 /** Reads numbers as texts; the test completes each read. The weight of a number is its value. */
-function gather(options: { atOnce?: number; most?: number } = {}) {
+function gather(options: { concurrency?: number; most?: number } = {}) {
   const readings: Reading[] = []
   const read = (all: readonly number[], abandoned: AbortSignal) =>
     new Promise<string[]>((resolve, reject) => {
@@ -34,8 +34,8 @@ describe('createGathering', () => {
     expect(await Promise.all(asked)).toEqual(['1', '2', '3', '4'])
   })
 
-  it('does not batch while fewer than `atOnce` reads are running', () => {
-    const { readings, stay } = gather({ atOnce: 3 })
+  it('does not batch while fewer than `concurrency` reads are running', () => {
+    const { readings, stay } = gather({ concurrency: 3 })
     for (const one of [1, 2, 3, 4]) stay(one)
     expect(readings.map(({ all }) => all)).toEqual([[1], [2], [3]])
   })

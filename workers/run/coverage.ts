@@ -19,7 +19,7 @@ import {
   readNotes,
   writeNotes,
 } from '../../shared/coverage/ledger.ts'
-import { readWanted } from '../../shared/coverage/wanted.ts'
+import { readExpected } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import {
   type Cadence,
@@ -32,7 +32,7 @@ import {
 } from '../../shared/intervals.ts'
 import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { Answer, Collected, Given, Step } from './collect.ts'
@@ -61,7 +61,7 @@ export async function recordCoverage(db: Database, given: Omit<Reported, 'readSi
  */
 async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
   if (history === undefined) {
-    const wanted = await readWanted(db, dataset)
+    const wanted = await readExpected(db, dataset)
     const first = wanted[0] && toBuckets({ from: wanted[0].from, to: OPEN_END }, dataset.cadence)?.first
     return () => first
   }
@@ -138,7 +138,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
 }
 
 const toEntityKey = ({ dataset }: Job, row: object): number =>
-  dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
+  dataset.entity === undefined ? ENTIRE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
 /** A slot covers everything that its reading goes back to; a range covers exactly itself. */
 function toReadReports({ provider, read }: Given, { job, payload, collected, now, readSince }: Reported): Report[] {

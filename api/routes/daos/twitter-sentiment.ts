@@ -3,7 +3,7 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastKnown } from '../../lists/past-quotes.ts'
+import { lastCurrentRows } from '../../lists/past-quotes.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 
 /** The shares of posts by mood. */
@@ -54,5 +54,5 @@ export const twitterSentimentRoute = defineList({
   asOf: 's.observed_at',
   values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)',
   joins: toSentiment('twitter_sentiment_latest FINAL'),
-  pastJoins: toSentiment(lastKnown(twitterSentiment)),
+  pastJoins: toSentiment(lastCurrentRows(twitterSentiment)),
 })

@@ -9,7 +9,7 @@ import { toIdSql } from '../../../answers/keyset.ts'
 import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
 import { choiceValue, toChoice } from '../../../governance/choice.ts'
 import {
-  refuseUntold,
+  rejectSourceFilters,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -113,7 +113,7 @@ export const governanceVotesRoute = defineRoute({
   handle: async (call) => {
     const { db, registry, query, entities, representation } = call
     if (query.source === undefined && query.proposal === undefined)
-      refuseUntold(questions.toFilters(query.filter), vote)
+      rejectSourceFilters(questions.toFilters(query.filter), vote)
     const one = query.proposal === undefined ? undefined : await findProposal(db, registry, query.proposal)
     const selected: Selection =
       query.proposal === undefined
