@@ -17,7 +17,11 @@ const unit = (name: string, include: string) => ({
 })
 
 /** Tests that use the compiled programs, ClickHouse and Redis, which start once for all projects of a run. */
-const withStores = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean; testTimeout?: number } = {}) => ({
+const withStores = (
+  name: string,
+  include: string,
+  more: { exclude?: string[]; isolate?: boolean; testTimeout?: number } = {},
+) => ({
   test: {
     ...SHARED,
     name,

@@ -45,17 +45,25 @@ export default defineJob({
 
 /** The newest slot in which there were posts about any DAO. */
 const HEARD = 'heard'
-const NO_POSTS = new DataError('provider_unknown', 'x: no post in English about it in the seven days before')
+const NO_POSTS = new DataError(
+  'provider_unknown',
+  'x: no post about it in a language that is judged in the seven days before',
+)
 /** That nobody is written about does not happen: the search is in trouble. */
 const SILENCE = new DataError('provider_unavailable', 'x: no post about any account')
 
 function toRow(dao: Dao, slot: number, sample: Sample): Candidate<TwitterSentimentRow> {
+  const judged = sample.positive + sample.neutral + sample.negative
   return {
     dao: dao.key,
     observed_at: toIso(slot),
     positive_posts: sample.positive,
     neutral_posts: sample.neutral,
     negative_posts: sample.negative,
+    positive_share: sample.positiveSum / judged,
+    negative_share: sample.negativeSum / judged,
+    unknown_posts: sample.unknown,
+    model: sample.model,
     lexicon: sample.lexicon,
   }
 }

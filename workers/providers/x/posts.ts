@@ -6,7 +6,7 @@ import { COST, openX, toHandle } from './client.ts'
 
 /** One page of posts. Each post is billed, so a page that was read is never asked for again. */
 export interface PostsPage {
-  /** Of the posts in English. */
+  /** Of the posts in one of `LANGUAGES`. */
   readonly texts: readonly string[]
   /** How many posts of the sample these are, in whatever language. */
   readonly posts: number
@@ -22,7 +22,7 @@ export interface PostsSource {
   /** How many pages a run reads before it is stored: a minute's requests, which is a small part of a job's time. */
   readonly pagesPerRun: number
   /**
-   * The newest English posts about a DAO before `slot` (Unix milliseconds), from the page `next` on; `read` of the sample
+   * The newest posts about a DAO in `LANGUAGES` before `slot` (Unix milliseconds), from the page `next` on; `read` of the sample
    * were read before.
    */
   fetchPage(
@@ -34,6 +34,9 @@ export interface PostsSource {
 }
 
 const PATH = '/2/tweets/search/recent'
+/** The languages that the sentiment model is measured in (docs/sentiment.md), by X's codes. */
+const LANGUAGES = ['en', 'ar', 'de', 'es', 'fr', 'hi', 'it', 'pt']
+const IN_LANGUAGES = `(${LANGUAGES.map((code) => `lang:${code}`).join(' OR ')})`
 const CONCURRENCY = 2
 const LEAST_PER_PAGE = 10
 const MOST_PER_PAGE = 100
@@ -59,7 +62,7 @@ export const xPosts: Provider<PostsSource, Dao> = {
         const handle = toHandle(dao.twitter)
         const wanted = postsPerDao - read
         const query = {
-          query: `@${handle} -from:${handle} lang:en -is:retweet`,
+          query: `@${handle} -from:${handle} ${IN_LANGUAGES} -is:retweet`,
           end_time: new Date(slot - END_MARGIN_MS).toISOString().replace(/\.\d+Z$/, 'Z'),
           [postFieldsParameter]: 'lang',
           max_results: Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, wanted)),
@@ -72,8 +75,8 @@ export const xPosts: Provider<PostsSource, Dao> = {
         // They are billed as well, and would be again.
         if (unreadable > 0) context.log.warn({ provider: 'x', dao: dao.name, unreadable }, 'posts cannot be read')
         return {
-          // The query asks for English; the provider's own word on a post is what counts.
-          texts: readable.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
+          // The query selects languages; the language that the provider names with a post is what counts.
+          texts: readable.filter(({ lang }) => lang === undefined || LANGUAGES.includes(lang)).map(({ text }) => text),
           posts: posts.length,
           // An empty page that names a next one would be followed for ever.
           next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
-import { SHARES, shareValues } from '../../../lists/sentiment-shares.ts'
+import { SAMPLE, SHARES, sampleValues, shareValues } from '../../../lists/sentiment-shares.ts'
 import { idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
@@ -10,15 +10,16 @@ export const historicTwitterSentimentRoute = defineDailySeries({
   aliases: ['/data/daos/twitter-sentiment/historic', '/data/daos/historic-twitter-sentiment'],
   summary: 'The mood of posts about a DAO on Twitter over time',
   description:
-    'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. A day without posts is absent. `limit` is in points.',
+    'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. `model` names the version of the model that judged a day: compare points of the same version only, because a new version starts a new series. A day without posts is absent. `limit` is in points.',
   dataset: twitterSentiment,
   point: z
     .strictObject({
       recordedAt: timeValue.describe('The day: its first moment.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
-      sentiment: z.strictObject(shareValues).describe('Shares of the posts in a sample, which sum to 1.'),
+      sentiment: z.strictObject(shareValues).describe('Shares of the moods in a sample of posts, which sum to 1.'),
+      ...sampleValues,
     })
     .meta({ id: 'TwitterSentimentPoint', description: 'The mood of posts about a DAO on one day.' }),
-  values: `tuple(${SHARES})`,
+  values: `tuple(${SHARES}), ${SAMPLE}`,
 })
