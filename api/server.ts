@@ -132,7 +132,7 @@ function limitConnections(
   })
 }
 
-/** The service as a server: bytes that are no request are answered like every other failure (contract section 5). */
+/** The service as a server: bytes that are no request are answered like every other failure (docs/contract.md, section 5). */
 export function createApiServer(options: AppOptions & { readonly maxConnections?: number }): Server {
   const { config, log, pace, stopping, maxConnections = toMaxConnections() } = options
   const { publicUrl, connectionsPerAddress: perAddress, trustedProxies: trusted } = config.api
@@ -172,6 +172,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     // Not waited for the client's end, which may never come.
     refuse(socket, problem).once('finish', () => socket.destroy())
   })
+  pipelining.watch(server)
   readers.watch(server)
   refused.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {

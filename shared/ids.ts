@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 
 /**
  * A record's public id: 24 lower-case hex characters from its natural key, so a rebuilt database has the same ids.
- * Source: contract section 3. The parts are joined with a separator that no natural key contains.
+ * Source: docs/contract.md, section 3. The parts are joined with a separator that no natural key contains.
  */
 export function toId(...naturalKey: readonly (string | number)[]): string {
   return hash('sha256', naturalKey.join('\u001f'), 'hex').slice(0, 24)

@@ -29,7 +29,7 @@ interface Source {
 }
 
 /**
- * A page of a list that is too long to be held in memory, sorted and filtered by ClickHouse (contract section 8).
+ * A page of a list that is too long to be held in memory, sorted and filtered by ClickHouse (docs/contract.md, section 8).
  * @throws DataError `storage`
  */
 export async function answerLongList(

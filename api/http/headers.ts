@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Headers of data answers that scripts of other origins may read, with what they say (contract section 6). */
+/** Headers of data answers that scripts of other origins may read, with what they say (docs/contract.md, section 6). */
 export const ANSWER_HEADERS = {
   ETag: 'Strong entity tag of exactly these bytes; send it back as If-None-Match for a 304.',
   'Last-Modified': 'Time of the newest datum used; absent when the answer holds none.',
@@ -90,7 +90,7 @@ const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(\s*,\s*[\w!#$%&'*+.^`|~-]+)*$/
 
 /**
  * What a preflight request of a browser is told: it may send whatever headers it wants to, because nothing here depends
- * on who asks (contract section 8). They are named one by one, as `*` does not cover all of them.
+ * on who asks (docs/contract.md, section 8). They are named one by one, as `*` does not cover all of them.
  */
 export function toPreflightHeaders(allow: string, wanted: string | undefined): FlatHeaders {
   const named = wanted !== undefined && HEADER_NAMES.test(wanted) ? wanted : '*'

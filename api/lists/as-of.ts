@@ -2,7 +2,7 @@ import { HISTORY_START } from '../../shared/intervals.ts'
 import { time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** The parameter of lists that can be asked for as they were known at a moment (contract section 8). */
+/** The parameter of lists that can be asked for as they were known at a moment (docs/contract.md, section 8). */
 export const asOfParameter = {
   asOf: time(
     'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',

@@ -86,7 +86,7 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
     })
     .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })
 
-/** A route of what tokens and DAOs amount to by group, from the records that their lists have (contract section 9). */
+/** A route of what tokens and DAOs amount to by group, from the records that their lists have (docs/contract.md, section 9). */
 export function defineGroupSums(sums: GroupSums): Route {
   const { name, tokens, treasuries } = sums
   return defineKnownList({

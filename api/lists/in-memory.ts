@@ -90,7 +90,7 @@ function writeRecords(records: readonly Buffer[], representation: Representation
   return format === 'ndjson' ? toLines(wanted, take) : toArray(wanted, take)
 }
 
-/** A list's answer from its records in memory (contract sections 2 and 8), written where `take` finds room. */
+/** A list's answer from its records in memory (docs/contract.md, sections 2 and 8), written where `take` finds room. */
 export function answerFromSet(
   set: RecordSet,
   asked: Asked,

@@ -4,7 +4,7 @@ import { MEMBER_TYPES } from '../records/members.ts'
 import { ORDERED_CHARACTERS } from '../records/order.ts'
 import { toEmpty } from './record-set.ts'
 
-/** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
+/** Exact name matches first, then by market cap, the largest first, then by name (docs/contract.md, section 2). */
 const BY_MARKET_CAP = defineKeyset(
   ['toUInt8(NOT has({exact: Array(UInt64)}, key))', 'UInt8'],
   ['toUInt8(isNull(market_cap))', 'UInt8'],
@@ -13,7 +13,7 @@ const BY_MARKET_CAP = defineKeyset(
   ['key', 'UInt64'],
 )
 
-/** By members of the record, what is unknown last, then by name and id (contract section 8). */
+/** By members of the record, what is unknown last, then by name and id (docs/contract.md, section 8). */
 export function toKeyset(sort: readonly SortKey[]): Keyset {
   if (sort.length === 0) return BY_MARKET_CAP
   const parts = sort.flatMap(({ member, isDescending }) => {

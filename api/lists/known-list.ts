@@ -40,7 +40,7 @@ export const EVERYTHING = { all: true, keys: [], exact: [] } as const
 
 /**
  * A route that lists a few records that are not in ClickHouse as they are, never cut, in their own order unless it is asked for another one
- * (contract section 8). Only binary formats need the database, which writes them.
+ * (docs/contract.md, section 8). Only binary formats need the database, which writes them.
  */
 export function defineKnownList(list: KnownList): Route {
   const questions = toQuestions(list.record)

@@ -125,7 +125,7 @@ WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) 
 }
 
 /**
- * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (contract sections 2, 3 and
+ * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (docs/contract.md, sections 2, 3 and
  * 8). Its records are read once a commit and asked in memory; where there is no room for them, and for binary formats,
  * ClickHouse answers, the same bytes.
  */

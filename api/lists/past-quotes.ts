@@ -5,7 +5,7 @@ import { toStaleAt } from '../../shared/store/freshness.ts'
 /** A moment as a parameter of statements, in Unix milliseconds. */
 const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
 
-/** Rows of a time so far before the moment `at` that they were known for it: not stale yet (contract section 8). */
+/** Rows of a time so far before the moment `at` that they were known for it: not stale yet (docs/contract.md, section 8). */
 export const knownAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
   const at = agoMs === 0 ? AT : `(${AT} - INTERVAL ${agoMs} MILLISECOND)`
   return `(${column} <= ${at} AND ${column} > ${at} - INTERVAL ${staleAfterMs} MILLISECOND)`

@@ -31,5 +31,5 @@ const IS_WITHOUT_NEUTRAL = `(1 - positive_share - negative_share < 1e-${DECIMALS
 const NEGATIVE = `if(${IS_WITHOUT_NEUTRAL}, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_share, ${DECIMALS}))`
 const NEUTRAL = `if(${IS_WITHOUT_NEUTRAL}, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
 
-/** The shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (contract section 4). */
+/** The shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
 export const SHARES = `${POSITIVE}, ${NEUTRAL}, ${NEGATIVE}`

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type CommitLog, isNewer, type LoggedCommit } from '../../shared/store/commit-log.ts'
 import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './events.ts'
 
-/** A comment so often keeps proxies from closing a silent connection (contract section 11). */
+/** A comment so often keeps proxies from closing a silent connection (docs/contract.md, section 11). */
 const HEARTBEAT_MS = 15_000
 /** A client that leaves more than this unread is closed: it comes back, and resumes. */
 const MOST_UNREAD_BYTES = 256 * 1024

@@ -31,7 +31,7 @@ const problem = z.object({
 
 type ToldProblem = z.infer<typeof problem>
 
-/** A request that was not answered with data, as the interface says why (contract section 5). */
+/** A request that was not answered with data, as the interface says why (docs/contract.md, section 5). */
 export class Refused extends Error {
   readonly problem: ToldProblem
   /** After how many seconds to ask again, where that helps. */

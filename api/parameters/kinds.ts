@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseTime } from './time.ts'
 import { wholeValues } from './whole-values.ts'
 
-/** Most values that one array parameter takes (contract section 2). */
+/** Most values that one array parameter takes (docs/contract.md, section 2). */
 export const MAX_VALUES = 100
 const MAX_NAME_LENGTH = 200
 

@@ -4,18 +4,21 @@
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit
   let [beforeLast, last] = [[] as number[], Array.from({ length: b.length + 1 }, (_, j) => j)]
+  let leastOfLast = 0
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
+    let least = i
     for (let j = 1; j <= b.length; j++) {
       const replaced = (last[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
       let edits = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, replaced)
       const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
       if (swapped) edits = Math.min(edits, (beforeLast[j - 2] ?? 0) + 1)
       row.push(edits)
+      if (edits < least) least = edits
     }
     // No later row has fewer edits than the least of the last two.
-    if (Math.min(...row, ...last) >= limit) return limit
-    ;[beforeLast, last] = [last, row]
+    if (least >= limit && leastOfLast >= limit) return limit
+    ;[beforeLast, last, leastOfLast] = [last, row, least]
   }
   return Math.min(limit, last[b.length] ?? limit)
 }
@@ -27,9 +30,12 @@ const MAX_LENGTH = 40
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   if (word.length > MAX_LENGTH) return undefined
   const lower = word.toLowerCase()
+  // More edits than the longest word allows are never accepted.
+  const longest = known.reduce((most, { length }) => Math.max(most, length), 0)
+  const tooMany = Math.max(1, Math.ceil(longest / 3)) + 1
   let best: { candidate: string; edits: number } | undefined
   for (const candidate of known) {
-    const limit = best?.edits ?? Number.POSITIVE_INFINITY
+    const limit = best?.edits ?? tooMany
     const edits = editDistance(lower, candidate.toLowerCase(), limit)
     if (edits < limit) best = { candidate, edits }
   }

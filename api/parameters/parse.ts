@@ -176,7 +176,7 @@ function toParsed({ name, schema, otherwise, isRequired: isNeeded }: Expected, v
 }
 
 /**
- * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the
+ * The typed values of a request's parameters (docs/contract.md, section 2): those of the query, and those that stand in the
  * path, which the query cannot give.
  * @throws Problem `unknown_parameter`, `missing_parameter` or `invalid_parameter`, naming the parameter.
  */

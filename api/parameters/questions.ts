@@ -145,7 +145,7 @@ export interface Questions {
   toFilters(texts: readonly string[] | undefined): readonly Filter[]
 }
 
-/** The questions that records can be asked by their members (contract section 8). */
+/** The questions that records can be asked by their members (docs/contract.md, section 8). */
 export function toQuestions(record: z.ZodObject): Questions {
   const members = toMembers(record)
   const { path } = exampleMember(members)

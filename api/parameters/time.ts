@@ -14,7 +14,7 @@ function isRealDay(year: number, month: number, day: number): boolean {
 }
 
 /**
- * Unix milliseconds of a time as clients write it (contract section 2): ISO date, ISO date-time (UTC unless it has an
+ * Unix milliseconds of a time as clients write it (docs/contract.md, section 2): ISO date, ISO date-time (UTC unless it has an
  * offset), Unix seconds or Unix milliseconds. Undefined for anything else.
  */
 export function parseTime(text: string): number | undefined {

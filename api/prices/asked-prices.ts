@@ -39,7 +39,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
 }
 
 /**
- * The points of one token in an order, at a number or with a row for every bucket (contract section 8).
+ * The points of one token in an order, at a number or with a row for every bucket (docs/contract.md, section 8).
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
 export async function answerAskedPrices(

@@ -1,5 +1,5 @@
 /**
- * The closed table of everything a request can fail with (contract section 5). The error page and the OpenAPI
+ * The closed table of everything a request can fail with (docs/contract.md, section 5). The error page and the OpenAPI
  * document are generated from it.
  */
 export const PROBLEM_CODES = {

@@ -9,7 +9,7 @@ const candidate = z
   })
   .meta({ id: 'Candidate', description: 'One that a name could mean.' })
 
-/** The body of every failure: RFC 9457 problem details with the members of contract section 5. */
+/** The body of every failure: RFC 9457 problem details with the members of docs/contract.md, section 5. */
 export const problemBody = z
   .strictObject({
     type: z.string().describe('URL of the explanation of `code`.'),

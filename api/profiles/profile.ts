@@ -143,7 +143,7 @@ function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
 }
 
 /**
- * A route of everything that is known of one entity: its sections are the records of other routes, byte for byte (contract
+ * A route of everything that is known of one entity: its sections are the records of other routes, byte for byte (docs/contract.md,
  * section 9).
  */
 export function defineProfile<E extends Named>(profile: Profile<E>): Route {

@@ -38,7 +38,7 @@ const TO_SQL: Readonly<Record<MemberKind, (sql: string) => string>> = {
   text: (sql) => `lowerUTF8(toString(${sql}))`,
 }
 
-/** The members of a record by their paths, lists and what is inside them left out (contract section 8). */
+/** The members of a record by their paths, lists and what is inside them left out (docs/contract.md, section 8). */
 export function toMembers(record: z.ZodObject): ReadonlyMap<string, Member> {
   const columns = toColumns(record, Object.keys(record.shape), { shape: 'flat', hasLists: true })
   return new Map(

@@ -82,7 +82,7 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
   readonly response?: z.ZodType
   readonly contentType?: string
-  /** Set where something else is to be asked instead: the route goes on until its sunset (contract section 11). */
+  /** Set where something else is to be asked instead: the route goes on until its sunset (docs/contract.md, section 11). */
   readonly deprecated?: Deprecation
   /** Whose commits make kept bytes stale; the first one's cadence says when the data is. */
   readonly datasets: readonly DatasetFacts[]

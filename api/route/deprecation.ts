@@ -10,7 +10,7 @@ export interface Deprecation {
   readonly instead: string
 }
 
-/** What would break is announced for so long at least (contract section 11). */
+/** What would break is announced for so long at least (docs/contract.md, section 11). */
 const LEAST_DAYS = 180
 
 /** @throws Error when clients would have less time than they were promised. */

@@ -4,7 +4,7 @@ export interface Described {
   readonly operation: string
   /** Parts in braces are path parameters, declared in `query` like the others. */
   readonly path: string
-  /** Served as well, with a `Link` to `path` (contract section 1). */
+  /** Served as well, with a `Link` to `path` (docs/contract.md, section 1). */
   readonly aliases?: readonly string[]
   readonly tag: string
   readonly summary: string

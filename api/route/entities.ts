@@ -80,7 +80,7 @@ function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, na
 }
 
 /**
- * The one entity that `id` or `name` means, live or not (contract sections 2 and 3).
+ * The one entity that `id` or `name` means, live or not (docs/contract.md, sections 2 and 3).
  * @throws Problem `missing_parameter`, `not_found`, `ambiguous_name`, or `invalid_parameter` when the two differ.
  */
 export function findOne<E extends Named>(
@@ -173,9 +173,9 @@ function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, 
 }
 
 /**
- * What ids and names of a list route select, of either (contract sections 2 and 3): a name fits by a part of the name or
+ * What ids and names of a list route select, of either (docs/contract.md, sections 2 and 3): a name fits by a part of the name or
  * by the whole symbol, and unknown ids and names select nothing. Of these, and of all where neither is given, what belongs to
- * the categories and chains asked for (contract section 8).
+ * the categories and chains asked for (docs/contract.md, section 8).
  */
 export function selectMany<E extends Named>(kind: EntityKind<E>, registry: Registry, asked: AskedFor): Selection {
   const isNamed = asked.id !== undefined || asked.name !== undefined

@@ -41,7 +41,7 @@ const financialData = z
   })
   .meta({ id: 'FinancialData', description: 'What a token is worth, as it was last observed.' })
 
-/** A Token with its financial data, as the interface document lists it. */
+/** A Token with its financial data (docs/contract.md, section 4). */
 const tokenRecord = z
   .strictObject({
     ...tokenFacts,

@@ -64,7 +64,7 @@ const toKnownDao = ({ name, slug }: Dao, symbol: string | null): Known => [
 ]
 
 /**
- * Live tokens and DAOs that fit a text, best first (contract section 8); equally good ones by market cap in USD, the largest
+ * Live tokens and DAOs that fit a text, best first (docs/contract.md, section 8); equally good ones by market cap in USD, the largest
  * first, then by name. A token comes before its DAO. Those that only belong to a category of that name come last.
  */
 export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): Found[] {

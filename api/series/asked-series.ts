@@ -135,7 +135,7 @@ export interface AskedAnswer extends Described {
 }
 
 /**
- * The points of a series from `start` on as a question wants them; `usual` is the order without one (contract section 8).
+ * The points of a series from `start` on as a question wants them; `usual` is the order without one (docs/contract.md, section 8).
  * @throws DataError `storage`, Problem `invalid_parameter`.
  */
 export async function answerQuestion(

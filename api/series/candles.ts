@@ -36,7 +36,7 @@ interface Candles extends Omit<Described, 'tag'> {
 }
 
 /**
- * One candle per bucket with a row. Buckets lie on the grid of all series, which begins on the first Monday (contract section
+ * One candle per bucket with a row. Buckets lie on the grid of all series, which begins on the first Monday (docs/contract.md, section
  * 4).
  */
 const toSql = ({ dataset, candle, values, time: at }: Candles, interval: Interval) => `
@@ -48,7 +48,7 @@ WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64
   AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
 GROUP BY row_at`
 
-/** A route of one token's candles over what is stored of it (contract section 8). */
+/** A route of one token's candles over what is stored of it (docs/contract.md, section 8). */
 export function defineCandles(candles: Candles): Route {
   return defineRoute({
     ...toDescribed({ ...candles, tag: 'Tokens' }),

@@ -43,7 +43,7 @@ const LIKE_FOR_LIKE =
   'With `basis=like-for-like` each day is compared with the day before, or with `interval=7d` with the day a week before: the two sums are over those that have a value on both days, so that one that is new, or gone, is neither growth nor loss.'
 
 /**
- * A route of sums over all members of the registry by day: as they were stored, or like for like (contract sections 2, 8
+ * A route of sums over all members of the registry by day: as they were stored, or like for like (docs/contract.md, sections 2, 8
  * and 9).
  */
 export function defineDailySums(sums: DailySums): Route {
@@ -71,7 +71,7 @@ export function defineDailySums(sums: DailySums): Route {
   })
 }
 
-/** The parameters of a series of daily sums: `limit` means days back (contract section 2). */
+/** The parameters of a series of daily sums: `limit` means days back (docs/contract.md, section 2). */
 const dailySumParameters = {
   limit: optionalLimit('days', { max: MAX_DAYS }).meta({
     description: `From how many days ago on, at most ${MAX_DAYS}; ${DEFAULT_DAYS}, or so many before \`end\`, when neither it nor \`start\` is given.`,

@@ -107,8 +107,8 @@ function toPlaces({ rows, dataset: { series } }: DailySeries) {
 }
 
 /**
- * A route of daily points of a DAO or a token, newest first (contract section 2). The id of a point derives from dataset, DAO and
- * time like every id (contract section 3), in ClickHouse, which writes the points.
+ * A route of daily points of a DAO or a token, newest first (docs/contract.md, section 2). The id of a point derives from dataset, DAO and
+ * time like every id (docs/contract.md, section 3), in ClickHouse, which writes the points.
  */
 export function defineDailySeries(series: DailySeries): Route {
   const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS } = series

@@ -5,7 +5,7 @@ import { Problem } from '../problem/problem.ts'
 
 const MOST_POINTS = 10_000
 
-/** How a series may be asked for beyond its range (contract section 8). */
+/** How a series may be asked for beyond its range (docs/contract.md, section 8). */
 export interface SeriesQuestion {
   readonly order?: 'asc' | 'desc' | undefined
   readonly interval?: Interval | undefined

@@ -34,7 +34,7 @@ async function countPoints(
 }
 
 /**
- * The coarsest interval that gives at least so many points of a range, or the finest where none does (contract section 8).
+ * The coarsest interval that gives at least so many points of a range, or the finest where none does (docs/contract.md, section 8).
  * @throws DataError `storage`
  */
 export async function chooseInterval(

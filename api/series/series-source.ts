@@ -32,13 +32,13 @@ export interface SeriesSource {
   readonly hasOwnPoints?: boolean
 }
 
-/** All grids begin on the first Monday (contract section 4). */
+/** All grids begin on the first Monday (docs/contract.md, section 4). */
 export const toBucketSql = (at: string, interval: Interval) => {
   const ms = `toUnixTimestamp64Milli(${at})`
   return `fromUnixTimestamp64Milli(${ms} - (${ms} - ${MONDAY_SHIFT_MS}) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
 }
 
-/** The record of a row `p` with the bucket's start as its time (contract section 4). */
+/** The record of a row `p` with the bucket's start as its time (docs/contract.md, section 4). */
 function toBucketRecord({ record, time, intervals: [finest] }: SeriesSource, interval: Interval): string {
   if (interval === finest) return 'p.record'
   const values = Object.keys(record.shape).map((name) =>

@@ -26,7 +26,7 @@ const nextStart = (ms: number, interval: Interval) =>
 export const startAfter = (ms: number, interval: Interval) => nextStart(ms + 1, interval)
 
 /**
- * The whole buckets whose starts lie in [start, end) (contract section 4). Without an end, or with one to come, the
+ * The whole buckets whose starts lie in [start, end) (docs/contract.md, section 4). Without an end, or with one to come, the
  * last is the bucket under way.
  */
 export function toSeriesRange(

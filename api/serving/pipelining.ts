@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { breakOff } from './break-off.ts'
 
@@ -6,6 +7,10 @@ import { breakOff } from './break-off.ts'
 const MAX_WAITING_BYTES = 32 * 1024 * 1024
 /** What Node holds for a request beside the text of its head. */
 const REQUEST_BYTES = 4 * 1024
+/** How much of them is parsed in a turn of the event loop; of one address a part of a chunk of the smallest requests. */
+const MAX_TURN_BYTES = 32 * 1024 * 1024
+const MAX_TURN_BYTES_OF_ADDRESS = 1024 * 1024
+const REST = 4
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -34,6 +39,56 @@ export interface Pipelining {
   take(request: IncomingMessage, response: ServerResponse, answer: Answer): void
   /** Reads nothing more from a connection, and ends it when the requests that were read are answered. */
   endAfterAnswers(socket: Duplex, end: () => void): void
+  /** Looks after the connections of a server. */
+  watch(server: Server): void
+}
+
+/**
+ * Stops reading the connections of an address, or all, when too much was parsed in a turn of the event loop that has to
+ * wait. Node frees the requests of a closed connection at the end of the turn only: the chunks of a thousand connections
+ * in one turn would fill the heap. They are read on after `REST` times the time of the turn, so that others have the rest.
+ */
+function createTurns() {
+  const addresses = new Map<Socket, string>()
+  let bytes = new Map<string, number>()
+  let [total, startedAt] = [0, 0]
+  let stopped = new Set<Socket>()
+  const resume = (sockets: Iterable<Socket>) => {
+    for (const socket of sockets) if (!socket.destroyed) socket.resume()
+  }
+  const end = () => {
+    if (stopped.size > 0) setTimeout(resume, REST * (performance.now() - startedAt), stopped)
+    bytes = new Map()
+    stopped = new Set()
+    total = 0
+  }
+  const stop = (isStopped: (address: string) => boolean) => {
+    for (const [socket, address] of addresses) {
+      if (isStopped(address) && !socket.isPaused()) stopped.add(socket.pause())
+    }
+  }
+  /** Whether adding `more` crosses a limit. */
+  const isCrossed = (sum: number, more: number, limit: number) => sum <= limit && sum + more > limit
+  return {
+    count: (socket: Socket, more: number) => {
+      if (total === 0) {
+        startedAt = performance.now()
+        setImmediate(end)
+      }
+      const address = addresses.get(socket) ?? ''
+      const own = bytes.get(address) ?? 0
+      if (isCrossed(own, more, MAX_TURN_BYTES_OF_ADDRESS)) stop((one) => one === address)
+      if (isCrossed(total, more, MAX_TURN_BYTES)) stop(() => true)
+      bytes.set(address, own + more)
+      total += more
+    },
+    watch: (server: Server) => {
+      server.on('connection', (socket: Socket) => {
+        addresses.set(socket, socket.remoteAddress ?? '')
+        socket.once('close', () => addresses.delete(socket))
+      })
+    },
+  }
 }
 
 const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
@@ -48,6 +103,7 @@ const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
 export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
   const connections = new WeakMap<Duplex, Connection>()
   const holders = new Set<Connection>()
+  const turns = createTurns()
   let total = 0
 
   const count = (connection: Connection, bytes: number) => {
@@ -105,9 +161,11 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
         connection.current = response
         return answer(request, response)
       }
+      const bytes = toBytes(request)
+      turns.count(socket, bytes)
       if (socket.destroyed) return
       connection.waiting.push({ request, response, answer })
-      count(connection, toBytes(request))
+      count(connection, bytes)
       socket.pause()
       watch(connection)
       if (total > maxBytes) closeLargest()
@@ -123,5 +181,6 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
       socket.pause()
       watch(connection)
     },
+    watch: turns.watch,
   }
 }

@@ -220,13 +220,17 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     ]
     checkIfMatch(request, tag)
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
-    const open = (signal: AbortSignal) => openFramed(answer, signal)
-    const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
-    if (whole !== undefined)
-      return sendWhole(exchange, whole, toPart(request, toEntityTag(tag, 'identity'), whole.length), toHeaders())
-    if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
+    // Readers of remote Parquet and Arrow ask HEAD for a length; of other tables it needs no statement.
+    if (request.method === 'HEAD' && !isWhole) return void response.writeHead(200, toHeaders()).end()
     downloads.take(response, asker.client)
     try {
+      const open = (signal: AbortSignal) => openFramed(answer, signal)
+      const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
+      if (whole !== undefined) {
+        const part = toPart(request, toEntityTag(tag, 'identity'), whole.length)
+        return await sendWhole(exchange, whole, part, toHeaders())
+      }
+      if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
       await deliver(exchange, { asker, answer, left }, { encoding, toHeaders })
     } finally {
       downloads.leave(response)

@@ -7,7 +7,8 @@ type Environment = Readonly<Record<string, string | undefined>>
  * for itself unless `--` stands before it. A part that takes none is refused them as well.
  */
 const OPTIONS = [
-  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
+  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'repair-lost'],
+  ...['into-existing', 'hostile', 'minutes'],
   ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record', 'timeout', 'at', 'data', 'explained'],
   ...['requests', 'seed', 'at-once', 'against', 'leaving', 'list', 'quick', 'rows', 'postgres'],
 ] as const

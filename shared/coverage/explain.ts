@@ -8,7 +8,7 @@ import { type Note, OPEN_END } from './notes.ts'
 export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
 export type CoverageState = (typeof COVERAGE_STATES)[number]
 
-/** A stretch of buckets that all stand alike (contract section 10); `seconds` is the step of what is stored. */
+/** A stretch of buckets that all stand alike (docs/contract.md, section 10); `seconds` is the step of what is stored. */
 export interface Explained extends Buckets {
   readonly state: CoverageState
   readonly provider: string | null

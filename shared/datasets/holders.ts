@@ -23,7 +23,7 @@ type Holder = z.infer<typeof tokenHolder>
 /**
  * The largest holders of a token as of a slot: `amount` in whole tokens, largest first, `amount_usd` as the source
  * values it (null where it does not), shares in percent of the total supply. `top100_share` is the sum of the shares.
- * An empty list is no snapshot: sources answer one when they are in trouble (providers document, section 5).
+ * An empty list is no snapshot: sources answer one when they are in trouble (docs/providers.md, section 5).
  */
 export const tokenHoldersRow = z
   .strictObject({

@@ -10,7 +10,7 @@ const change = z.number().min(-100).max(1e9).nullable()
 const amount = z.number().nonnegative().max(MOST_MARKET_USD).nullable()
 
 /**
- * A supply. Sources say 0 where they do not know it, but a token with a price has one: 0 becomes null (contract section
+ * A supply. Sources say 0 where they do not know it, but a token with a price has one: 0 becomes null (docs/contract.md, section
  * 4). It is done without zod's `transform`, with which checking a row took half as long again; back-fills check
  * millions.
  */

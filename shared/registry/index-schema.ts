@@ -23,7 +23,7 @@ export const compositionRecord = z.strictObject({
 /**
  * The whole of index.json. `launch` is the first moment that the index has a value. `token` is the contract of the Index
  * Token; its `mode` says where the value locked in it is read: `eth` is the ether and wrapped ether that the contract
- * holds, `setToken` the components that a Set Protocol contract tells of itself (providers document, section 16).
+ * holds, `setToken` the components that a Set Protocol contract tells of itself (docs/providers.md, section 16).
  */
 export const indexRecord = z.strictObject({
   slug,

@@ -47,7 +47,7 @@ export class RegistryError extends DataError {
 export const loadRegistry = (dir: string = SHIPPED): Registry => atOnce(makeRegistry(readFiles(dir)))
 
 /**
- * Checks records against each other, and computes the ids (contract section 3). They keep their order. Whatever else the
+ * Checks records against each other, and computes the ids (docs/contract.md, section 3). They keep their order. Whatever else the
  * process does goes on meanwhile: a hundred thousand records take a second.
  * @throws RegistryError that lists every mistake of all lists.
  */

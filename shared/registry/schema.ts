@@ -81,7 +81,7 @@ export const tokenRecord = z.strictObject({
 })
 
 /**
- * A record of daos.json. Unknown text is an empty string, an unknown link or id null (contract section 4). The DAO's
+ * A record of daos.json. Unknown text is an empty string, an unknown link or id null (docs/contract.md, section 4). The DAO's
  * token is not named here: it is the record of tokens.json that names the DAO.
  */
 export const daoRecord = z.strictObject({

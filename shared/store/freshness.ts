@@ -9,7 +9,7 @@ export type FreshnessState = (typeof FRESHNESS_STATES)[number]
 /** Data older than this many cadences has missed a slot by more than the time that its job takes. */
 export const LATE_AFTER_CADENCES = 1.5
 
-/** Data is stale once it is older than this many cadences (contract section 6). */
+/** Data is stale once it is older than this many cadences (docs/contract.md, section 6). */
 const STALE_AFTER_CADENCES = 2
 
 /** From when on data of a time counts as stale, both in Unix milliseconds. */

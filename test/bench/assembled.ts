@@ -65,10 +65,10 @@ async function measureCold(
     for await (const _ of stream);
   }
   const one = await compare({
-    what: 'a day of 5-minute prices, its piece not kept, one client',
+    what: 'an uncached day of 5-minute prices, one client',
     unit: 'ms',
     a: timed('API', () => read(next()), 15),
-    b: timed('its one statement, straight to ClickHouse', () => straight(next()), 15),
+    b: timed('its one statement, directly to ClickHouse', () => straight(next()), 15),
     rounds: ROUNDS,
     target: atMost(1.6),
   })
@@ -108,10 +108,10 @@ async function measureWarm(
   }
   const kept = next()
   return compare({
-    what: 'a day of 5-minute prices that was never asked for, its pieces kept',
+    what: 'a new range of a day of 5-minute prices, its chunks cached',
     unit: 'req/s',
-    a: load(url, 'API, put together', next),
-    b: load(url, 'API, kept answer of the same size', () => kept),
+    a: load(url, 'API, assembled', next),
+    b: load(url, 'API, cached answer of the same size', () => kept),
     rounds: ROUNDS,
     target: atLeast(0.25),
   })
@@ -127,10 +127,10 @@ async function measureList({ url }: Assembled): Promise<BenchRow> {
     return toPath(1e9 + asked)
   }
   return compare({
-    what: 'a list sorted and filtered as never before, its records kept',
+    what: 'a list with a new sort and filter, its records cached',
     unit: 'req/s',
-    a: load(url, 'API, put together', next),
-    b: load(url, 'API, kept answer of the same size', () => toPath(0.5)),
+    a: load(url, 'API, assembled', next),
+    b: load(url, 'API, cached answer of the same size', () => toPath(0.5)),
     rounds: ROUNDS,
     target: atLeast(0.25),
   })

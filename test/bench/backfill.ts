@@ -25,7 +25,7 @@ const TABLES = ['token_prices', 'token_quotes', 'token_price_rollups']
 export const backfill: Benchmark = {
   name: 'backfill',
   about:
-    'Rows a second of a back-fill through queue, provider, checks and insert, by jobs at once in one worker, against inserting the same rows in the same batches, as JSON by the client of ClickHouse and as a worker does it; and the memory of every process.',
+    "Rows per second of a back-fill through queue, provider, checks and insert, by concurrent jobs of one worker, against inserts of the same rows in the same batches, as JSON by ClickHouse's client and in the worker's way; and the memory of every process.",
   run: (context) => withStack('backfill', (stack) => measure(stack, context)),
 }
 
@@ -55,8 +55,7 @@ function openInserts({ db, config }: BenchDatabase) {
   }
 }
 
-const ONE_THREAD =
-  'a worker is one thread, which reads, checks and writes, however many jobs it has at once; more workers are more'
+const ONE_THREAD = 'a worker reads, checks and writes in one thread; more workers are faster'
 
 async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
   const { db } = stack.database
@@ -72,16 +71,16 @@ async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
   const memory: string[][] = []
   for (const concurrency of CONCURRENCIES) {
     const worker = await startWorker(stack, concurrency)
-    const a = toSide(`${concurrency} at once`, db, total, () => collect(stack, chunks))
+    const a = toSide(`${concurrency} concurrent`, db, total, () => collect(stack, chunks))
     const toBare = (name: string, insert: Insert) =>
       toSide(name, db, total, () => insertAll(insert, batches, concurrency))
     const asJson = toBare('bare insert as JSON', inserts.asJson)
-    const what = `back-fill, ${concurrency} ${concurrency === 1 ? 'job' : 'jobs'} at once`
+    const what = `back-fill, ${concurrency} concurrent ${concurrency === 1 ? 'job' : 'jobs'}`
     const measured = { what, unit: 'rows/s', a, rounds: context.quick ? 1 : 5 }
     rows.push(await compare({ ...measured, b: asJson, target: atLeast(0.7), reason: ONE_THREAD }))
     rows.push(await compare({ ...measured, b: toBare('bare insert as of a worker', inserts.asWorker) }))
     if (concurrency === CONCURRENCIES[0]) rows.push(await compareWithItself(asJson, 'rows/s', measured.rounds))
-    memory.push(toMemoryCells(`worker, ${concurrency} at once`, worker.process.pid))
+    memory.push(toMemoryCells(`worker, ${concurrency} concurrent`, worker.process.pid))
     await worker.stop()
     context.say(`${what} done`)
   }
@@ -96,7 +95,7 @@ async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
     rows,
     tables: [table],
     notes: [
-      `${chunks.length} jobs of ${(total / chunks.length).toLocaleString('en-US')} rows each. The provider answers from memory; what it costs to make answers up is not measured. Follow-ups are enqueued, and not served.`,
+      `${chunks.length} jobs of ${(total / chunks.length).toLocaleString('en-US')} rows each. The provider answers from memory; the generation of its answers is not measured. Follow-up jobs are enqueued and not run.`,
     ],
   }
 }

@@ -31,7 +31,7 @@ FROM numbers({trades: UInt64})`
 export const dexData: Benchmark = {
   name: 'dex-data',
   about:
-    'Whether sums of trades are served, and computed anew after an hour, as fast for tokens with many trades as for tokens with few; nothing is cached.',
+    'Time to serve sums of trades, and to compute them after an hour, for tokens with many and with few trades; nothing is cached.',
   run: (context) =>
     withEngine((engine) =>
       withDatabase(engine, 'few', (few) => withDatabase(engine, 'many', (many) => measure(context, few, many))),

@@ -55,7 +55,7 @@ SELECT 'prices', number, 300, 'stored', 'coinmarketcap', 300, ${6_000_000 + nth}
 export const durability: Benchmark = {
   name: 'durability',
   about:
-    'Inserts that are on the disk when they are answered, against inserts that the system writes within half a minute.',
+    'Inserts that are on the disk when they complete, against inserts that the system writes within half a minute.',
   run: ({ quick, say }) =>
     withEngine((engine) =>
       withDatabase(engine, 'synced', ({ db: synced }) =>
@@ -77,7 +77,7 @@ export const durability: Benchmark = {
           const [first] = INSERTS
           if (first !== undefined)
             rows.push(await compareWithItself(toSide('with the system', plain, first), 'ms', rounds))
-          return { rows, notes: ['Inserts follow one another; each makes a part in every table that it reaches.'] }
+          return { rows, notes: ['Inserts are sequential; each creates a part in every table that it writes.'] }
         }),
       ),
     ),

@@ -49,7 +49,7 @@ export async function measureLongSeries(
   const [warm, year, ...fresh] = years as [Token, Token, ...Token[]]
   const points = (count: number) => `${count.toLocaleString('en-US')} points`
   const against = (count: number, token: Token) => ({
-    what: `${points(count)}, nothing kept`,
+    what: `${points(count)}, nothing cached`,
     unit: 'ms',
     a: timed('API', read(uncached, token, count), 3),
     b: timed('the engine alone', engine(token, count), 3),
@@ -71,7 +71,7 @@ export async function measureLongSeries(
     await compare({
       what: points(sizes.year),
       unit: 'ms',
-      a: timed('API, pieces kept', read(api, warm, sizes.year)),
+      a: timed('API, chunks cached', read(api, warm, sizes.year)),
       b: timed('API, first time', first),
       rounds: rounds - 2,
     }),

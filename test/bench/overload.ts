@@ -33,7 +33,7 @@ const SMALL: Sizes = { days: 90, seconds: 3, roundSeconds: 2 }
 export const overload: Benchmark = {
   name: 'overload',
   about:
-    'More requests than the service can bear, each for a day of 5-minute prices whose piece is not kept: what is answered all the same, how soon the others are refused, and what somebody else notices.',
+    'Requests above the capacity of the service, each for an uncached day of 5-minute prices: answered requests, delay of refusals, and effect on another client.',
   run: (context) =>
     withEngine((engine) => withDatabase(engine, 'overload', (database) => measure(context, database, engine.pid))),
 }
@@ -51,7 +51,7 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
   })
   await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
   const toPath = createPaths(tokens, until, sizes.days)
-  // Few pieces are kept: a minute of such a load would bring most of what is stored into memory.
+  // The cache is small: a minute of such a load would bring most of the stored rows into memory.
   return withApi(database, { API_CACHE_MB: '4' }, async (api) => {
     const clients = Array.from({ length: CLIENTS }, (_, number) => createClient(api.url, number))
     const pids = { clients: process.pid, API: api.pid, ClickHouse: enginePid }
@@ -67,7 +67,7 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
       return {
         rows,
         notes: [
-          `What it can bear is the most that ${CLIENTS} clients were answered a second while each waited for its answers, at ${AT_ONCE.join(', ')} requests at once, measured just before each load; what is answered under it is compared with that and with as many at once just after it. A load comes from the same clients for ${sizes.seconds} s and waits for nothing; clients, API and ClickHouse share the machine.`,
+          `The capacity is the highest rate of answers to ${CLIENTS} clients with ${AT_ONCE.join(', ')} concurrent requests that wait for their answers, measured just before each load. Answers under the load are compared with it, and with the same concurrency just after it. A load comes from the same clients for ${sizes.seconds} s and does not wait for answers. Clients, API and ClickHouse share the machine.`,
           ...load.notes,
           `The API took ${peak} of memory at most.`,
         ],
@@ -124,7 +124,7 @@ interface Best {
   readonly busy: string
 }
 
-/** The most that is answered a second when whoever asks waits for the answer. */
+/** The highest rate of answers when clients wait for their answers. */
 async function measureBest(load: Load): Promise<Best> {
   const { clients, toPath, sizes, say } = load
   await askInTurn(clients, AT_ONCE[0] ?? 1, sizes.roundSeconds, toPath)
@@ -140,14 +140,14 @@ async function measureBest(load: Load): Promise<Best> {
 }
 
 const REFUSING_COSTS =
-  'refusing costs too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
+  'refusals cost time too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
 
-/** So many times what it can bear: what is answered, how soon the rest is refused, and how soon it is as before. */
+/** A load of some times the capacity: answers, delay of refusals, and time until the service is as fast as before. */
 async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
   // A machine that others share is faster in one minute than in the next: both sides are measured beside each other.
   const { perSecond, atOnce, busy } = await measureBest(load)
-  say(`${times} times the load it can bear`)
+  say(`${times} times the capacity`)
   const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
   const processors = watchProcessors(load)
   const startedAt = performance.now()
@@ -168,12 +168,12 @@ async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   }
   const after = countGood(await askInTurn(clients, atOnce, sizes.roundSeconds, toPath), sizes)
   const borne = (perSecond + after) / 2
-  const what = `${times} times the load it can bear`
+  const what = `${times} times the capacity`
   return [
     {
       what: `${what}: answered`,
       a: { name: `at ${(answers.length / sizes.seconds).toFixed(0)} req/s`, value: good, unit: 'req/s' },
-      b: { name: 'what it bears, just before and after', value: borne, unit: 'req/s' },
+      b: { name: 'capacity just before and after', value: borne, unit: 'req/s' },
       ratio: good / borne,
       target: atLeast(0.9),
       reason: REFUSING_COSTS,
@@ -183,15 +183,15 @@ async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
       a: { name: `${refused.length.toLocaleString('en-US')} refused`, value: toP95(refused), unit: 'ms' },
     },
     {
-      what: `${what}: until who comes then is answered as before`,
+      what: `${what}: until new requests are as fast as before`,
       a: { name: 'since the last request', value: recoveredMs, unit: 'ms' },
       target: atMost(1_000, ' ms'),
-      reason: 'what waits when the load ends is answered before who comes then',
+      reason: 'requests that wait when the load ends are answered before new ones',
     },
   ]
 }
 
-/** Until somebody who comes then is answered as fast as nearly all were before, in milliseconds since the load ended. */
+/** The time until a new request is as fast as 95 of 100 were before, in milliseconds since the load ended. */
 async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs: number): Promise<number> {
   const newcomer = createClient(api.url, CLIENTS)
   for (;;) {
@@ -202,7 +202,7 @@ async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs:
   }
 }
 
-/** What one client notices of another that asks for four times what the service can bear. */
+/** What one client notices of another that sends four times the capacity. */
 async function measureFlood(load: Load): Promise<BenchRow> {
   const { api, clients, toPath, sizes, say } = load
   const { perSecond } = await measureBest(load)
@@ -267,7 +267,7 @@ function readSlowly(url: string, path: string): { begun: Promise<void>; leave():
     socket = opened
     opened.once('error', reject).write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
     opened.once('readable', () => {
-      // Whoever is refused, because so many begin at once, asks again.
+      // Clients that are refused, because all begin at the same time, try again.
       if (String(opened.read(12)).endsWith('503')) {
         opened.destroy()
         timer = setTimeout(() => begin(resolve, reject), 500)

@@ -110,7 +110,7 @@ async function measurePage(url: string, points: number): Promise<BenchRow[]> {
     return [
       toRow('a line on the screen', many, drawn.time, 'ms', 200),
       toRow('a line, computing', many, drawn.computed, 'ms', 200),
-      toRow('a change of pages', `${ROWS} tokens from kept answers`, changed.time, 'ms', 100),
+      toRow('a change of pages', `${ROWS} tokens from cached answers`, changed.time, 'ms', 100),
       toRow('two changes of pages, computing', 'there and back', changed.computed, 'ms', 200),
     ]
   } finally {
@@ -138,7 +138,7 @@ function measureSizes(): BenchRow[] {
 /** What the page costs a reader: bytes, and waiting for pictures. */
 export const page: Benchmark = {
   name: 'page',
-  about: 'How large the page is and how soon it shows what was asked, in a browser on this machine.',
+  about: 'Size of the page and time to show data, in a browser on this machine.',
   run: async () =>
     hasBrowser
       ? { rows: [...measureSizes(), ...(await measureInBrowser(105_120))] }

@@ -30,7 +30,7 @@ interface Plain {
 export const plain: Benchmark = {
   name: 'plain',
   about:
-    'Days of 5-minute prices against what one would build: Express before a database with the right index that writes the JSON.',
+    'Days of 5-minute prices against a common design: Express over a database with the right index that writes the JSON.',
   run: (context) => withEngine((engine) => withDatabase(engine, 'plain', (database) => measure(context, database))),
 }
 
@@ -90,18 +90,18 @@ async function compareBoth(
   const times = Math.floor(cold.length / (ROUNDS + 1))
   const rows = [
     await compare({
-      what: 'a day that was never asked for, its pieces kept, 32 connections',
+      what: 'a new range of a day, its chunks cached, 32 connections',
       unit: 'req/s',
       a: load(url, 'API', anyStart),
       b: load(other, express, anyStart),
       rounds: ROUNDS,
       ...(targets && {
         target: atLeast(targets.kept),
-        reason: 'what remains is writing 288 points as JSON, for each request anew',
+        reason: 'the rest is writing 288 points as JSON for each request',
       }),
     }),
     await compare({
-      what: 'a day whose piece is not kept, one connection',
+      what: 'an uncached day, one connection',
       unit: 'ms',
       a: timed('API', () => one.read(api()), times),
       b: timed(express, () => two.read(peer()), times),

@@ -26,7 +26,7 @@ const TABLES: Readonly<Record<string, string>> = {
 export const replay: Benchmark = {
   name: 'replay',
   about:
-    'What changes when history is collected again, in other parts or out of the stored series: rows of any table, bytes of any answer.',
+    'Changes after history is collected again, in other ranges or from the stored series: rows of all tables, bytes of all answers.',
   run: (context) => withStack('replay', (stack) => measure(stack, context)),
 }
 
@@ -50,10 +50,10 @@ async function measure(stack: Stack, { quick, say }: BenchContext): Promise<Find
     ['all of it again', () => again([whole])],
     ['a window in the middle again', () => again([toRange(days / 3, days / 2)])],
     [
-      'in other parts, the newest first',
+      'in other ranges, the newest first',
       () => again([toRange(days * 0.7, days), toRange(0.3, days * 0.8), toRange(0, 0.4)]),
     ],
-    ['roll-ups computed anew', () => rebuildAll(stack)],
+    ['roll-ups rebuilt', () => rebuildAll(stack)],
   ]
   const rows: BenchRow[] = []
   for (const [what, run] of replays) {

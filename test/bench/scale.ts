@@ -14,7 +14,7 @@ const TICKS = [50, 500, 5_000]
 export const scale: Benchmark = {
   name: 'scale',
   about:
-    'What one token costs in tables of different size: its points through the route, written to the end and not cached; and what it takes to store a tick into the largest.',
+    'Cost of one token in tables of different size: its points through the route, complete and uncached; and the time to store a tick in the largest table.',
   run: (context) =>
     withEngine((engine) => {
       const sizes = [context.rows / 100, context.rows / 10, context.rows]
@@ -50,8 +50,8 @@ async function measure(engine: OwnClickHouse, context: BenchContext, tables: rea
   return {
     rows,
     notes: [
-      `A token has ${small.history.toLocaleString('en-US')} points, 5 minutes apart; larger tables have more tokens. They are fully merged and in one engine, whose process takes ${resident.toFixed(0)} MB at the end.`,
-      'A tick goes through the row check, over HTTP and into the raw table, the latest quotes and five roll-ups.',
+      `A token has ${small.history.toLocaleString('en-US')} points, 5 minutes apart; larger tables have more tokens. All tables are fully merged and in one engine. Its process takes ${resident.toFixed(0)} MB at the end.`,
+      'A tick passes the row check and HTTP, and reaches the raw table, the latest quotes and five roll-ups.',
     ],
   }
 }

@@ -24,7 +24,7 @@ FORMAT JSONCompactEachRow SETTINGS max_threads = 1`
 
 export const server: Benchmark = {
   name: 'server',
-  about: "ClickHouse's own server out of its npm package: what a statement, an insert and a start cost.",
+  about: 'The bundled ClickHouse server: cost of a statement, an insert and a start.',
   run: (context) =>
     withEngine((engine) => withDatabase(engine, 'statements', (database) => measure(context, database))),
 }
@@ -59,8 +59,8 @@ async function measure({ quick, say }: BenchContext, database: BenchDatabase): P
   return {
     rows,
     notes: [
-      `${stored.toLocaleString('en-US')} points of ${TOKENS} tokens are stored; statements go straight to the server over HTTP, as the API's user.`,
-      'A statement that waits for nobody takes the time of one connection; a figure at 32 connections is what two cores bear.',
+      `${stored.toLocaleString('en-US')} points of ${TOKENS} tokens are stored; statements go directly to the server over HTTP, as the API's user.`,
+      'With one connection a statement never waits; 32 connections show the limit of two cores.',
     ],
   }
 }

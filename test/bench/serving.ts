@@ -43,8 +43,7 @@ const SMALL: Sizes = { requests: 2_000, slowRequests: 100, year: 12_000, long: 3
 
 export const serving: Benchmark = {
   name: 'serving',
-  about:
-    'Answers of the API as a process of its own, from kept bytes and from the engine, beside simpler ways to the same bytes.',
+  about: 'Answers of a separate API process, cached and from the engine, against simpler servers with the same bytes.',
   run: (context) => withEngine((engine) => withDatabase(engine, 'serving', (database) => measure(context, database))),
 }
 
@@ -151,14 +150,14 @@ async function measureLists(
   say: BenchContext['say'],
 ): Promise<BenchRow[]> {
   say('kept answers')
-  const kept = load('API, kept', api, requests, 'cpu')
+  const kept = load('API, cached', api, requests, 'cpu')
   const unit = 'req/CPU s'
   const identical = load('node:http, same bytes and headers', same, requests, 'cpu')
   const fewer = load('node:http, same body, two headers', bare, requests, 'cpu')
-  const counted = load('API with limits, kept', limited, requests, 'cpu')
+  const counted = load('API with limits, cached', limited, requests, 'cpu')
   // The longer a process has answered, the less an answer costs it: both have answered alike before they are compared.
   for (let round = 0; round < ROUNDS; round += 1) for (const side of [kept, counted]) await side.measure()
-  const what = '10 tokens, kept'
+  const what = '10 tokens, cached'
   return [
     await compare({ what, unit, a: counted, b: kept, rounds: ROUNDS, target: atLeast(0.85), reason: COUNTING_COSTS }),
     await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.92), reason: KEPT_COSTS }),
@@ -167,7 +166,7 @@ async function measureLists(
     await compare({
       what,
       unit: 'req/s',
-      a: load('API, kept', api, requests, 'clock'),
+      a: load('API, cached', api, requests, 'clock'),
       b: load('Express, query and res.json', plain, slowRequests, 'clock'),
       rounds: 3,
       target: atLeast(20),
@@ -177,7 +176,7 @@ async function measureLists(
 
 const KEPT_COSTS = 'finding the bytes, their headers and the metrics are 2 microseconds of 17'
 const COUNTING_COSTS =
-  'each request is counted for its address, whose limits stand in the head of each answer: as many microseconds as it takes to find the bytes'
+  'each request is counted for its address, and each answer has the limits in its head: this takes as long as finding the bytes'
 
 /** How many statements a hundred identical requests at once cost. */
 async function measureCold(database: BenchDatabase, now: number): Promise<BenchRow> {
@@ -206,6 +205,6 @@ async function measureCold(database: BenchDatabase, now: number): Promise<BenchR
     server.close(() => resolve())
     server.closeAllConnections()
   })
-  const a = { name: `${answers.length} requests at once, nothing kept`, value: queries, unit: 'queries' }
+  const a = { name: `${answers.length} concurrent requests, nothing cached`, value: queries, unit: 'queries' }
   return { what: 'identical cold requests', a, target: atMost(1, '') }
 }

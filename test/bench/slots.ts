@@ -32,7 +32,7 @@ const HOLDERS = { tokens: 2_000, callMs: 30 }
 export const slots: Benchmark = {
   name: 'slots',
   about:
-    'How long a slot of prices or holders takes from the scheduler until its last piece is stored and announced, by how many tokens there are.',
+    'Time of a slot of prices or holders from the scheduler until its last batch is stored and announced, by number of tokens.',
   run: (context) => withEngine((engine) => withDatabase(engine, 'slots', (database) => measure(database, context))),
 }
 
@@ -49,13 +49,13 @@ async function measure(database: BenchDatabase, { quick, say }: BenchContext): P
         const taken = await tick.run(prices)
         if (round >= 0) times.push(taken)
       }
-      const what = `a slot of ${tokens.toLocaleString('en-US')} tokens, a provider that answers at once`
+      const what = `a slot of ${tokens.toLocaleString('en-US')} tokens, a provider without delay`
       const figure = { name: 'median', value: toMedian(times) / 1000, unit: 's' }
       rows.push({ what, a: figure, target: atMost(tokens / 5_000 < 2 ? 5 : 60, ' s') })
       if (tokens === 5_000) {
         provider.answerAfter(CALL_MS)
         const [a, b] = [toSide('cut', tick.run, prices), toSide('one job', tick.run, toUncut(prices))]
-        const slow = `a slot of 5,000 tokens, ${CALL_MS} ms a call, ${AT_ONCE} jobs at once`
+        const slow = `a slot of 5,000 tokens, ${CALL_MS} ms a call, ${AT_ONCE} concurrent jobs`
         rows.push(await compare({ what: slow, unit: 's', a, b, rounds: quick ? 1 : 3 }))
         provider.answerAfter(0)
       }
@@ -80,14 +80,14 @@ async function measureHolders(
   const tick = openTicks(database, { base: holders, tokens, redis, provider: provider.url })
   provider.answerAfter(callMs)
   const [a, b] = [toSide('cut', tick.run, holders), toSide('one job', tick.run, toUncut(holders))]
-  const what = `a slot of the holders of ${tokens.toLocaleString('en-US')} tokens, ${callMs} ms a call, ${AT_ONCE} jobs at once`
+  const what = `a slot of the holders of ${tokens.toLocaleString('en-US')} tokens, ${callMs} ms a call, ${AT_ONCE} concurrent jobs`
   const row = await compare({ what, unit: 's', a, b, rounds })
   provider.answerAfter(0)
   await tick.close()
   return row
 }
 
-const NOTE = `One worker with ${AT_ONCE} jobs at once, in one process with the scheduler and the provider. How often a provider may be asked is not part of it: 100,000 tokens are 1,000 calls.`
+const NOTE = `One worker with ${AT_ONCE} concurrent jobs, in one process with the scheduler and the provider. Rate limits of providers are not included: 100,000 tokens are 1,000 calls.`
 
 const toSide = (name: string, run: (job: Job) => Promise<number>, job: Job): Side => ({
   name,

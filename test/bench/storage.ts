@@ -31,7 +31,7 @@ const VARIANTS: Readonly<Record<string, { readonly key: string; readonly time: s
 export const storage: Benchmark = {
   name: 'storage',
   about:
-    'Bytes on disk of a price point, fully merged, in the tables as they are and with other codecs. Before sizes are compared, every value is: all bits have to come back.',
+    'Bytes on disk of a price point, fully merged, in the current tables and with other codecs. All values are compared bit by bit before the sizes.',
   run: (context) =>
     withEngine((engine) => withDatabase(engine, 'storage', (database) => measureAll(context, database))),
 }
@@ -52,7 +52,7 @@ async function measureAll({ dataDir, quick, say }: BenchContext, database: Bench
     tables.push(toTable(set, points, sizes))
     await clear(database.db)
   }
-  const small = 'A table so small that its columns share a file tells no bytes of them.'
+  const small = 'In a very small table the columns share a file, so they have no separate size.'
   return { rows, tables, notes: [...data.map(({ name, about }) => `${name}: ${about}.`), small] }
 }
 

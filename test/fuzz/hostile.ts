@@ -56,25 +56,17 @@ const toUnknownFilters = () => {
   return `/data/tokens?${filters.join('&')}`
 }
 
+const LARGE = `X-Large: ${'x'.repeat(31_000)}\r\n`
+const BEHIND_STREAM = {
+  large: head('/data/stream') + head('/data/tokens', LARGE).repeat(20),
+  small: head('/data/stream') + head('/health/live').repeat(4_000),
+}
+
 /** They fill the memory of a process that does not bound what waits. */
 export const MEMORY_ATTACKS: readonly Attack[] = [
-  {
-    name: 'large requests behind a stream',
-    begin: (url) =>
-      join(
-        url,
-        400,
-        () => head('/data/stream') + head('/data/tokens', `X-Large: ${'x'.repeat(31_000)}\r\n`).repeat(260),
-      ),
-  },
-  {
-    name: 'thousands of small requests behind a stream',
-    begin: (url) => join(url, 400, () => head('/data/stream') + head('/health/live').repeat(20_000)),
-  },
-  {
-    name: 'incomplete heads',
-    begin: (url) => join(url, 3_000, () => `GET / HTTP/1.1\r\nHost: a\r\nX-Large: ${'x'.repeat(31_000)}`),
-  },
+  { name: 'large requests behind a stream', begin: (url) => join(url, 400, () => BEHIND_STREAM.large) },
+  { name: 'thousands of small requests behind a stream', begin: (url) => join(url, 400, () => BEHIND_STREAM.small) },
+  { name: 'incomplete heads', begin: (url) => join(url, 3_000, () => `GET / HTTP/1.1\r\nHost: a\r\n${LARGE.trim()}`) },
   { name: 'idle connections', begin: (url) => join(url, 3_000, () => '') },
 ]
 

@@ -35,22 +35,32 @@ describe('askEach', () => {
     expect([...refused.keys()]).toEqual(keys.filter((key) => key % 3 === 0))
   })
 
-  it('stops after three failures in a row, keeps what came and refuses everybody else', async () => {
+  it('stops after three failures in a row, returns the answers and refuses all other entities', async () => {
     const { asked, outcome, refused } = await ask((key) => (key >= 5 ? unavailable : undefined))
     expect(outcome).toEqual([0, 1, 2, 3, 4])
     expect(asked).toHaveLength(8)
     expect([...refused.keys()]).toEqual(keys.slice(5))
-    expect(new Set(refused.values())).toEqual(new Set([unavailable]))
+    const reasons = [...refused.values()]
+    expect(reasons.slice(0, 3)).toEqual([unavailable, unavailable, unavailable])
+    for (const reason of reasons.slice(3))
+      expect(reason).toMatchObject({
+        code: unavailable.code,
+        message: `not asked after another request failed: ${unavailable.message}`,
+      })
   })
 
   it.each(['provider_rejected', 'provider_exhausted', 'provider_unconfigured'] as const)(
-    'asks nobody else after %s',
+    'sends no further question after %s',
     async (code) => {
       const refusal = new DataError(code, 'no')
       const { asked, outcome, refused } = await ask((key) => (key === 2 ? refusal : undefined))
       expect(outcome).toEqual([0, 1])
       expect(asked).toEqual([0, 1, 2])
-      expect([...refused]).toEqual(keys.slice(2).map((key) => [key, refusal]))
+      expect([...refused.keys()]).toEqual(keys.slice(2))
+      const [first, ...others] = refused.values()
+      expect(first).toBe(refusal)
+      for (const other of others)
+        expect(other).toMatchObject({ code, message: 'not asked after another request failed: no' })
     },
   )
 

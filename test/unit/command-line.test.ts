@@ -47,7 +47,7 @@ const readFiles = (folder: string) =>
     .filter(isProgram)
     .map((path) => readFileSync(join(ROOT, folder, path), 'utf8'))
 
-it('options of every command are looked for among those that npm kept, but for three of its own', () => {
+it('refuses every option of a command that npm took for itself, except three of npm', () => {
   const sources = ['api', 'clickhouse', 'workers', 'test/bench', 'test/fuzz'].flatMap(readFiles)
   const declared = sources
     .filter((source) => /readCommandLine\(|RANGE_OPTIONS =/.test(source))

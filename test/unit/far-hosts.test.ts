@@ -35,7 +35,7 @@ describe('a program', () => {
     const [port] = (await once(listener, 'message')) as [number]
     // Its system accepts as many connections as wait for it, and drops all further SYN packets.
     listener.kill('SIGSTOP')
-    const waiting = Array.from({ length: BACKLOG + 1 }, () => connect(port, '127.0.0.1'))
+    const waiting = Array.from({ length: BACKLOG + 1 }, () => connect(port, '127.0.0.1').on('error', () => {}))
     for (const socket of waiting) onTestFinished(() => void socket.destroy())
     await Promise.all(waiting.map((socket) => once(socket, 'connect')))
     const program = start(['--import', 'tsx', '--input-type=module', '-e', toProgram(port)])

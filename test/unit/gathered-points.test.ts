@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createStoredPoints } from '../../api/prices/gathered-points.ts'
 import { toPieceMs } from '../../api/series/pieces.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import { noDatabase } from '../support/no-database.ts'
 
 const PIECE_MS = toPieceMs('5m')
 
@@ -18,7 +19,7 @@ function read(pieces: readonly number[], options: { cluster?: string } = {}) {
     await answered
     return Readable.from([])
   }
-  const storedPoints = createStoredPoints({ stream, cluster: options.cluster } as unknown as Database, 8)
+  const storedPoints = createStoredPoints({ ...noDatabase, stream, cluster: options.cluster } as Database, 8)
   const left = new AbortController()
   const readings = pieces.map((count, token) =>
     storedPoints['5m']({ token, from: 0, to: count * PIECE_MS }, left.signal),

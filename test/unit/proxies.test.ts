@@ -33,10 +33,11 @@ async function startProxy(port: number, status?: number) {
   })
   server.on('connect', (request, socket) => {
     note(request.url, request)
+    socket.on('error', () => undefined)
     if (status !== undefined) return void socket.end(`HTTP/1.1 ${status} No\r\n\r\n`)
     const onward = connect(port, '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
     socket.pipe(onward).pipe(socket)
-    for (const end of [socket, onward]) end.on('error', () => undefined)
+    onward.on('error', () => undefined)
   })
   return { asked, url: `http://user:${PASSWORD}@127.0.0.1:${await listen(server)}` }
 }

@@ -47,7 +47,7 @@ describe('rooms', () => {
 
   it('are all named where newcomers read what is where', () => {
     const page = readFileSync(join(ROOT, 'docs/development.md'), 'utf8')
-    const [, list = ''] = /## Rooms\n[^`]*```\n(.*?)\n```/s.exec(page) ?? []
+    const [, list = ''] = /## Modules\n[^`]*```\n(.*?)\n```/s.exec(page) ?? []
     const told = list.split(/\n(?=\S)/).flatMap((section) => {
       const house = section.split('/', 1)[0]
       return [...section.matchAll(/([\w-]+)\//g)].map(([, room]) => `${house}/${room}`)

@@ -8,7 +8,7 @@ export const FREE_PLANS: Limits = { moralis: { perDay: 800 } }
 
 /**
  * What the providers' documents say of those who pay nothing: CoinGecko without a key, CoinMarketCap's Basic plan, whose
- * month is 15,000 credits, Ethplorer's free key, Moralis' 40,000 units of which a call is 50. Source: providers document.
+ * month is 15,000 credits, Ethplorer's free key, Moralis' 40,000 units of which a call is 50. Source: docs/providers.md.
  */
 export const REAL_LIMITS: Limits = {
   coinmarketcap: { perMinute: 30, perDay: Math.floor(15_000 / 31) },

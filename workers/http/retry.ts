@@ -6,7 +6,7 @@ const LONGEST_BACKOFF_MS = 30_000
 /**
  * The wait that a `Retry-After` header asks for, in milliseconds from `now`. Undefined where there is no wait to keep:
  * no header, a value that is neither whole seconds nor an HTTP date, a time that has passed, or `0`, since providers
- * that send it refuse the next request again (providers document, section 2).
+ * that send it refuse the next request again (docs/providers.md, section 2).
  */
 export function toRetryAfterMs(header: string | null, now: number): number | undefined {
   const value = header?.trim() ?? ''

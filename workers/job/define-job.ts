@@ -30,7 +30,7 @@ export interface ProviderContext {
 /** What is told of a provider without opening it. */
 export interface ProviderFacts {
   readonly name: string
-  /** How it bills what is asked of it, by its own documents (providers document); where a plan has a limit, the free one's. */
+  /** How it bills what is asked of it, by its own documents (docs/providers.md); where a plan has a limit, the free one's. */
   readonly cost: string
   /** Present where its name in the settings stands for a host of each chain: a check of the settings asks all of them. */
   readonly hostPerChain?: true

@@ -18,7 +18,7 @@ const NO_USE = new DataError(
 
 /**
  * The largest holders of every live token on an EVM chain: two calls a token, so that all 107 in every slot would be
- * 5,136 calls a day. No free plan has so many, and the tokens take turns (providers document, section 18). Moralis' 40,000
+ * 5,136 calls a day. No free plan has so many, and the tokens take turns (docs/providers.md, section 18). Moralis' 40,000
  * units a day are 800 calls and, without the parts for trades and history, 10 tokens a slot: each token every 11 hours.
  * Ethplorer's free key has 3,000 calls a week, of which 8 tokens a slot are 2,688: each of its 92 tokens every 12 hours.
  */

@@ -23,7 +23,7 @@ const SENTENCE_END = /^[.!?;]$/
 /** @handles and $cashtags. */
 export const NAMES = /(?<!\w)[@$][a-z_]\w*/gi
 
-/** Links, @handles and $cashtags say whom a text is about, not what it feels (providers document, section 15). */
+/** Links, @handles and $cashtags say whom a text is about, not what it feels (docs/providers.md, section 15). */
 export function stripNames(text: string): string {
   return text.replace(/https?:\/\/\S+/g, ' ').replace(NAMES, ' ')
 }

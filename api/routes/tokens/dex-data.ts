@@ -13,7 +13,7 @@ const flow = z
   })
   .meta({ id: 'DexFlow', description: 'What was traded in one direction; trades of unknown value are not in it.' })
 
-/** A token's trades on decentralized exchanges in sum, as the interface document lists them. */
+/** A token's trades on decentralized exchanges in sum (docs/contract.md, section 4). */
 const dexRecord = z
   .strictObject({
     _id: idValue.describe('Id of the token.'),

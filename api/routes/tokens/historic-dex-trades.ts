@@ -12,7 +12,7 @@ import { tokenKind } from '../../route/entities.ts'
 import { order } from '../../series/questions.ts'
 import { checkRange } from '../../series/series.ts'
 
-/** A trade, as the interface document lists it. */
+/** A trade (docs/contract.md, section 4). */
 const dexTrade = z
   .strictObject({
     recordedAt: timeValue.describe('Time of the block that holds the trade.'),

@@ -28,7 +28,7 @@ const holdersRecord = z
   })
   .meta({ id: 'TokenHolders', description: 'The largest holders of a token.' })
 
-/** A token's holders, as the interface document lists them. */
+/** A token's holders (docs/contract.md, section 4). */
 export type HoldersRecord = z.infer<typeof holdersRecord>
 
 export const holdersRoute = defineList({

@@ -5,7 +5,7 @@ const RATE_LIMIT_MESSAGE =
   "You've exceeded the Rate Limit. Please visit https://www.coingecko.com/en/api/pricing to subscribe to our API plans for higher rate limits."
 const STEPS: Readonly<Record<string, number>> = { '5m': FIVE_MINUTES, hourly: HOUR, daily: DAY }
 
-/** CoinGecko, public or pro; `/api/v3` before a path may be left out. Source: providers document, section 2. */
+/** CoinGecko, public or pro; `/api/v3` before a path may be left out. Source: docs/providers.md, section 2. */
 export const coingecko: Provider = {
   name: 'coingecko',
   handle(request, world) {

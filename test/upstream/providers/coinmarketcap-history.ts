@@ -10,7 +10,7 @@ const AUX = new Set([...DEFAULT_AUX.split(','), 'search_interval'])
 /**
  * `quotes/historical`: for each step the quote that is closest to it in time, oldest first; for a word such as `daily`
  * the first of the period. Steps without a quote are left out. Coins are
- * keyed by id, or by symbol with an array value. Source: providers document, section 1.2.
+ * keyed by id, or by symbol with an array value. Source: docs/providers.md, section 1.2.
  */
 export function answerHistory(request: UpstreamRequest, world: World): Reply {
   const { query, now } = request

@@ -3,7 +3,7 @@ import { type Asset, type Profile, toSlug, type World } from '../world.ts'
 import { toAnswer, toFailure } from './coinmarketcap-reply.ts'
 import { toSelection } from './coinmarketcap-selection.ts'
 
-/** Metadata of coins: a map keyed by id. Source: providers document, section 1.3. */
+/** Metadata of coins: a map keyed by id. Source: docs/providers.md, section 1.3. */
 export function answerInfo({ query, now }: UpstreamRequest, world: World): Reply {
   const selection = toSelection(query, world, (asset) => toSlug(asset.name))
   if ('invalid' in selection) return toFailure(400, now, selection.invalid)

@@ -17,7 +17,7 @@ const PLATFORMS: Readonly<Record<string, { id: number; name: string; symbol: str
 
 /**
  * `quotes/latest` of both versions: v3 answers arrays, v2 maps keyed by id (by symbol: maps of arrays).
- * Source: providers document, section 1.1.
+ * Source: docs/providers.md, section 1.1.
  */
 export function answerLatest(version: 2 | 3, request: UpstreamRequest, world: World): Reply {
   const { query, now } = request

@@ -1,6 +1,6 @@
 import { type Reply, rawJsonReply } from '../exchange.ts'
 
-/** CoinMarketCap's own codes and texts. Source: providers document, section 1.4. */
+/** CoinMarketCap's own codes and texts. Source: docs/providers.md, section 1.4. */
 const FAILURES: Readonly<Record<number, readonly [status: number, message: string]>> = {
   400: [400, 'Invalid value'],
   500: [500, 'An internal server error occurred'],

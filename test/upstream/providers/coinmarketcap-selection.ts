@@ -7,7 +7,7 @@ export type Selection =
 
 /**
  * Reads `id`, `slug` or `symbol` and `convert`. Unknown coins are left out unless `skip_invalid=false`.
- * `slugOf` names a coin's slug. Source: providers document, sections 1.1 and 1.2.
+ * `slugOf` names a coin's slug. Source: docs/providers.md, sections 1.1 and 1.2.
  */
 export function toSelection(query: URLSearchParams, world: World, slugOf: (asset: Asset) => string | null): Selection {
   const invalidCurrency = findInvalidCurrency(query)

@@ -2,7 +2,7 @@ import { DAY, FIVE_MINUTES, HOUR, MINUTE, PUBLICATION_LAG } from '../world.ts'
 
 export const MAX_POINTS = 10_000
 
-/** Intervals that repeat from the window's start, in milliseconds. Source: providers document, section 1.2. */
+/** Intervals that repeat from the window's start, in milliseconds. Source: docs/providers.md, section 1.2. */
 const RELATIVE: Readonly<Record<string, number>> = {
   ...steps('m', MINUTE, [5, 10, 15, 30, 45]),
   ...steps('h', HOUR, [1, 2, 3, 4, 6, 12, 24]),

@@ -7,7 +7,7 @@ import { toAnswer, toFailure, toFailureOfStatus } from './coinmarketcap-reply.ts
 /** The key that is refused, so that a test can meet error 1001; any other key is accepted. */
 export const INVALID_KEY = 'invalid'
 
-/** CoinMarketCap Pro API. Source: providers document, section 1. */
+/** CoinMarketCap Pro API. Source: docs/providers.md, section 1. */
 export const coinmarketcap: Provider = {
   name: 'coinmarketcap',
   handle(request, world) {

@@ -3,7 +3,7 @@ import { jsonReply, type Reply, textReply } from '../exchange.ts'
 
 const Wanted = z.record(z.string(), z.array(z.number().int()))
 
-/** `/batchHistorical`: prices of coins at Unix seconds, those that are known. Source: providers document, section 3.2. */
+/** `/batchHistorical`: prices of coins at Unix seconds, those that are known. Source: docs/providers.md, section 3.2. */
 export function toBatch(
   text: string | null,
   priceAt: (

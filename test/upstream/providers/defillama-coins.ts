@@ -17,7 +17,7 @@ const HISTORY_WIDTH_MS = 6 * HOUR
 
 /**
  * `coins.llama.fi`: prices by `<chain>:<address>` or `coingecko:<id>`, now, at a Unix second or over time. Answers carry the coin
- * as it was asked for, unknown coins are absent. Source: providers document, section 3.2.
+ * as it was asked for, unknown coins are absent. Source: docs/providers.md, section 3.2.
  */
 export const defillamaCoins: Provider = {
   name: 'defillama-coins',

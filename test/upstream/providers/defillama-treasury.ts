@@ -13,7 +13,7 @@ interface Series {
 /** Series that the provider has beside those of the chains: what is staked again, in pools of its own, and owed. */
 const NOT_CHAINS: readonly string[] = ['staking', 'pool2', 'borrowed']
 
-/** `/treasury/{slug}`: what the chains hold, and the DAO's own tokens apart. Source: providers document, section 3.1. */
+/** `/treasury/{slug}`: what the chains hold, and the DAO's own tokens apart. Source: docs/providers.md, section 3.1. */
 export function toTreasury(slug: string, world: World, now: number): Reply {
   const wallets = world.treasuries(slug)
   if (wallets.length === 0) return textReply('Protocol not found', 400)

@@ -5,7 +5,7 @@ import { toTreasury } from './defillama-treasury.ts'
 
 const NOT_FOUND = textReply('Protocol not found', 400)
 
-/** `api.llama.fi`: errors are plain text, a slug that nobody has is a 400. Source: providers document, section 3.1. */
+/** `api.llama.fi`: errors are plain text, a slug that nobody has is a 400. Source: docs/providers.md, section 3.1. */
 export const defillama: Provider = {
   name: 'defillama',
   handle({ path, now }, world) {

@@ -4,7 +4,7 @@ import type { DiscordServer } from '../socials.ts'
 const USER_AGENT = /^DiscordBot \(\S+, \S+\)$/
 const RETRY_AFTER = 0.25
 
-/** Discord's invites, mounted with the API's version. Source: providers document, section 14.1. */
+/** Discord's invites, mounted with the API's version. Source: docs/providers.md, section 14.1. */
 export const discord: Provider = {
   name: 'discord',
   handle({ path, query, headers, now }, { socials }) {

@@ -8,7 +8,7 @@ export const ethplorer = createExplorer('ethplorer', 'ethereum')
 /** The same service for BNB Chain, on a host of its own. */
 export const binplorer = createExplorer('binplorer', 'bnb')
 
-/** Ethplorer of one chain. Source: providers document, section 5. */
+/** Ethplorer of one chain. Source: docs/providers.md, section 5. */
 function createExplorer(name: string, chain: string): Provider {
   return {
     name,

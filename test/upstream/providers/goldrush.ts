@@ -17,7 +17,7 @@ const DEFAULT_DAYS = 30
 /** Longer than anything that is asked for in the demo. */
 const MOST_DAYS = 400
 
-/** GoldRush's balances of an address, now and day by day. Source: providers document, section 11. */
+/** GoldRush's balances of an address, now and day by day. Source: docs/providers.md, section 11. */
 export const goldrush: Provider = {
   name: 'goldrush',
   handle({ path, query, headers, now }, world) {

@@ -21,7 +21,7 @@ interface Pool {
 /**
  * A page of a token's swaps with the assets that pools quote in, read from the same chain that its node tells of. The cursor
  * is an opaque text that names where the next page starts. `totalValueUsd` is 0 where the provider has no price. Source:
- * providers document, section 4.3.
+ * docs/providers.md, section 4.3.
  */
 export function toSwaps(world: World, asset: Asset, { query, now }: UpstreamRequest): Reply {
   const limit = Number(query.get('limit') ?? MOST_SWAPS)

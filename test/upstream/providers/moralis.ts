@@ -20,7 +20,7 @@ const MOST_OWNERS = 100
 const PERIODS = ['5min', '1h', '6h', '24h', '3d', '7d', '30d']
 const TIERS = [10, 25, 50, 100, 250, 500]
 
-/** Moralis' holders, owners and swaps of a token, mounted with its version prefix. Source: providers document, section 4. */
+/** Moralis' holders, owners and swaps of a token, mounted with its version prefix. Source: docs/providers.md, section 4. */
 export const moralis: Provider = {
   name: 'moralis',
   handle(request, world) {

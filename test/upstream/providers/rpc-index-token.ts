@@ -14,7 +14,7 @@ export interface ContractCall {
 
 /**
  * What the Index Token, the ETH/USD feed and wrapped ether answer; undefined for other contracts and calls. Source:
- * providers document, section 16.
+ * docs/providers.md, section 16.
  */
 export function callIndexContracts(chain: Chain, { contract, selector, words, at }: ContractCall): string | undefined {
   const argument = `0x${(words[0] ?? '').slice(24)}`

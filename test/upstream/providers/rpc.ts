@@ -16,8 +16,8 @@ const FINAL_DEPTH = 64
 const toHex = (value: number) => `0x${value.toString(16)}`
 
 /**
- * A JSON-RPC node of each chain, at `/rpc/<chain>`. A batch is answered in reverse order, as nodes may. Source: providers
- * document, section 6.
+ * A JSON-RPC node of each chain, at `/rpc/<chain>`. A batch is answered in reverse order, as nodes may. Source: docs/providers.md,
+ *  section 6.
  */
 export const rpc: Provider = {
   name: 'rpc',

@@ -12,7 +12,7 @@ const MOST_SKIP = 5000
 const MOST_IN = 100
 const PER_MINUTE = 100
 
-/** The Snapshot hub's GraphQL. Source: providers document, section 9. */
+/** The Snapshot hub's GraphQL. Source: docs/providers.md, section 9. */
 export const snapshot: Provider = {
   name: 'snapshot',
   handle(request, world) {

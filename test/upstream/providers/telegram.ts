@@ -1,7 +1,7 @@
 import { htmlReply, jsonReply, type Provider, type Reply } from '../exchange.ts'
 import type { Chat } from '../socials.ts'
 
-/** The preview pages of groups, channels and people. Source: providers document, section 14.2. */
+/** The preview pages of groups, channels and people. Source: docs/providers.md, section 14.2. */
 export const telegram: Provider = {
   name: 'telegram',
   handle({ path, now }, { socials }) {
@@ -40,7 +40,7 @@ function toExtra(name: string, { kind, members, online }: Chat): string {
 
 const toGrouped = (count: number, separator: string) => String(count).replace(/\B(?=(\d{3})+$)/g, separator)
 
-/** The Bot API's member count. Source: providers document, section 14.3. */
+/** The Bot API's member count. Source: docs/providers.md, section 14.3. */
 export const telegramBot: Provider = {
   name: 'telegram-bot',
   handle({ path, query, now }, { socials }) {

@@ -8,7 +8,7 @@ const WEEK = 7 * 24 * 60 * MINUTE
 const END_MARGIN = 10_000
 const USERNAME = /^[A-Za-z0-9_]{1,15}$/
 
-/** X's API v2: users by name and the recent search. Source: providers document, section 13. */
+/** X's API v2: users by name and the recent search. Source: docs/providers.md, section 13. */
 export const x: Provider = {
   name: 'x',
   handle: (request, world) => withLimits(answer(request, world), request.now),

@@ -15,7 +15,7 @@ import {
 } from '../contracts/links.ts'
 import { COST, openCoinGecko, toBudget } from './client.ts'
 
-/** Coins/{id} (providers document, section 2). */
+/** Coins/{id} (docs/providers.md, section 2). */
 const list = z.array(z.unknown()).nullish().catch(null)
 const coinAnswer = z.object({
   links: z.object({
@@ -29,7 +29,7 @@ const coinAnswer = z.object({
 })
 
 /**
- * CoinGecko's description of a coin: a call each (providers document, section 2). Where a month's calls leave too few for
+ * CoinGecko's description of a coin: a call each (docs/providers.md, section 2). Where a month's calls leave too few for
  * all DAOs on a day, they take turns.
  */
 export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {

@@ -5,7 +5,7 @@ import { type Candidate, LEFT_OUT, type Range } from '../../job/define-job.ts'
 import { asSent, isTime, listOf, toIso, toUnreadable } from '../answer.ts'
 import { thin } from '../paging.ts'
 
-/** Coins/markets (providers document, section 2). */
+/** Coins/markets (docs/providers.md, section 2). */
 export const marketsAnswer = listOf(
   z.object({
     id: asSent,
@@ -27,7 +27,7 @@ export const marketsAnswer = listOf(
 
 const points = z.array(z.unknown())
 
-/** Market_chart/range: three series of [Unix milliseconds, value] (providers document, section 2). */
+/** Market_chart/range: three series of [Unix milliseconds, value] (docs/providers.md, section 2). */
 export const chartAnswer = z.object({ prices: points, market_caps: points.catch([]), total_volumes: points.catch([]) })
 
 type Point = readonly [ms: number, value: unknown]

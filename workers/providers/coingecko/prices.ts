@@ -25,7 +25,7 @@ const HOURLY_PAGE_MS = 90 * DAY_MS
 /** The provider answers the last day by 5 minutes: less an hour, in which calls may wait for the limit, and one to cut at whole hours. */
 const FINE_MS = DAY_MS - 2 * HOUR_MS
 
-/** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). Only a Pro key has more than 365 days of history. */
+/** CoinGecko, with a Pro key, a Demo key or none (docs/providers.md, section 2). Only a Pro key has more than 365 days of history. */
 export const coingecko: Provider<PriceSource, Token> = {
   name: 'coingecko',
   cost: COST,
@@ -137,7 +137,7 @@ interface ChartPage extends Range {
 /**
  * The pages of a range at `now`, each as long as the provider answers it at the step that is asked for, or at the nearest
  * it has. The provider picks the step by the page's length: hours up to 90 days, days beyond, and 5 minutes only within a
- * day that ends now (providers document, section 2). So for a finer step than hours the last day is a page of its own; older
+ * day that ends now (docs/providers.md, section 2). So for a finer step than hours the last day is a page of its own; older
  * days come by the hour in any case.
  */
 function toChartPages(range: Range, now: number): ChartPage[] {

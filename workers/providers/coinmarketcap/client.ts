@@ -30,7 +30,7 @@ export function toBudget({ providers, worker }: Config): MonthBudget | undefined
   return creditsPerMonth === undefined ? undefined : toMonthBudget(creditsPerMonth, worker.historyShare)
 }
 
-/** CoinMarketCap's host with its key, where there is one (providers document, section 1). */
+/** CoinMarketCap's host with its key, where there is one (docs/providers.md, section 1). */
 export function openCoinMarketCap({ config, http }: Pick<ProviderContext, 'config' | 'http'>): CoinMarketCap {
   const { apiKey, creditsPerMonth: _, ...settings } = config.providers.coinmarketcap
   const budget = toBudget(config)

@@ -21,7 +21,7 @@ const LASTING_LIMITS: Readonly<Record<number, { name: string; toReset: (now: num
 const BEYOND_PLAN = 1006
 
 /**
- * What an error answer means, by CoinMarketCap's codes (providers document, section 1.4). What the plan does not have is not
+ * What an error answer means, by CoinMarketCap's codes (docs/providers.md, section 1.4). What the plan does not have is not
  * asked for again until the settings change.
  */
 export function readError(status: number, body: string): ErrorReading | undefined {

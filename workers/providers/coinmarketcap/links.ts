@@ -13,10 +13,10 @@ const IDS_PER_CALL = 100
 const list = z.array(z.unknown()).optional().catch(undefined)
 const urls = z.object({ website: list, twitter: list, chat: list, technical_doc: list })
 const coin = z.object({ logo: asSent, urls: urls.optional().catch(undefined) })
-/** Coins by their ids (providers document, section 1.3). */
+/** Coins by their ids (docs/providers.md, section 1.3). */
 const infoAnswer = z.object({ data: mapOf(coin) })
 
-/** CoinMarketCap's metadata of coins, with a key or from the keyless mirror (providers document, section 1.3). */
+/** CoinMarketCap's metadata of coins, with a key or from the keyless mirror (docs/providers.md, section 1.3). */
 export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coinmarketcap',
   cost: COST,

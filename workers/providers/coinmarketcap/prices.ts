@@ -24,7 +24,7 @@ const POINTS_PER_CALL = 20_000
 const PLAN_DAYS = { fine: [30, 90, 365], daily: [365, 3 * 365] }
 
 /**
- * CoinMarketCap Pro API (providers document, section 1). Without a key only the latest quotes can be had, from the
+ * CoinMarketCap Pro API (docs/providers.md, section 1). Without a key only the latest quotes can be had, from the
  * keyless mirror; history is then `provider_unconfigured`. A key's credits of a month are spread over its slots: the
  * largest tokens have the newest prices from here, and those for which none is left have them from the next provider.
  */

@@ -108,9 +108,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Quotes/latest of v3 and v2 (providers document, section 1.1). */
+/** Quotes/latest of v3 and v2 (docs/providers.md, section 1.1). */
 export const latestAnswer = coinsOf(latestCoin)
-/** Quotes/historical (providers document, section 1.2). */
+/** Quotes/historical (docs/providers.md, section 1.2). */
 export const historicalAnswer = coinsOf(historicalCoin)
 
 type Quote = z.infer<typeof quote>

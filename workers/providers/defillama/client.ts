@@ -7,13 +7,13 @@ import { checkAnswer } from '../answer.ts'
 
 type Opening = Pick<ProviderContext, 'config' | 'http'>
 
-/** DefiLlama's free host; it needs no key (providers document, section 3.1). */
+/** DefiLlama's free host; it needs no key (docs/providers.md, section 3.1). */
 export function openDefiLlama({ config, http }: Opening): HttpClient {
   return http.open({ provider: 'defillama', ...config.providers.defillama })
 }
 
 /**
- * Its host of coin prices (providers document, section 3.2). The provider has removed `searchWidth` from its documentation.
+ * Its host of coin prices (docs/providers.md, section 3.2). The provider has removed `searchWidth` from its documentation.
  * When the host refuses that parameter, the request is sent again without it, and so are all later ones. Callers accept
  * results by the times that come with them.
  */
@@ -44,7 +44,7 @@ export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
 
 const SEARCH_WIDTH = 'searchWidth'
 
-/** The slug of a protocol's page, which follows from its name; its children name it by its id (providers document, section 3.1). */
+/** The slug of a protocol's page, which follows from its name; its children name it by its id (docs/providers.md, section 3.1). */
 export const toNameSlug = ({ defillama, defillamaSlug }: Pick<Dao, 'defillama' | 'defillamaSlug'>): string | null =>
   defillamaSlug ?? defillama
 

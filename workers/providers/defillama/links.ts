@@ -7,10 +7,10 @@ import { isOf } from './tvl-rows.ts'
 
 const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
 type Protocol = z.infer<typeof protocol>
-/** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
+/** Protocols: several thousand, of which these members are read (docs/providers.md, section 3.1). */
 const protocolsAnswer = listOf(protocol)
 
-/** DefiLlama's list of protocols; it needs no key (providers document, section 3.1). */
+/** DefiLlama's list of protocols; it needs no key (docs/providers.md, section 3.1). */
 export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'defillama',
   cost: 'free',

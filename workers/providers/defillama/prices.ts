@@ -22,7 +22,7 @@ export interface TokenPrices {
 /** Chains that DefiLlama calls otherwise than the registry does. */
 const CHAINS: Readonly<Record<string, string>> = { bnb: 'bsc', avalanche: 'avax', gnosis: 'xdai' }
 
-/** A URL under 4 kB holds about this many coins (providers document, section 3.2). */
+/** A URL under 4 kB holds about this many coins (docs/providers.md, section 3.2). */
 const COINS_PER_CALL = 70
 /** And this many times, which are asked for one coin after the other. */
 const TIMES_PER_CALL = 180
@@ -59,7 +59,7 @@ export function toCoin(chain: string, contract: string): string {
   return `${CHAINS[chain] ?? chain}:${contract === COIN_PLACEHOLDER ? ZERO_ADDRESS : contract}`
 }
 
-/** DefiLlama's coin prices (providers document, section 3.2). */
+/** DefiLlama's coin prices (docs/providers.md, section 3.2). */
 export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'now'>): TokenPrices {
   const { now: clock = Date.now } = context
   const client = openDefiLlamaCoins(context)

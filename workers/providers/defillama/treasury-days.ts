@@ -9,7 +9,7 @@ import type { Holding } from '../treasury-holdings.ts'
 const amounts = listOf(z.object({ date: asSent, tokens: z.record(z.string(), asSent).optional().catch(undefined) }))
 const chainTvl = z.object({ tokens: amounts.nullish(), tokensInUsd: amounts.nullish().catch(null) })
 
-/** Treasury/{slug}: daily amounts by chain, times in Unix seconds (providers document, section 3.1). */
+/** Treasury/{slug}: daily amounts by chain, times in Unix seconds (docs/providers.md, section 3.1). */
 export const treasuryAnswer = z.object({ chainTvls: mapOf(chainTvl) })
 
 type Answer = z.infer<typeof treasuryAnswer>

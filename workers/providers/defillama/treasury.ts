@@ -11,10 +11,10 @@ import { listUnknown, listUnreadable, toDailyHoldings, toLatestHoldings, treasur
 
 /** Answers are megabytes: one at a time. */
 const CONCURRENCY = 1
-/** The server answers 400 to a slug that has no treasury (providers document, section 3.1). */
+/** The server answers 400 to a slug that has no treasury (docs/providers.md, section 3.1). */
 const NO_SUCH_TREASURY = [400, 404]
 
-/** DefiLlama's treasuries; it needs no key (providers document, section 3.1). */
+/** DefiLlama's treasuries; it needs no key (docs/providers.md, section 3.1). */
 export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
   name: 'defillama',
   cost: 'free',

@@ -6,10 +6,10 @@ import { asSent, isTime, listOf, orNull, toIso, toUnreadable } from '../answer.t
 import { thin } from '../paging.ts'
 import { toNameSlug } from './client.ts'
 
-/** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
+/** Protocols: several thousand, of which these members are read (docs/providers.md, section 3.1). */
 export const protocolsAnswer = listOf(z.object({ slug: asSent, parentProtocol: asSent, tvl: asSent }))
 
-/** Protocol/{slug}: daily points, times in Unix seconds (providers document, section 3.1). */
+/** Protocol/{slug}: daily points, times in Unix seconds (docs/providers.md, section 3.1). */
 export const protocolAnswer = z.object({ tvl: listOf(z.object({ date: asSent, totalLiquidityUSD: asSent })) })
 
 const PARENT = 'parent#'

@@ -7,12 +7,12 @@ import type { TvlSource } from '../contracts/tvl.ts'
 import { fetchProtocols, openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 
-/** The documentation says 404, the server answers 400 to a slug it does not know (providers document, section 3.1). */
+/** The documentation says 404, the server answers 400 to a slug it does not know (docs/providers.md, section 3.1). */
 const NO_SUCH_PROTOCOL = [400, 404]
 /** Answers are megabytes: one at a time. */
 const CONCURRENCY = 1
 
-/** Value locked by DefiLlama (providers document, section 3.1). */
+/** Value locked by DefiLlama (docs/providers.md, section 3.1). */
 export const defillama: Provider<TvlSource, Dao> = {
   name: 'defillama',
   cost: 'free',

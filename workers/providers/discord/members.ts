@@ -13,7 +13,7 @@ const NO_SUCH_INVITE = 404
  */
 const CONCURRENCY = 1
 
-/** Discord's invites with counts (providers document, section 14.1). Works without a bot's token. */
+/** Discord's invites with counts (docs/providers.md, section 14.1). Works without a bot's token. */
 export const discord: Provider<MembersSource, Dao> = {
   name: 'discord',
   cost: 'free',

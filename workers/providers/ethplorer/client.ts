@@ -12,7 +12,7 @@ const NO_SUCH_TOKEN = [400, 404]
 /** The free key takes two requests a second, and 20 a minute. */
 const BURST = 1
 
-/** The host of each token: Ethplorer's own, or its sister's for BNB Chain (providers document, section 5). */
+/** The host of each token: Ethplorer's own, or its sister's for BNB Chain (docs/providers.md, section 5). */
 export function openEthplorer({ config, http }: ProviderContext): (token: Token) => HttpClient {
   const { apiKey: _, baseUrl, bnbBaseUrl, ...settings } = config.providers.ethplorer
   const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, burst: BURST, baseUrl: url, readError })
@@ -47,7 +47,7 @@ const LIMIT_REACHED = 429
 /** An invalid address, and one that is no token's. */
 const UNKNOWN_TOKEN: ReadonlySet<number> = new Set([104, 150])
 
-/** What an error body means, whatever status it came with (providers document, section 5). */
+/** What an error body means, whatever status it came with (docs/providers.md, section 5). */
 function toReading({ code, message }: z.infer<typeof errorAnswer>['error']): ErrorReading {
   const hint = code === INVALID_KEY ? ' (check ETHPLORER_API_KEY)' : ''
   const kind = code === LIMIT_REACHED ? 'provider_unavailable' : 'provider_rejected'

@@ -7,12 +7,12 @@ import { asSent, listOf, orNull, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
-/** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (providers document, section 5). */
+/** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (docs/providers.md, section 5). */
 export const topHoldersAnswer = z.object({
   holders: listOf(z.object({ address: asSent, balance: asSent, rawBalance: asSent, share: asSent })),
 })
 
-/** GetTokenInfo: `price` is false where the provider has none (providers document, section 5). */
+/** GetTokenInfo: `price` is false where the provider has none (docs/providers.md, section 5). */
 export const tokenInfoAnswer = z.object({
   holdersCount: asSent,
   price: asSent,

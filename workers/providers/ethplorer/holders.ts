@@ -9,7 +9,7 @@ import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './holder-rows.t
 const CONCURRENCY = 1
 
 /**
- * Ethplorer and, for BNB Chain, its sister host; one key and one quota (providers document, section 5). Its free key
+ * Ethplorer and, for BNB Chain, its sister host; one key and one quota (docs/providers.md, section 5). Its free key
  * allows 3,000 calls a week, which is what the default of 16 an hour stays under: 8 tokens a slot.
  */
 export const ethplorer: Provider<HoldersSource, Token> = {

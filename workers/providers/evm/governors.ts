@@ -30,7 +30,7 @@ interface ChainReader {
 type Readers = ReadonlyMap<string, ChainReader>
 
 /**
- * Events of governors, by the JSON-RPC node of each chain that RPC_URLS names (providers document, section 10). Only final
+ * Events of governors, by the JSON-RPC node of each chain that RPC_URLS names (docs/providers.md, section 10). Only final
  * blocks are read, so that a vote that is stored is never taken back.
  */
 export const ethereum: Provider<GovernorSource, Dao> = {

@@ -29,7 +29,7 @@ export function isReadFromNode(chain: string, urls: Readonly<Record<string, stri
 }
 
 /**
- * Trades from the Swap logs of pools, by the JSON-RPC node of each chain that RPC_URLS names (providers document, section
+ * Trades from the Swap logs of pools, by the JSON-RPC node of each chain that RPC_URLS names (docs/providers.md, section
  * 6). Only final blocks are read, so that a stored trade is never taken back.
  */
 export const ethereum: Provider<TradeSource, Token> = {

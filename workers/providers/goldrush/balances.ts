@@ -14,7 +14,7 @@ export const heldToken = z.object({
   contract_name: asSent,
 })
 
-/** Balances_v2: everything that an address holds (providers document, section 11). */
+/** Balances_v2: everything that an address holds (docs/providers.md, section 11). */
 export const balancesData = z.object({
   items: listOf(
     heldToken.extend({ type: asSent, is_spam: asSent, balance: asSent, quote: asSent, quote_rate: asSent }),

@@ -12,7 +12,7 @@ const NO_SUCH_ADDRESS: readonly number[] = [400, 404]
 /** The trial takes four requests a second: at 200 a minute, one after the other, there are never more. */
 const BURST = 1
 
-/** GoldRush's host with its key, where there is one (providers document, section 11). */
+/** GoldRush's host with its key, where there is one (docs/providers.md, section 11). */
 export function openGoldRush({ config, http }: ProviderContext): HttpClient {
   const { apiKey, ...settings } = config.providers.goldrush
   const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }

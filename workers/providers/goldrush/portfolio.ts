@@ -6,7 +6,7 @@ import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 import { heldToken, type Position, toQuoted, toSymbol } from './balances.ts'
 
-/** Portfolio_v2: what an address held, token by token and day by day (providers document, section 11). */
+/** Portfolio_v2: what an address held, token by token and day by day (docs/providers.md, section 11). */
 const edge = z.object({ balance: asSent, quote: asSent }).nullish().catch(null)
 export const portfolioData = z.object({
   items: listOf(

@@ -16,7 +16,7 @@ import { listUndated, portfolioData, toDailyPositions } from './portfolio.ts'
 const CONCURRENCY = 4
 
 /**
- * GoldRush, formerly Covalent (providers document, section 11). It needs a key; without one every call is
+ * GoldRush, formerly Covalent (docs/providers.md, section 11). It needs a key; without one every call is
  * `provider_unconfigured`. Holdings for which it has no quote are priced by DefiLlama, and have no value where that has no
  * price either.
  */

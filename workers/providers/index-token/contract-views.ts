@@ -4,7 +4,7 @@ import { DataError } from '../../../shared/errors.ts'
 import { checkAnswer } from '../answer.ts'
 import { type JsonRpc, type RpcCall, type RpcReply, toRpcError } from '../evm/rpc/json-rpc.ts'
 
-/** The views of contracts that are read (providers document, section 16). */
+/** The views of contracts that are read (docs/providers.md, section 16). */
 const abi = parseAbi([
   'function totalSupply() view returns (uint256)',
   'function decimals() view returns (uint8)',

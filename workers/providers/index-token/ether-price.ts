@@ -14,7 +14,7 @@ export interface EtherPrice {
   readonly source: 'chainlink' | 'defillama'
 }
 
-/** Chainlink's ETH/USD feed by chain (providers document, section 16). */
+/** Chainlink's ETH/USD feed by chain (docs/providers.md, section 16). */
 const FEEDS: Readonly<Record<string, string>> = { ethereum: '0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419' }
 const FEED_PLACES = 8
 /** The feed is updated at least once an hour. When the last update is two hours old, it is out of order. */

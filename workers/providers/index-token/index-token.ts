@@ -30,7 +30,7 @@ const DEPTH = 12
 const PRICE_PLACES = 12
 
 /**
- * The Index Token from the JSON-RPC node of its chain (providers document, section 16). Every answer is about one block.
+ * The Index Token from the JSON-RPC node of its chain (docs/providers.md, section 16). Every answer is about one block.
  * Amounts stay integers from the chain to the row.
  */
 export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {

@@ -72,7 +72,7 @@ LEFT JOIN
 
 /**
  * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one
- * token, at the stored prices of that time (providers document, section 16). Of tokens that the registry does not know, or
+ * token, at the stored prices of that time (docs/providers.md, section 16). Of tokens that the registry does not know, or
  * that are no longer live, nothing is stored any more: their prices come from `priceForeign`.
  * @throws DataError `provider_unavailable` naming the components without a price: the others alone are not the value.
  */

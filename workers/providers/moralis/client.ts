@@ -22,7 +22,7 @@ export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
 /** A token that the provider does not know. With 400 it refuses the question, such as a chain that it does not have. */
 export const NO_SUCH_TOKEN = [404]
 
-/** Moralis with its key, where there is one (providers document, section 4). */
+/** Moralis with its key, where there is one (docs/providers.md, section 4). */
 export function openMoralis({ config, http }: ProviderContext): HttpClient {
   const { apiKey, unitsPerDay: _, ...settings } = config.providers.moralis
   const perDay = { requestsPerDay: toCallsPerDay(config), historyRequestsPerDay: toHistoryCallsPerDay(config) }

@@ -6,10 +6,10 @@ import { asSent, listOf, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
-/** Erc20/{address}/holders (providers document, section 4.1). */
+/** Erc20/{address}/holders (docs/providers.md, section 4.1). */
 export const holdersAnswer = z.object({ totalHolders: asSent })
 
-/** Erc20/{address}/owners: a page, with a cursor where another follows (providers document, section 4.2). */
+/** Erc20/{address}/owners: a page, with a cursor where another follows (docs/providers.md, section 4.2). */
 export const ownersAnswer = z.object({
   cursor: z.string().nullish(),
   result: listOf(

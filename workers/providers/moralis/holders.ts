@@ -14,7 +14,7 @@ const MOST_PAGES = 10
 const CONCURRENCY = 4
 
 /**
- * Moralis (providers document, section 4). It needs a key; without one every call is `provider_unconfigured`. Where a day's
+ * Moralis (docs/providers.md, section 4). It needs a key; without one every call is `provider_unconfigured`. Where a day's
  * units do not do for all tokens in every slot, they take turns.
  */
 export const moralis: Provider<HoldersSource, Token> = {

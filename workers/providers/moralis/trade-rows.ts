@@ -22,7 +22,7 @@ const swap = z.object({
 export type MoralisSwap = z.infer<typeof swap>
 
 /**
- * Erc20/{address}/swaps: a page, with a cursor where another follows (providers document, section 4.3). A swap that cannot be
+ * Erc20/{address}/swaps: a page, with a cursor where another follows (docs/providers.md, section 4.3). A swap that cannot be
  * read is null.
  */
 export const swapsAnswer = z.object({ cursor: z.string().nullish(), result: z.array(swap.nullable().catch(null)) })

@@ -21,7 +21,7 @@ const SWAPS_PER_PAGE = 100
 const CONCURRENCY = 4
 
 /**
- * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node. The two
+ * Trades from Moralis (docs/providers.md, section 4.3), for tokens on chains that are not read from a node. The two
  * number the swaps of a transaction differently, so a chain with both sources would count trades twice. It needs a key;
  * without one every call is `provider_unconfigured`. The largest tokens come first, and those for which a day's units leave
  * no call are refused as `provider_unconfigured` too.

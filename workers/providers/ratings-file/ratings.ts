@@ -28,7 +28,7 @@ export interface RatingsSource {
 const REQUESTS_PER_MINUTE = 60
 
 /**
- * The operator's file of ratings, by path or URL, JSON when it begins with a bracket, else CSV (providers document,
+ * The operator's file of ratings, by path or URL, JSON when it begins with a bracket, else CSV (docs/providers.md,
  * section 12: no rating service has a documented interface). No score is made up: without a file there is none.
  */
 export const ratingsFile: Provider<RatingsSource, Dao> = {

@@ -7,7 +7,7 @@ import { checkAnswer } from '../answer.ts'
 
 const GRAPHQL = '/graphql'
 
-/** The Snapshot hub (providers document, section 9). It needs no key; one raises its limit. */
+/** The Snapshot hub (docs/providers.md, section 9). It needs no key; one raises its limit. */
 export function openSnapshot({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
   const { apiKey, ...settings } = config.providers.snapshot
   const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey }

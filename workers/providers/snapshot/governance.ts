@@ -21,7 +21,7 @@ const CONCURRENCY = 4
 /** For a page of each list, whatever the limit: a space whose second list is never reached would not get on. */
 const FEWEST_PAGES = 2 * CONCURRENCY
 
-/** Votes and proposals from the Snapshot hub (providers document, section 9). */
+/** Votes and proposals from the Snapshot hub (docs/providers.md, section 9). */
 export const snapshot: Provider<GovernanceSource, VotingDao> = {
   name: 'snapshot',
   cost: 'free',

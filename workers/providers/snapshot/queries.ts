@@ -10,7 +10,7 @@ import { asSent, toIso, toNumber } from '../answer.ts'
 import type { Space } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'
 
-/** The hub answers at most so many elements a page and skips at most so many (providers document, section 9). */
+/** The hub answers at most so many elements a page and skips at most so many (docs/providers.md, section 9). */
 export const PAGE_SIZE = 1000
 export const MOST_SKIPPED = 5000
 

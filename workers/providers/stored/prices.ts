@@ -16,7 +16,7 @@ interface CompositionRange extends TimeRange {
 
 /**
  * The index from the prices that are stored: the same prices give the same points, whenever they are computed and
- * however the range is cut (contract section 4).
+ * however the range is cut (docs/contract.md, section 4).
  */
 export const storedPrices: Provider<IndexSource, BasketIndex> = {
   name: 'stored-prices',

@@ -11,7 +11,7 @@ const ABOUT_THE_CHAT = [400, 403]
 const PATH = '/getChatMemberCount'
 const CONCURRENCY = 1
 
-/** Telegram's Bot API (providers document, section 14.3): totals only, for public names. Asked where a bot's token is set. */
+/** Telegram's Bot API (docs/providers.md, section 14.3): totals only, for public names. Asked where a bot's token is set. */
 export const telegramBot: Provider<MembersSource, Dao> = {
   name: 'telegram-bot',
   cost: 'free',

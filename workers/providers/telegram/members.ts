@@ -11,7 +11,7 @@ const NO_SUCH_NAME = [301, 302, 303]
 /** One after the other: the host's limit is not documented. */
 const CONCURRENCY = 1
 
-/** The preview page of a group or channel (providers document, section 14.2). No key. */
+/** The preview page of a group or channel (docs/providers.md, section 14.2). No key. */
 export const telegram: Provider<MembersSource, Dao> = {
   name: 'telegram',
   cost: 'free',

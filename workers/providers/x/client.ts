@@ -13,7 +13,7 @@ export interface XClient {
   get(path: string, query: NonNullable<HttpRequest['query']>, signal: AbortSignal): Promise<unknown>
 }
 
-/** Opens the client that counts and posts share, with one rate limit (providers document, section 13). */
+/** Opens the client that counts and posts share, with one rate limit (docs/providers.md, section 13). */
 export function openX({ config, http }: ProviderContext): XClient {
   const { baseUrl, bearerToken, requestsPerMinute, timeoutMs, maxBytes } = config.providers.x
   const headers = bearerToken === undefined ? {} : { authorization: `Bearer ${bearerToken}` }

@@ -31,7 +31,7 @@ const PATH = '/2/users/by'
 /** Most names that one request may ask for. */
 const NAMES = 100
 
-/** X's users by name (providers document, section 13): one request for a hundred DAOs. */
+/** X's users by name (docs/providers.md, section 13): one request for a hundred DAOs. */
 export const xCounts: Provider<TwitterSource, Dao> = {
   name: 'x',
   cost: COST,

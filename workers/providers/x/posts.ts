@@ -44,7 +44,7 @@ const MOST_PER_PAGE = 100
 const END_MARGIN_MS = 60_000
 
 /**
- * X's recent search (providers document, section 13): what others write to or about a DAO's account in the last seven
+ * X's recent search (docs/providers.md, section 13): what others write to or about a DAO's account in the last seven
  * days. It ends at the slot, so that a slot asked again is about the same posts.
  */
 export const xPosts: Provider<PostsSource, Dao> = {
@@ -94,7 +94,7 @@ const postsAnswer = z.object({
   meta: z.object({ next_token: z.string().optional() }),
 })
 
-/** A page of posts; without hits it has no `data` (providers document, section 13). */
+/** A page of posts; without hits it has no `data` (docs/providers.md, section 13). */
 export function toPosts(answer: unknown): z.infer<typeof postsAnswer> {
   return checkAnswer(postsAnswer, answer, { provider: 'x', path: PATH })
 }

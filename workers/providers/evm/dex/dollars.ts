@@ -21,7 +21,7 @@ interface Sources {
 /**
  * Finds the dollar prices of the coins that the swaps' pools quote in. The chain's reference pool has a price for each
  * log, which counts because a coin's price changes inside a block too. Where the pool has none, a chart of prices
- * stands in (providers document, section 6.2).
+ * stands in (docs/providers.md, section 6.2).
  */
 export async function readDollars(sources: Sources, swaps: readonly Swap[], signal: AbortSignal): Promise<UsdAt> {
   const prices = new Map<string, (log: RpcLog) => number | undefined>()

@@ -33,7 +33,7 @@ export interface ReferencePool {
   readonly lookBack: number
 }
 
-/** Uniswap V3's fee tiers, in millionths (providers document, section 6.2). */
+/** Uniswap V3's fee tiers, in millionths (docs/providers.md, section 6.2). */
 export const V3_FEES = [100, 500, 3000, 10_000] as const
 
 const ether = (address: string): QuoteToken => ({ symbol: 'WETH', address, decimals: 18, usd: 'coingecko:ethereum' })
@@ -45,7 +45,7 @@ const dollar = (symbol: string, address: string, decimals: number): QuoteToken =
 })
 const uniswapV3 = (factory: `0x${string}`): Exchange => ({ label: 'uniswap-v3', kind: 'v3', factory })
 
-/** Uniswap deployed its third version under one address on its first chains (providers document, section 6.1). */
+/** Uniswap deployed its third version under one address on its first chains (docs/providers.md, section 6.1). */
 const FIRST_V3 = uniswapV3('0x1f98431c8ad98523631ae4a59f267346ea31f984')
 
 const ETHEREUM_ETHER = ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2')

@@ -43,7 +43,7 @@ export interface PoolSearch {
 }
 
 /**
- * Asks every factory of the chain for the pools of each token with each quote token (providers document, section 6.2).
+ * Asks every factory of the chain for the pools of each token with each quote token (docs/providers.md, section 6.2).
  * A pool of two quote tokens is found from both sides and listed once, with the quote token by which it was found
  * first. A call that the node refuses, or answers with something else, costs its token only.
  */

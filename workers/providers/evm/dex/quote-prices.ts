@@ -38,7 +38,7 @@ export type PriceAt = (seconds: number) => number | undefined
 
 /**
  * A coin's USD prices for the times from `from` to `to` (Unix seconds, both inclusive), from DefiLlama's chart in steps
- * of 5 minutes (providers document, section 3.2); none where the provider is not sure of them. The requests lie on a fixed grid and reach beyond both ends, so that
+ * of 5 minutes (docs/providers.md, section 3.2); none where the provider is not sure of them. The requests lie on a fixed grid and reach beyond both ends, so that
  * a time has the same price whatever range it is read in.
  */
 export async function fetchPrices(

@@ -22,11 +22,11 @@ const swapEvents = createEventDecoder(
   ]),
 )
 
-/** The events' first topics (providers document, section 6.1). */
+/** The events' first topics (docs/providers.md, section 6.1). */
 export const SWAP_TOPICS = swapEvents.topics
 
 /**
- * What the trader received (providers document, section 6.2): a V2 event tells what went in and out, a V3 event the
+ * What the trader received (docs/providers.md, section 6.2): a V2 event tells what went in and out, a V3 event the
  * pool's own balance changes. Undefined for a log that is neither, whatever its first topic says.
  */
 export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'net0' | 'net1'> | undefined {

@@ -21,7 +21,7 @@ export interface TradeFacts {
 }
 
 /**
- * A trade for each token of the registry in each swap (providers document, section 6.2). Amounts go from integers to
+ * A trade for each token of the registry in each swap (docs/providers.md, section 6.2). Amounts go from integers to
  * exact decimals before they become numbers.
  */
 export function toTrades(swaps: readonly Swap[], facts: TradeFacts, skipped: SkipCounts): Candidate<DexTradeRow>[] {

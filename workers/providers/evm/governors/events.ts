@@ -20,7 +20,7 @@ const governorEvents = createEventDecoder(
   ]),
 )
 
-/** The events' first topics (providers document, section 10). */
+/** The events' first topics (docs/providers.md, section 10). */
 export const GOVERNOR_TOPICS = governorEvents.topics
 
 /** Whether a log that is none of these should be one, but its data was cut or changed on its way. */

@@ -62,7 +62,7 @@ const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 
 /**
  * Where a node says how many blocks it accepts at once, pages are never wider. Most do not: a page that is too wide is halved until it is accepted, and
- * pages grow again after each success (providers document, section 6). So is a page that a gateway gives
+ * pages grow again after each success (docs/providers.md, section 6). So is a page that a gateway gives
  * up on with a 502 or 504, because it takes too long; after two in a row it is an error. A refusal means one of two things. Where the
  * blocks held many logs, only they are read in smaller pages. Otherwise it is the node's limit: pages stay below it for
  * the next hundred, and close in on it. A pager belongs to one node and lives as long as the process, so that runs do not

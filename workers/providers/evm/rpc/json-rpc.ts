@@ -16,7 +16,7 @@ export interface RpcError {
   readonly isUnreadable?: true
 }
 
-/** What a node says to one call: errors arrive with status 200 (providers document, section 6). */
+/** What a node says to one call: errors arrive with status 200 (docs/providers.md, section 6). */
 export type RpcReply = { readonly result: unknown } | { readonly error: RpcError }
 
 /**
