@@ -1,4 +1,4 @@
-# One image for every process; the command says which. Build: docker build -t dao-data .
+# One image for all processes; the command selects the process. Build: docker build -t dao-data .
 # The newest long-term support release of Node; 20.19 is enough to run it.
 ARG NODE=26-bookworm-slim
 
@@ -19,7 +19,7 @@ COPY clients clients
 COPY web web
 RUN npm run build
 
-# Neither what only development needs nor ClickHouse's package: its server is another container.
+# Without development dependencies and ClickHouse's package, because its server runs in another container.
 FROM packages AS production
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 

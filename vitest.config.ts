@@ -32,8 +32,8 @@ const withStores = (
   },
 })
 
-/** These files install tracing for their whole process. */
-const TRACED = 'integration/tracing-{jobs,requests}'
+/** These files trace or measure their whole process, so they share it with no other file. */
+const ISOLATED = 'integration/{tracing-jobs,tracing-requests,executed-files,api-executed-files}'
 
 export default defineConfig({
   test: {
@@ -44,8 +44,8 @@ export default defineConfig({
       withStores('long', 'long/**/*', { testTimeout: 1_800_000 }),
       withStores('faults', 'faults/**/*'),
       withStores('system', 'system/**/*'),
-      withStores('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),
-      withStores('traced', TRACED, { isolate: true }),
+      withStores('integration', '{integration,contract}/**/*', { exclude: [`test/${ISOLATED}.test.ts`] }),
+      withStores('isolated', ISOLATED, { isolate: true }),
       unit('unit', 'unit/**/*'),
     ],
   },

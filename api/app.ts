@@ -1,15 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
-import type { Registry as MetricsRegistry } from 'prom-client'
 import type { CommitLog } from '../shared/store/commit-log.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
-import type { Logger } from '../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
-import { createMemory } from './answers/memory.ts'
+import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
+import { createChunkCache } from './cache/chunks.ts'
 import { createCounts } from './coverage/counts.ts'
-import { createToClient, type ToClient } from './http/client-address.ts'
-import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
-import { type Admission, createGate } from './limits/gate.ts'
+import { FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
 import { createConnect } from './live/connect.ts'
 import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
@@ -18,53 +15,39 @@ import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
-import { createStoredPoints } from './prices/gathered-points.ts'
+import { createPublished } from './pages/published.ts'
+import { createStoredPoints } from './prices/stored-points.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
 import type { Exchange } from './route/exchange.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
-import { noteHead } from './serving/head-time.ts'
-import { createQueue, type QueueOptions } from './serving/queue.ts'
-import type { Refused } from './serving/refused.ts'
-import { type ApiMetrics, createApiMetrics } from './serving/request-metrics.ts'
-import { inRequestSpan, noteFailure } from './serving/request-span.ts'
+import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import { createServing } from './serving/serve.ts'
-import type { Pace, Readers } from './serving/slow-readers.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
 
-/** What the app makes for its routes itself. */
-type Made = 'now' | 'memory' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
+/** Properties that the app creates itself. */
+type Made = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
-export type AppOptions = Omit<Surroundings, Made> & {
-  readonly log: Logger
-  readonly metrics: MetricsRegistry
-  readonly commitLog: CommitLog
-  /** The clock, in Unix milliseconds; the machine's unless a test has another. */
-  readonly now?: () => number
-  /** What a client takes at least, unless a test has no time to wait for it. */
-  readonly pace?: Pace
-  /** How many answers are made at once, and how many wait, unless a test has others. */
-  readonly queue?: Omit<QueueOptions, 'meters'>
-  /** How often a stream says that it stands, unless a test has no time to wait for it. */
-  readonly heartbeatMs?: number
-}
+export type AppOptions = Omit<Surroundings, Made> &
+  AdmissionOptions & {
+    readonly commitLog: CommitLog
+    /** The clock, in Unix milliseconds. Tests may replace it; default: the system clock. */
+    readonly now?: () => number
+    /** Heartbeat interval of streams. Tests may shorten it. */
+    readonly heartbeatMs?: number
+  }
 
-/**
- * A long answer keeps a core of the database busy while it is written: few at once, so that short ones need not wait.
- * Who wants one waits longer for it anyway.
- */
-const DOWNLOADS = { most: 256, patience: { usualMs: 30_000, overloadMs: 15_000 } }
-
-/** Several pages with a hundred charts each. */
-const MOST_WAITING = 512
+type Options = AppOptions & { readonly admission: Admission }
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
-const allowedAt = (path: string) => (path === MCP_PATH ? MCP_METHODS : ALLOWED)
+/** Like Express, which ignores a slash at the end of a route's path. */
+const isMcp = (path: string) => path === MCP_PATH || path === `${MCP_PATH}/`
+const allowedAt = (path: string) => (isMcp(path) ? MCP_METHODS : ALLOWED)
 
-/** `/charts/{tokenId}.svg` as Express writes it. */
+/** Converts `/charts/{tokenId}.svg` to Express syntax. */
 const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 function toExchange(request: Request, response: Response): Exchange {
@@ -92,8 +75,8 @@ function refuseMethod(request: Request, response: Response): void {
 }
 
 /**
- * Finds the route of a request whose path is one as it stands: it is served without Express, which would take as long as
- * putting a day of prices together. Aliases, paths with parameters and whatever else there is are for Express.
+ * Finds the route of a request if its path equals a route's path. The request then bypasses Express, which would take as long
+ * as assembling one day of prices. Express handles aliases, paths with parameters and all others.
  */
 function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage) => Route | undefined {
   const byPath = new Map(routes.map((route) => [route.path, route]))
@@ -104,31 +87,30 @@ function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage)
   }
 }
 
-/** Express finds no path in a target such as `http://[::1/x`, and asks none of the handlers then. */
+/** For a target such as `http://[::1/x` Express finds no path and calls no handler. */
 const noUrl = () => new Problem('invalid_parameter', 'The target of the request is no URL.')
 
-/** Express raises an error of its own for a path with a malformed percent-encoding. */
+/** Express throws a URIError for a path with malformed percent-encoding. */
 function toRoutingProblem(error: unknown): unknown {
   if (!(error instanceof URIError)) return error
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
 }
 
-function createSendStream({ config, log, readers }: AppOptions & { readonly readers: Readers }, metrics: ApiMetrics) {
-  const queue = createQueue({
-    ...{ ...DOWNLOADS, places: config.api.downloadsAtOnce, clock: () => performance.now() },
-    meters: metrics.ofQueue('downloads'),
-  })
+function createSendStream({ admission, config, log }: Options) {
   const disk = { maxBytes: config.api.spoolBytes / 2, log }
-  return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
+  const files = createWholeFiles({ ...disk, queue: admission.downloads })
+  return createStreaming({ admission, spools: createSpools(disk), files })
 }
 
-/** What routes work with; `maxBytes` is for the pieces that answers are put together from. */
-function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToClient): Surroundings {
-  const { commits, commitLog, config, db, heartbeatMs, log, metrics, now: local = Date.now, stopping } = options
+/** Creates the dependencies of the routes; `maxBytes` is the budget of the series cache. */
+function createSurroundings(options: Options, maxBytes: number): Surroundings {
+  const { admission, commits, commitLog, config, db, heartbeatMs, log, metrics, stopping } = options
+  const { now: local = Date.now } = options
+  const { clientKeyOf: toClient } = admission
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
     ...options,
-    memory: createMemory({ maxBytes, commits, db }),
+    chunks: createChunkCache({ maxBytes, commits, db }),
     storedPoints: createStoredPoints(db, config.api.answersAtOnce),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(commits, db),
@@ -136,36 +118,16 @@ function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToC
   }
 }
 
-const toQueueOptions = ({
-  api: { answersAtOnce: places },
-}: AppOptions['config']): NonNullable<AppOptions['queue']> => ({
-  ...{ places, perClient: Math.ceil(places / 2), perFlood: Math.ceil(places / 8) },
-  ...{ most: MOST_WAITING, clock: () => performance.now() },
-})
-
-/** Those whom the service reads and writes, to which a server tells of its connections. */
-interface Connections {
-  readonly readers: Readers
-  readonly refused: Refused
-}
-
-/** The service as a request listener: kept bytes are looked up first, Express does everything else. */
-export function createApp(options: AppOptions & Connections): RequestListener {
-  // Whole answers and the pieces that they are put together from share the budget.
+/** Creates the service as a request listener: the response cache comes first, Express handles the rest. */
+export function createApp(options: Options): RequestListener {
+  // The response cache and the series cache share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const metrics = createApiMetrics(options.metrics)
-  const toClient = createToClient(options.config.api.trustedProxies)
-  const { refused: noteRefused } = metrics.ofQueue('limits')
-  const gate = options.limits && createGate({ ...options.limits, toClient, refused: noteRefused })
-  const surroundings = createSurroundings(options, cacheBytes, toClient)
-  const queue = createQueue({
-    ...(options.queue ?? toQueueOptions(options.config)),
-    meters: metrics.ofQueue('answers'),
-  })
-  const sendStream = createSendStream(options, metrics)
-  const { log, readers, refused } = options
-  const connections = { sendStream, readers, refused, toClient }
-  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, ...connections })
+  const { admission, log } = options
+  const { clientKeyOf: toClient, rateLimiter } = admission
+  const surroundings = createSurroundings(options, cacheBytes)
+  const sendStream = createSendStream(options)
+  const serving = createServing(surroundings, { log, metrics, cacheBytes, admission, sendStream })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -183,7 +145,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
   let mcp: Promise<McpEndpoint> | undefined
-  // A quarter of what starting takes, which most processes have no use for.
+  // Loaded on first use: loading takes a quarter of the start-up time, and most processes never need it.
   const loadMcp = async () => {
     const { createMcpEndpoint } = await import('./mcp/endpoint.ts')
     return createMcpEndpoint({
@@ -193,14 +155,14 @@ export function createApp(options: AppOptions & Connections): RequestListener {
   }
   const answerMcp = async (exchange: Exchange) => {
     mcp ??= loadMcp().catch((error: unknown) => {
-      // It may be there for the next one: a process that is out of files to open gets some back.
+      // A later attempt may succeed, for example after a lack of file descriptors.
       mcp = undefined
       throw error
     })
     await (await mcp)(exchange)
   }
   app.use((request: Request, response: Response, next: NextFunction) => {
-    if (request.path === MCP_PATH && request.method !== 'OPTIONS') {
+    if (isMcp(request.path) && request.method !== 'OPTIONS') {
       response.locals.route = MCP_PATH
       return answerMcp(toExchange(request, response))
     }
@@ -215,6 +177,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
       await serving.serve(route, toExchange(request, response), request.params)
     })
   }
+  app.use(createPublished(options.config.api.publishedFolder))
   app.use(createDocs())
   app.use(createExplorer(options.config))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
@@ -226,7 +189,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
   })
 
   const begin = (exchange: Exchange) => {
-    if (serving.serveKept(exchange)) return
+    if (serving.serveCached(exchange)) return
     const { request, response } = exchange
     const route = findRoute(request)
     const { requestId, startedAt, caller } = exchange
@@ -235,7 +198,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
     setHeaders(response, exchange.limit ?? [])
     const toBegun = noteHead(response)
     response.once('close', () => {
-      // How long a client stays says nothing of the service.
+      // The duration of an endless response depends on the client, not on the service.
       if (route?.isEndless && response.statusCode === 200) return
       metrics.of(locals.route ?? 'none').requested(response.statusCode, (toBegun() - startedAt) / 1000)
     })
@@ -245,14 +208,14 @@ export function createApp(options: AppOptions & Connections): RequestListener {
       else serving.serve(route, exchange, {}).catch((failure: unknown) => fail(exchange, failure))
     })
   }
-  const admit = (exchange: Exchange, { caller, headers, refusal }: Admission) => {
+  const proceed = (exchange: Exchange, { caller, headers, rejection }: RateDecision) => {
     const { response } = exchange
     if (response.destroyed) return
     exchange.caller = caller
     exchange.limit = headers
-    if (refusal === undefined) return begin(exchange)
+    if (rejection === undefined) return begin(exchange)
     setHeaders(response, headers)
-    fail(exchange, refusal)
+    fail(exchange, rejection)
   }
   return (request, response) => {
     const exchange: Exchange = {
@@ -262,7 +225,7 @@ export function createApp(options: AppOptions & Connections): RequestListener {
       startedAt: performance.now(),
       extra: [],
     }
-    if (gate === undefined) begin(exchange)
-    else gate.admit(request, (admission) => admit(exchange, admission))
+    if (rateLimiter === undefined) begin(exchange)
+    else rateLimiter.count(request, (decision) => proceed(exchange, decision))
   }
 }

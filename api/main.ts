@@ -15,31 +15,29 @@ import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-re
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
-import { createCounting } from './limits/counting.ts'
-import { openKeyRing } from './limits/key-ring.ts'
+import { type AdmissionOptions, openRateLimits } from './admission/admission.ts'
 import { startProcesses, tellStarted, toShare } from './processes.ts'
 import { createApiServer } from './server.ts'
-import type { Pace } from './serving/slow-readers.ts'
 
-/** How long requests under way may take to end once nobody is listened to any more. */
+/** Time limit for running requests after the server has stopped listening. */
 const LAST_REQUESTS_MS = 10_000
 /**
- * Most connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`). Beyond them a client's
- * attempts are dropped without a word, and it tries again after 1, 3, 7, 15 seconds. Node's own 511 are what a crowd
- * brings within a tenth of a second.
+ * Maximum connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`). Beyond the limit a
+ * client's attempts are dropped silently, and the client retries after 1, 3, 7 and 15 seconds. Node's default of 511 is
+ * reached within 0.1 seconds when many clients connect.
  */
 const MOST_CONNECTING = 4_096
 
-/** Starts what the process is made of. `pace` is what a client takes at least, unless a test has another. */
+/** Starts the process. Tests may replace the minimum reading rate of clients. */
 export async function startApi(
   config: Config,
   log: Logger,
-  options: { pace?: Pace } = {},
+  options: Pick<AdmissionOptions, 'minimumRate'> = {},
 ): Promise<{ stop(): Promise<void>; facts: { url: string; opsPort: number | undefined } }> {
   const metrics = createMetrics('api')
   if (cluster.isWorker) shareMetrics(metrics)
   const db = createDatabase(config.clickhouse, 'read')
-  // The service starts, and serves, without Redis.
+  // The service starts, and answers, without Redis.
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const first = await readRegistryOrFiles(db, log)
@@ -47,12 +45,10 @@ export async function startApi(
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
   hearLog(commits, commitLog)
-  const { keysFile, anonymous } = config.api.limits
-  const keys = keysFile === undefined ? undefined : openKeyRing(keysFile, log)
   const counter = createRedis(config.redis.url, log, 'counter')
-  const limits = { keys, anonymous, counting: createCounting(counter, config.redis.prefix) }
+  const limits = openRateLimits(config.api.limits, { redis: counter, prefix: config.redis.prefix, log })
   const stopping = new AbortController()
-  // It serves 503 meanwhile, and whoever reads the log is told why.
+  // Until ClickHouse answers, the service responds with 503 and logs the reason.
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
   const shown = { log, metrics, stopping: stopping.signal }
   const server = createApiServer({ db, registry, config, commits, commitLog, limits, ...shown, ...options })
@@ -71,7 +67,7 @@ export async function startApi(
   const { port } = server.address() as AddressInfo
   log.info({ host: config.api.host, port, opsPort: ops?.port, mode: config.mode }, 'API started')
   const stop = async () => {
-    // Load balancers send their requests here until they have seen that this process is not ready any more.
+    // Load balancers send requests until they notice that this process is no longer ready.
     stopping.abort(new Error('the service is stopping'))
     await wait(config.api.drainSeconds * 1000)
     const drained = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -81,14 +77,14 @@ export async function startApi(
     commits.close()
     commitLog.close()
     counter.disconnect()
-    keys?.close()
+    limits.close()
     stopFollowing()
     await Promise.all([ops?.close(), db.close()])
   }
   return { stop, facts: { url: toHttpUrl(config.api.host, port), opsPort: ops?.port } }
 }
 
-/** The API as a process, or as several behind one port. */
+/** Runs the API as one process, or as several behind one port. */
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel, createRedactor(findSecrets(config)))
@@ -96,7 +92,7 @@ async function main(): Promise<void> {
   else await serve(cluster.isWorker ? toShare(config) : config, log)
 }
 
-/** Once the process is told to stop it says so while it still answers, then ends what is under way. */
+/** After a stop signal the process reports that it is not ready, still answers, then finishes running requests. */
 async function serve(config: Config, log: Logger): Promise<void> {
   const tracing = await startTracing('dao-data-api', config, log)
   const { stop, facts } = await startApi(config, log)

@@ -8,18 +8,18 @@ import { createDatabase } from '../shared/store/clickhouse.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createSharedMetrics } from '../shared/telemetry/metrics.ts'
 
-/** Pauses before a process is started again. One that has ended this often in a row is given up. */
+/** Pauses before a process is restarted. The number of pauses is the maximum of consecutive restarts. */
 const PAUSES_MS: readonly number[] = [100, 500, 2_000, 5_000, 10_000]
-/** After serving this long a process counts as recovered, and its earlier ends no longer count. */
+/** After serving for this time a process counts as recovered, and its earlier exits no longer count. */
 const ALIVE_MS = 30_000
 
-/** With one, an answer of several seconds would hold up all others. */
+/** With one, an answer of several seconds would block all others. */
 const LEAST_ANSWERS_AT_ONCE = 2
 
-/** What a process says of itself once it serves. */
+/** The message of a process that has started to serve. */
 const started = z.object({ serves: z.string() })
 
-/** One of the places in which a process serves, whichever it is at the moment. */
+/** A slot for a process; restarts replace the worker. */
 interface Place {
   worker: Worker
   startedAt: number
@@ -30,11 +30,11 @@ interface Place {
 
 interface Options {
   readonly log: Logger
-  /** Called when a process ends as soon as it is started, time and again: nothing helps then but an operator. */
+  /** Called when a process repeatedly exits directly after its start: only an operator can help then. */
   readonly onLost: (reason: string) => void
 }
 
-/** The share of one of several processes: what is for all of them together is divided. */
+/** The configuration of one of several processes: budgets for all processes together are divided. */
 export function toShare(config: Config): Config {
   const { processes, cacheBytes, spoolBytes, answersAtOnce, downloadsAtOnce } = config.api
   const share = (whole: number) => Math.floor(whole / processes)
@@ -49,21 +49,21 @@ export function toShare(config: Config): Config {
   return { ...config, api, ops: { ...config.ops, apiPort: 0 } }
 }
 
-/** Tells the process that started this one where it serves. */
+/** Reports the address of this process to its parent. */
 export function tellStarted(url: string): void {
   process.send?.({ serves: url } satisfies z.infer<typeof started>)
 }
 
 /**
- * Runs the API in several processes behind one port, and starts again those that end. The process itself serves nothing
- * but the operations port, with the metrics of all of them. Resolves when all serve.
+ * Runs the API in several processes behind one port, and restarts those that exit. The parent serves only the
+ * operations port, with the metrics of all processes. Resolves when all serve.
  */
 export async function startProcesses(
   config: Config,
   { log, onLost }: Options,
 ): Promise<{ stop(): Promise<void>; facts: object }> {
-  // Each takes connections by itself. Those that this process handed over to one that has just been killed would never
-  // end, and handing over halves the number of new connections a second.
+  // The workers accept connections themselves. If the parent distributed them, connections passed to a killed process
+  // would never end, and the number of new connections per second would halve.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   const db = createDatabase(config.clickhouse, 'read')
   let isStopping = false
@@ -107,7 +107,7 @@ export async function startProcesses(
   return { stop, facts: { url, opsPort: ops?.port, pids: [...places].map(({ worker }) => worker.process.pid) } }
 }
 
-/** Where a process serves. It resolves too when another one serves in its place. */
+/** Resolves with the address of a process, also when a restarted process serves instead. */
 function untilServes(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message) => {
@@ -118,7 +118,7 @@ function untilServes(worker: Worker): Promise<string> {
   })
 }
 
-/** Asks a process to end, which it does when what it is doing is done, and waits for that. */
+/** Stops a process gracefully and waits for its exit. */
 async function endWorker(worker: Worker): Promise<void> {
   if (worker.isDead()) return
   const exited = once(worker, 'exit')

@@ -7,6 +7,8 @@ import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
+import { feesRoute } from './routes/daos/fees.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
 import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
@@ -86,6 +88,8 @@ export const routes = [
   treasuryRoute,
   holdingsRoute,
   treasuryHistoricRoute,
+  feesRoute,
+  feesHistoricRoute,
   ratingsRoute,
   socialsRoute,
   historicTwitterRoute,

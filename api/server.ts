@@ -3,53 +3,51 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
+import { createAdmission } from './admission/admission.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
 import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createPipelining } from './serving/pipelining.ts'
-import { createRefused } from './serving/refused.ts'
 import { createRefusals } from './serving/serve.ts'
-import { createReaders } from './serving/slow-readers.ts'
 
 /**
- * The request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21 kB; nginx takes
- * 32 kB by default.
+ * Maximum size of the request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21
+ * kB; nginx accepts 32 kB by default.
  */
 const MAX_HEADER_BYTES = 32 * 1024
-/** From the connection, or from the first byte of a request, to the end of its head. */
+/** From the connection, or from the first byte of a request, to the end of its headers. */
 const HEADERS_TIMEOUT_MS = 10_000
 /** The same to the end of its body. */
 const REQUEST_TIMEOUT_MS = 30_000
-/** How often these are checked. */
+/** Interval at which these timeouts are checked. */
 const CHECK_MS = 1_000
 
 /**
- * How long an idle connection is kept: longer than most proxies keep theirs, which is a minute. The side that sends the
- * requests has to close first, or a request meets a connection that is being closed.
+ * Keep-alive time of an idle connection: longer than that of most proxies, which is one minute. The client side must
+ * close first, or a request may arrive on a closing connection.
  */
 const KEEP_ALIVE_MS = 75_000
 
 /**
- * Files that are no connections of clients: up to 256 whole answers and 256 downloads on the disk, connections to
- * ClickHouse and Redis, logs and modules.
+ * File descriptors for other purposes than client connections: up to 256 complete answers and 256 downloads on the
+ * disk, connections to ClickHouse and Redis, logs and modules.
  */
 const RESERVED_FILES = 640
-/** What a connection may hold before its request is answered: a head, as bytes and as text. */
+/** Memory that a connection may use before its request is answered: the headers, as bytes and as text. */
 const CONNECTION_BYTES = 64 * 1024
 
-/** How many connections fit into this process's limit of open files (`ulimit -n`) and into its heap. */
+/** Number of connections that fit into this process's limit of open files (`ulimit -n`) and into its heap. */
 function toMaxConnections(): number {
-  // Without it a report resolves the names of all interfaces. The types of Node 20 do not have it.
+  // Without it a report resolves the names of all interfaces. The types of Node 20 do not contain it.
   Object.assign(process.report, { excludeNetwork: true })
   const report = process.report.getReport() as { userLimits?: { open_files?: { soft: number | 'unlimited' } } }
   const files = Number(report.userLimits?.open_files?.soft)
   const byHeap = Math.floor(getHeapStatistics().heap_size_limit / CONNECTION_BYTES)
-  // It is not a number if there is no limit.
+  // NaN if there is no limit.
   return Number.isNaN(files) ? byHeap : Math.min(byHeap, files - Math.min(RESERVED_FILES, Math.floor(files / 2)))
 }
 
-/** What is wrong with bytes that Node's parser gave up on; its codes are documented in node:errors. */
+/** The problem for bytes that Node's parser rejected; its codes are documented in node:errors. */
 function toRequestProblem(code: string | undefined): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new Problem('invalid_parameter', `The request line and headers exceed ${MAX_HEADER_BYTES} bytes.`)
@@ -60,7 +58,7 @@ function toRequestProblem(code: string | undefined): Problem {
   return new Problem('invalid_parameter', 'The bytes received are not an HTTP request.')
 }
 
-/** Whether a header stands more than once in a head; Node tells of the first one only. */
+/** Whether a header occurs more than once; Node reports only the first one. */
 function isTwice(name: string, rawHeaders: readonly string[]): boolean {
   let found = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -73,7 +71,9 @@ function isTwice(name: string, rawHeaders: readonly string[]): boolean {
 /** `uri-host [":" port]` of RFC 9110, section 7.2. */
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/i
 
-/** What is wrong with the Host of a request: Node would refuse some without a word, and accept others (RFC 9112, section 3.2). */
+/**
+ * The problem with a request's Host header. Node would reject some silently, and accept others (RFC 9112, section 3.2).
+ */
 function toHeadProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): Problem | undefined {
   const { host } = headers
   if (host === undefined) {
@@ -91,7 +91,7 @@ function toHeadProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): P
   return new Problem('invalid_parameter', 'The request has more than one Host header.')
 }
 
-/** A whole response, headers and problem, for a connection without a request that could be answered. */
+/** A complete response, headers and problem, for a connection without a valid request. */
 function toRawResponse(problem: Problem, publicUrl: string): string {
   const requestId = randomUUID()
   const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance: '/', requestId }))
@@ -108,7 +108,7 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
   return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** Limits the open connections of each address, except of proxies, whose connections are those of many clients. */
+/** Limits the open connections per address, except for proxies, which serve many clients. */
 function limitConnections(
   server: Server,
   { perAddress, trusted }: { perAddress: number; trusted: readonly string[] },
@@ -118,7 +118,7 @@ function limitConnections(
   const open = new Map<string, number>()
   server.on('connection', (socket: Socket) => {
     const { remoteAddress } = socket
-    // The client has left already.
+    // The client has already disconnected.
     if (remoteAddress === undefined || isTrusted(remoteAddress)) return
     const client = toNetwork(remoteAddress)
     const count = open.get(client) ?? 0
@@ -132,19 +132,21 @@ function limitConnections(
   })
 }
 
-/** The service as a server: bytes that are no request are answered like every other failure (docs/contract.md, section 5). */
+/**
+ * The service as a server: bytes that are no request get a problem response like every other failure (docs/contract.md,
+ * section 5).
+ */
 export function createApiServer(options: AppOptions & { readonly maxConnections?: number }): Server {
-  const { config, log, pace, stopping, maxConnections = toMaxConnections() } = options
+  const { config, log, stopping, maxConnections = toMaxConnections() } = options
   const { publicUrl, connectionsPerAddress: perAddress, trustedProxies: trusted } = config.api
-  const readers = createReaders(log, pace)
-  const refused = createRefused()
-  const app = createApp({ ...options, readers, refused })
-  const pipelining = createPipelining()
+  const admission = createAdmission(options)
+  const app = createApp({ ...options, admission })
+  const { pipelining } = admission
   const refuse = (socket: Duplex, problem: Problem) => socket.end(toRawResponse(problem, publicUrl))
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const problem = toHeadProblem(request)
     if (problem !== undefined) return void refuse(request.socket, problem)
-    // The client learns with the answer that its next request belongs elsewhere.
+    // `Connection: close` makes the client send its next request to another process.
     if (stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
   }
@@ -169,12 +171,10 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     refusals.note({ perAddress }, 'an address has too many connections')
     const detail = `There are ${perAddress} open connections of your address already: close one of them.`
     const problem = new Problem('rate_limited', detail, { headers: { 'Retry-After': '10' } })
-    // Not waited for the client's end, which may never come.
+    // The socket is destroyed without waiting for the client's end, which may never come.
     refuse(socket, problem).once('finish', () => socket.destroy())
   })
-  pipelining.watch(server)
-  readers.watch(server)
-  refused.watch(server)
+  admission.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
     pipelining.endAfterAnswers(socket, () => refuse(socket, toRequestProblem(error.code)))

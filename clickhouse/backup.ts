@@ -11,17 +11,17 @@ import { requireMigrated } from './migrate.ts'
 
 const HELP = `npm run backup -- <folder> [options]
 
-Copies every table of the database into a folder, as compressed text with a checksum per file. Workers and readers go on
-meanwhile. It is a copy for any ClickHouse: a server or a cluster of any size; npm run restore takes it back.
+Copies every table of the database into a folder, as compressed text with a checksum per file, while workers and readers
+continue. npm run restore restores the backup on any ClickHouse: a server or a cluster of any size.
 
   --dry-run   prints the tables and their rows and writes nothing
   --json
   --help`
 
 /**
- * Copies a database into a folder, which is made when it is missing. `onTable` hears of each table that is done. The copy
- * is of each table at one time, and of them all in an order in which nothing is lost (see `listTables`).
- * @throws DataError `config` for a folder with something in it, `migration`, `schema_too_old` or `storage`.
+ * Copies a database into a folder, which is created if missing. Calls `onTable` after each table. Each table is copied
+ * as of one time, and the order of the tables keeps the copy consistent (see `listTables`).
+ * @throws DataError `config` if the folder is not empty, `migration`, `schema_too_old` or `storage`.
  */
 export async function backUp(
   db: Database,
@@ -38,9 +38,9 @@ export async function backUp(
     tables.push(written)
     await onTable(written)
   }
-  const told: Manifest = { version: 1, createdAt, database: db.name, migrations, tables }
-  await writeManifest(folder, told)
-  return told
+  const manifest: Manifest = { version: 1, createdAt, database: db.name, migrations, tables }
+  await writeManifest(folder, manifest)
+  return manifest
 }
 
 async function main(): Promise<void> {
@@ -61,10 +61,10 @@ async function main(): Promise<void> {
     for (const { name } of await listTables(db)) tables.push({ name, rows: await countRows(db, name) })
     console.log(values.json ? JSON.stringify(tables, null, 2) : tables.map(toLine).join('\n'))
   } else {
-    const told = await backUp(db, folder, (table) => console.error(toLine(table)))
-    const rows = told.tables.reduce((sum, table) => sum + table.rows, 0)
-    if (values.json) console.log(JSON.stringify({ folder, rows, tables: told.tables.length }, null, 2))
-    else console.log(`${folder}: ${rows} rows of ${told.tables.length} tables`)
+    const result = await backUp(db, folder, (table) => console.error(toLine(table)))
+    const rows = result.tables.reduce((sum, table) => sum + table.rows, 0)
+    if (values.json) console.log(JSON.stringify({ folder, rows, tables: result.tables.length }, null, 2))
+    else console.log(`${folder}: ${rows} rows of ${result.tables.length} tables`)
   }
   await db.close()
 }

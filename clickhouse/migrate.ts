@@ -23,15 +23,15 @@ import { MIGRATIONS_TABLE, readSchema, refuseHalfRestored, type StoredSchema } f
 export interface Migration {
   /** The file's name, `NNN_<dataset>.sql`. */
   readonly name: string
-  /** SHA-256 of the file as it stands, so that an edit after it was applied is noticed. */
+  /** SHA-256 of the file, to detect an edit after its application. */
   readonly checksum: string
-  /** As they stand in the file; `renderStatement` makes of them what the server gets. */
+  /** As written in the file; `renderStatement` renders them for the server. */
   readonly statements: readonly string[]
 }
 
 /**
- * The migration files in order; statements end with a semicolon at a line's end.
- * @throws DataError `migration` when a released one is not what was released.
+ * The migration files in order. Statements end with a semicolon at the end of a line.
+ * @throws DataError `migration` if a released file was changed.
  */
 export function loadMigrations(from: string = MIGRATIONS): Migration[] {
   const files = readdirSync(from).filter((file) => /^\d{3}_.*\.sql$/.test(file))
@@ -49,10 +49,10 @@ function toStatements(sql: string): string[] {
 }
 
 /**
- * Brings the database's schema up to the files: creates the database, then applies every file that is not recorded.
- * Each statement may be repeated, so a run that died, or two at once, end in the same schema.
- * @throws DataError `migration` when a released or an applied file was edited or is gone, `schema_too_old` for a database
- *   from before the first release. Nothing is changed then.
+ * Upgrades the database's schema to the files: creates the database, then applies every file that is not recorded.
+ * Statements are idempotent, so an interrupted run or two concurrent runs end in the same schema.
+ * @throws DataError `migration` if a released or applied file was edited or is missing, `schema_too_old` for a database
+ * from before the first release. The database is then unchanged.
  */
 export async function migrate(
   server: Database,
@@ -69,17 +69,17 @@ export async function migrate(
   await applyMissing(db, migrations, schema.applied, log)
 }
 
-/** Why a server cannot run a statement on a cluster, by ClickHouse's code. */
+/** Reasons why a server cannot run a statement on a cluster, by ClickHouse's error code. */
 const NO_CLUSTER: Readonly<Record<string, string>> = {
-  '701': 'knows no cluster of that name',
-  // Without a Keeper: of a server, and of the package's own.
-  '139': 'has no Keeper, without which nothing runs on a cluster',
-  '392': 'has no Keeper, without which nothing runs on a cluster',
+  '701': 'has no cluster of that name',
+  // Without a Keeper: 139 of a regular server, 392 of the embedded engine.
+  '139': 'has no Keeper, which a cluster needs',
+  '392': 'has no Keeper, which a cluster needs',
 }
 
 /**
- * Creates a database where it is missing.
- * @throws DataError `config` when CLICKHOUSE_CLUSTER is set and the server is part of no such cluster.
+ * Creates a missing database.
+ * @throws DataError `config` if CLICKHOUSE_CLUSTER is set and the server does not belong to such a cluster.
  */
 export async function createMissing(server: Database, database: string): Promise<void> {
   const { cluster } = server
@@ -98,7 +98,7 @@ export async function createMissing(server: Database, database: string): Promise
   } catch (error) {
     const reason = NO_CLUSTER[toClickHouseCode(error) ?? '']
     if (cluster === undefined || reason === undefined) throw error
-    const what = `CLICKHOUSE_CLUSTER says ${cluster}, and the ClickHouse server ${reason}`
+    const what = `CLICKHOUSE_CLUSTER is ${cluster}, and the ClickHouse server ${reason}`
     throw new DataError('config', `${what}: leave it empty for a single server (docs/scaling.md)`, { cause: error })
   }
 }
@@ -107,15 +107,15 @@ interface Sought {
   readonly of: 'databases' | 'tables'
   readonly where: string
   readonly params: Readonly<Record<string, unknown>>
-  /** How many each server has. */
+  /** Required number per server. */
   readonly things: number
 }
 
 const counts = z.object({ servers: z.int(), found: z.int() })
 
 /**
- * Whether every server of the cluster that answers has what is sought: then there is nothing to make, and a server that is down
- * is no hindrance. Of a single server this is not asked, which makes what is missing itself.
+ * Whether every responding server of the cluster has the items. Then there is nothing to create, and a failed server
+ * does not matter. Returns false for a single server, because CREATE ... IF NOT EXISTS is enough there.
  */
 async function isEverywhere(db: Database, { of, where, params, things }: Sought): Promise<boolean> {
   if (db.cluster === undefined) return false
@@ -127,7 +127,7 @@ async function isEverywhere(db: Database, { of, where, params, things }: Sought)
     settings: { skip_unavailable_shards: 1 },
     schema: counts,
   })
-  // Where that cannot be told, making what may be there already tells why.
+  // If the check fails, the CREATE statement fails too and reports the reason.
   const [count] = await find.catch((error: unknown) => {
     if (error instanceof DataError && error.code === 'storage') return []
     throw error
@@ -135,27 +135,28 @@ async function isEverywhere(db: Database, { of, where, params, things }: Sought)
   return count !== undefined && count.servers > 0 && count.found >= count.servers * things
 }
 
-/** ClickHouse's code for a change of the schema that not all servers of a cluster have made in time. */
+/** ClickHouse's code for a schema change that some servers of a cluster did not complete in time. */
 const NOT_ON_ALL = '159'
 
 /**
  * Changes the schema.
- * @throws DataError `storage`; where a server of the cluster is down it says that all of them have to be there.
+ * @throws DataError `storage`; if a server of the cluster is down, the message explains that all servers must be
+ * running.
  */
 async function change(db: Database, statement: Statement): Promise<void> {
   try {
     await db.command(statement)
   } catch (error) {
     if (db.cluster === undefined || toClickHouseCode(error) !== NOT_ON_ALL) throw error
-    const what = `not every server of the cluster ${db.cluster} answers, and the schema changes on all of them`
+    const what = `not every server of the cluster ${db.cluster} answers, and a schema change needs all of them`
     const cause = error instanceof DataError ? error.cause : error
-    throw new DataError('storage', `${what}: start those that are down, then run this again (docs/scaling.md)`, {
+    throw new DataError('storage', `${what}: start the stopped ones, then repeat this (docs/scaling.md)`, {
       cause,
     })
   }
 }
 
-/** Applies those of the migrations that are not among the applied ones, each with a line in the record. */
+/** Applies and records the migrations that are not among the applied ones. */
 export async function applyMissing(
   db: Database,
   migrations: readonly Migration[],
@@ -167,7 +168,7 @@ export async function applyMissing(
   const sought = { of: 'tables', where, params: { database: db.name, names }, things: names.length } as const
   if (!(await isEverywhere(db, sought))) await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
   for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
-    await applyAgain(db, migration, log)
+    await applyWithRetries(db, migration, log)
     const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
     await db.insert({ table: 'migrations', rows: [row] })
     log.info({ migration: migration.name, statements: migration.statements.length }, 'migration applied')
@@ -175,21 +176,21 @@ export async function applyMissing(
 }
 
 const MOST_TRIES = 5
-const TRY_AGAIN_MS = 2_000
+const RETRY_MS = 2_000
 
 /**
- * Another run at the same time may be altering the table that a statement is about: the engine refuses that, and soon takes
- * it. All of the file is done again, so that it ends as written whatever the other run did in between.
+ * The engine rejects a statement while a concurrent run alters the same table. Repeats the complete file, so that it
+ * takes effect regardless of the other run.
  */
-async function applyAgain(db: Database, { name, statements }: Migration, log: Logger): Promise<void> {
+async function applyWithRetries(db: Database, { name, statements }: Migration, log: Logger): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await apply(db, name, statements)
     } catch (error) {
       if (!(error instanceof DataError) || error.code !== 'storage' || tries === MOST_TRIES) throw error
       if (toClickHouseCode(error) === NOT_ON_ALL) throw error
-      log.warn({ migration: name, tries, reason: error.message }, 'a migration is tried again')
-      await wait(TRY_AGAIN_MS)
+      log.warn({ migration: name, tries, reason: error.message }, 'a migration is retried')
+      await wait(RETRY_MS)
     }
   }
 }
@@ -201,9 +202,9 @@ async function apply(db: Database, name: string, statements: readonly string[]):
 }
 
 /**
- * Refuses a database that lacks migrations: rows inserted into half a schema would be stored in part, and reported whole.
- * @returns the schema that it has, which may be a newer one.
- * @throws DataError `migration` that names what is missing, `schema_too_old`, or `storage`.
+ * Throws if the database lacks migrations: rows inserted into an incomplete schema would be stored only in part.
+ * @returns the database's schema, which may be newer than the files.
+ * @throws DataError `migration` that names the missing files, `schema_too_old`, or `storage`.
  */
 export async function requireMigrated(db: Database): Promise<StoredSchema> {
   const schema = await readSchema(db, loadReleased())
@@ -214,20 +215,21 @@ export async function requireMigrated(db: Database): Promise<StoredSchema> {
   throw new DataError('migration', `the database lacks ${names}: run npm run migrate first`)
 }
 
-/** @throws DataError `migration` when an applied file was edited or is gone. */
+/** @throws DataError `migration` if an applied file was edited or is missing. */
 function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<string, string>): void {
   const files = new Map(migrations.map((migration) => [migration.name, migration.checksum]))
   const mistakes = [...applied].flatMap(([name, checksum]) => {
     const file = files.get(name)
-    if (file === undefined) return [`${name} is applied but its file is gone: the database is newer than this program`]
+    if (file === undefined)
+      return [`${name} is applied, but its file is missing: the database is newer than this program`]
     return file === checksum ? [] : [`${name} was edited after it was applied: put the change into a new file`]
   })
   if (mistakes.length > 0) throw new DataError('migration', `schema drift: ${mistakes.join('; ')}`)
 }
 
-const HELP = `npm run migrate             brings the schema up to the files and puts the registry of shared/registry into force, which
-                            whatever runs has within seconds
-npm run migrate -- --check  compares both with the files and changes nothing; exits 1 where they differ`
+const HELP = `npm run migrate             upgrades the schema to the files and activates the registry of shared/registry, which running
+                            processes load within seconds
+npm run migrate -- --check  compares both with the files and changes nothing; exits with 1 if they differ`
 
 async function main(): Promise<void> {
   const { values } = readCommandLine({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
@@ -245,7 +247,7 @@ async function main(): Promise<void> {
   await Promise.all([server.close(), db.close()])
 }
 
-/** How a check ends that was stopped: nothing is known. */
+/** Exit code of an interrupted check: the result is unknown. */
 const STOPPED = 130
 
 async function check(server: Database, db: Database, config: Config['clickhouse'], log: Logger): Promise<void> {
@@ -262,22 +264,23 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
     if (stop.signal.aborted) return []
     throw error
   })
-  // Whoever stops it tells how that ended.
+  // The stop handler reports the result.
   if (stop.signal.aborted) return
-  console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
+  console.log(differences.length === 0 ? 'the schema matches the files' : differences.join('\n'))
   if (differences.length > 0) {
     process.exitCode = 1
     return
   }
-  const others = (await compareInForce(db)) ?? ['none was ever stored']
-  console.log(others.length === 0 ? 'the registry in force is that of the files' : toRegistryReport(others))
-  if (others.length > 0) process.exitCode = 1
+  const registryDifferences = (await compareInForce(db)) ?? ['no registry was ever stored']
+  console.log(
+    registryDifferences.length === 0 ? 'the active registry matches the files' : toRegistryReport(registryDifferences),
+  )
+  if (registryDifferences.length > 0) process.exitCode = 1
 }
 
 /**
- * The differences between the database's schema and that which the files make in a database of their own, which is
- * dropped whatever happens. ClickHouse refuses to drop a database in which a table is just being created: who stops
- * this waits for the statement under way.
+ * Compares the database's schema with that of the files, created in a scratch database, which is dropped in any case.
+ * ClickHouse cannot drop a database during the creation of a table, so an interrupt waits for the running statement.
  */
 async function compareSchema(
   server: Database,
@@ -298,7 +301,7 @@ async function compareSchema(
   }
 }
 
-/** A database that changes nothing more once the signal is given, and lets what it has begun end. */
+/** A database whose writes throw after the signal; a running statement completes. */
 const endingWith = (signal: AbortSignal, db: Database): Database => ({
   ...db,
   command: async (statement) => {
@@ -312,6 +315,6 @@ const endingWith = (signal: AbortSignal, db: Database): Database => ({
 })
 
 const toRegistryReport = (others: readonly string[]): string =>
-  ['the registry in force is not that of the files, npm run migrate makes it so:', ...others].join('\n  ')
+  ['the active registry differs from the files; npm run migrate activates that of the files:', ...others].join('\n  ')
 
 if (isMain(import.meta.url)) runCommand(main)

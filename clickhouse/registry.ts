@@ -9,9 +9,9 @@ import { storeRecords } from './registry/records.ts'
 import { compareTokens, storeTokens } from './registry/tokens.ts'
 
 /**
- * Puts the registry of the files in `dir` into force, the shipped ones by default. Whoever has it finds what statements
- * join to it: that is stored first.
- * @throws RegistryError, or DataError `storage`; what was in force stays.
+ * Activates the registry of the files in `dir`, by default the shipped ones. Writes the tables that statements join
+ * before the version, so that processes with the new version find them updated.
+ * @throws RegistryError, or DataError `storage`; the previous registry then stays active.
  */
 export async function putInForce(db: Database, log: Logger, dir: string = SHIPPED): Promise<void> {
   const source: RegistrySource = readFiles(dir)
@@ -20,8 +20,8 @@ export async function putInForce(db: Database, log: Logger, dir: string = SHIPPE
 }
 
 /**
- * What `putInForce` would change in what whoever runs has, a line for each record; where that is nothing, in the tables that
- * statements join. Undefined where nothing was ever stored.
+ * Returns the changes that `putInForce` would make, a line per record: differences to the active registry, or if there
+ * are none, differences in the joined tables. Undefined if no registry was ever stored.
  * @throws RegistryError, or DataError `storage`
  */
 export async function compareInForce(db: Database, dir: string = SHIPPED): Promise<string[] | undefined> {
@@ -29,16 +29,16 @@ export async function compareInForce(db: Database, dir: string = SHIPPED): Promi
   const registry = await toRegistry(files)
   const stored = await findRegistryVersion(db)
   if (stored === undefined) return undefined
-  const others = compareSources(await readStoredSource(db, stored), files)
-  if (others.length > 0) return others
-  // Those of another registry, where a migrate that was to bring it was stopped midway.
+  const differences = compareSources(await readStoredSource(db, stored), files)
+  if (differences.length > 0) return differences
+  // The tables may belong to another registry, if its migrate run was interrupted.
   return [...(await compareTokens(db, registry)), ...(await compareDaos(db, registry))]
 }
 
 /**
- * Brings the tables of tokens and DAOs, which statements join, in step with a registry. Only records that differ are
- * written; one that left is kept as not live, because stored series refer to it.
- * @returns whether any was written.
+ * Updates the tables of tokens and DAOs, which statements join, to a registry. Writes only different records. Removed
+ * records are marked as not live, because stored series refer to them.
+ * @returns whether any record was written.
  */
 export async function storeRegistry(db: Database, registry: Registry, log: Logger): Promise<boolean> {
   const [tokens, daos] = [await storeTokens(db, registry, log), await storeDaos(db, registry, log)]

@@ -19,12 +19,12 @@ import { readSchema } from './schema/stored.ts'
 
 const HELP = `npm run restore -- <folder> [options]
 
-Puts a backup into the database that CLICKHOUSE_DATABASE names, which is made where it is missing and has to be empty.
-Every file is checked before the first row is stored, every table is compared with the backup afterwards. A backup of an
-older version is stored as it was, and then upgraded. One that was stopped goes on when it is started again. What uses
-that database has to be stopped first; docs/operations.md says how to go back to a backup beside what runs.
+Restores a backup into the database CLICKHOUSE_DATABASE, which is created if missing and must be empty. Verifies every file
+before the first row is stored, and compares every table with the backup afterwards. A backup of an older version is
+stored as it was, and then upgraded. The same command continues an interrupted restore. Stop all processes that use the
+database first; docs/operations.md explains how to return to a backup beside a running system.
 
-  --into-existing   stores the rows beside what is there; of two rows with one key the newer one stays
+  --into-existing   adds the rows to existing ones; of two rows with one key the newer one wins
   --dry-run         checks the files, prints the tables and stores nothing
   --json
   --help`
@@ -32,7 +32,7 @@ that database has to be stopped first; docs/operations.md says how to go back to
 export interface Restored {
   readonly name: string
   readonly rows: number
-  /** Whether the table held exactly what the backup does, before any later migration. */
+  /** Whether the table equalled the backup, before any later migration. */
   readonly equal: boolean
 }
 
@@ -40,19 +40,20 @@ interface RestoreOptions {
   readonly intoExisting: boolean
   readonly log: Logger
   readonly onTable: (table: Restored) => void
-  /** Called with each file that was read, before the first row is stored. */
+  /** Called after each verified file, before the first row is stored. */
   readonly onChecked?: OnPart
-  /** Called when a restore of the same backup was stopped, and this one goes on with it. */
+  /** Called if this run continues an interrupted restore of the same backup. */
   readonly onTakenUp?: () => void
-  /** The folder of the migrations: the shipped ones, unless a test has others. */
+  /** The folder of the migrations; tests may set another one. */
   readonly migrations?: string
 }
 
 /**
- * Makes the schema of a backup, stores its rows, and then applies every later migration. One that was stopped goes on.
- * @throws DataError `config` for a folder without a backup, `schema_too_old` for a backup from before the first release,
- *   `migration` for one of a newer program or older than the database, `storage` for damaged files, a database with rows,
- *   another restore into it, or a table that came out different. Nothing is stored unless it is the last of these.
+ * Creates the schema of a backup, stores its rows, and then applies every later migration. Continues an interrupted
+ * restore.
+ * @throws DataError `config` for a folder without a backup, `schema_too_old` for a backup from before the first
+ * release, `migration` for a backup of a newer program or older than the database, `storage` for damaged files, a
+ * database with rows, a concurrent restore, or a table that differs afterwards. Only in the last case rows are stored.
  */
 export async function restore(
   server: Database,
@@ -60,17 +61,17 @@ export async function restore(
   folder: string,
   options: RestoreOptions,
 ): Promise<Restored[]> {
-  const told = await readManifest(folder)
-  const schema = toSchemaOf(told, options.migrations)
-  await checkFiles(folder, told, options.onChecked)
+  const manifest = await readManifest(folder)
+  const schema = toSchemaOf(manifest, options.migrations)
+  await checkFiles(folder, manifest, options.onChecked)
   await createMissing(server, db.name)
-  const taken = `another restore into ${db.name} is under way: wait until it has ended`
+  const taken = `another restore into ${db.name} is running: wait until it has ended`
   return withLock(server, { name: `restore into ${db.name}`, taken, log: options.log }, (lock) =>
-    restoreAlone(db, { folder, told, schema, lock }, options),
+    restoreAlone(db, { folder, told: manifest, schema, lock }, options),
   )
 }
 
-/** A backup that may be restored. */
+/** A backup that passed all checks. */
 interface Backup {
   readonly folder: string
   readonly told: Manifest
@@ -82,9 +83,9 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
   const { told, schema, lock } = backup
   const id = toBackupId(told)
   const { applied, restoring } = await readSchema(db, schema.released)
-  refuseOther(db, restoring, id)
+  requireSameBackup(db, restoring, id)
   if (restoring !== undefined) options.onTakenUp?.()
-  // Beside other rows a part does no harm, and what was stopped there is done again.
+  // A restore into existing rows needs no mark: a partial one is harmless, and the next run repeats it.
   const isMarked = restoring !== undefined || !options.intoExisting
   const mark = async (isLoaded: boolean) => isMarked && markRestoring(db, { backup: id, isLoaded })
   let restored = told.tables.map(toRestored)
@@ -102,15 +103,15 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
   return restored
 }
 
-function refuseOther(db: Database, restoring: Restoring | undefined, backup: string): void {
+function requireSameBackup(db: Database, restoring: Restoring | undefined, backup: string): void {
   if (restoring === undefined || restoring.backup === backup) return
-  const way = 'go on with that one, or name another CLICKHOUSE_DATABASE'
+  const way = 'continue that one, or set another CLICKHOUSE_DATABASE'
   throw new DataError('storage', `${db.name} holds a part of another backup: ${way}`)
 }
 
 const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equal: true })
 
-/** Stores and compares every table; where a restore is taken up, those that it had stored whole are only compared. */
+/** Loads and compares every table. A continued restore only compares tables that are complete. */
 async function loadTables(
   db: Database,
   { folder, told }: Backup,
@@ -121,7 +122,7 @@ async function loadTables(
   for (const from of told.tables) {
     const table = tables.get(from.name)
     if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in its schema`)
-    // A backup has rows that are older than the table keeps them: between load and comparison a merge would take them.
+    // A backup may contain rows beyond the table's TTL, which a merge between load and comparison would delete.
     const one = await keepingOld(db, table, async () => {
       const isThere = isTakenUp && (await isEqual(db, table, from))
       return isThere ? toRestored(from) : loadTable(db, folder, table, from)
@@ -131,7 +132,7 @@ async function loadTables(
   }
   const different = restored.filter(({ equal }) => !equal).map(({ name }) => name)
   if (different.length === 0 || intoExisting) return restored
-  throw new DataError('storage', `these tables came out different from the backup: ${different.join(', ')}`)
+  throw new DataError('storage', `these tables differ from the backup: ${different.join(', ')}`)
 }
 
 async function loadTable(db: Database, folder: string, table: StoredTable, from: TableFiles): Promise<Restored> {
@@ -176,10 +177,10 @@ async function main(): Promise<void> {
     intoExisting: values['into-existing'],
     log: createLog('restore', 'warn'),
     onChecked: createParts('files checked'),
-    onTakenUp: () => console.error('a restore of this backup was stopped: it goes on'),
-    onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', beside others'}`),
+    onTakenUp: () => console.error('continuing an interrupted restore of this backup'),
+    onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', among other rows'}`),
   })
-  // A backup of an older version says nothing of what was collected.
+  // A backup of an older version has no coverage.
   await recountUpgraded(db, datasets, createLog('restore', 'warn'), Date.now())
   await Promise.all([server.close(), db.close()])
   const rows = restored.reduce((sum, table) => sum + table.rows, 0)
@@ -187,24 +188,24 @@ async function main(): Promise<void> {
   else console.log(`${db.name}: ${rows} rows of ${restored.length} tables are stored and compared`)
 }
 
-/** Whoever stops it is told how it is taken up. */
+/** Explains to the operator how to continue after an interrupt. */
 function sayHowItGoesOn(database: string): void {
   for (const [signal, code] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)
     process.once(signal, () => {
-      console.error(`stopped: ${database} may hold a part of the backup; the same command goes on with it`)
+      console.error(`stopped: ${database} may hold a part of the backup; the same command continues the restore`)
       process.exit(code)
     })
 }
 
 async function check(folder: string, json: boolean): Promise<void> {
-  const told = await readManifest(folder)
-  toSchemaOf(told)
-  await checkFiles(folder, told, createParts('files checked'))
-  const tables = told.tables.map(({ name, rows }) => ({ name, rows }))
-  if (json) console.log(JSON.stringify({ database: told.database, createdAt: told.createdAt, tables }, null, 2))
+  const contents = await readManifest(folder)
+  toSchemaOf(contents)
+  await checkFiles(folder, contents, createParts('files checked'))
+  const tables = contents.tables.map(({ name, rows }) => ({ name, rows }))
+  if (json) console.log(JSON.stringify({ database: contents.database, createdAt: contents.createdAt, tables }, null, 2))
   else console.log(tables.map(({ name, rows }) => `${name}: ${rows} rows`).join('\n'))
 }
 

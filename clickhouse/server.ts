@@ -5,29 +5,29 @@ import { announceReady, onStopSignal, runPart } from '../shared/process.ts'
 import { startOwnServer } from './server/own-server.ts'
 
 /**
- * ClickHouse's own server over a data folder. Its users have passwords always: those of the settings, or those that the
- * folder's first start made.
+ * ClickHouse's own server over a data folder. Its users always have passwords: those of the settings, or those
+ * generated at the folder's first start.
  */
 async function main(): Promise<void> {
   const { user, password, readUser, readPassword, database, own } = loadConfig().clickhouse
-  const kept = readClickHouseAccess(own.dataDir)
+  const stored = readClickHouseAccess(own.dataDir)
   const server = await startOwnServer({
     ...own,
     users: {
-      writer: { name: user, password: password || kept?.writer.password || createPassword() },
-      reader: { name: readUser, password: readPassword || kept?.reader.password || createPassword() },
+      writer: { name: user, password: password || stored?.writer.password || createPassword() },
+      reader: { name: readUser, password: readPassword || stored?.reader.password || createPassword() },
     },
     readable: `${database}.*`,
   })
-  let isAsked = false
+  let isStopping = false
   onStopSignal(() => {
-    isAsked = true
+    isStopping = true
     return server.close()
   })
   announceReady({ url: server.url, tcpPort: own.tcpPort })
   const reason = await server.ended
-  if (!isAsked)
-    throw new DataError('storage', `ClickHouse over ${own.dataDir} ended by itself: ${reason ?? 'no reason given'}`)
+  if (!isStopping)
+    throw new DataError('storage', `ClickHouse over ${own.dataDir} ended unexpectedly: ${reason ?? 'no reason given'}`)
 }
 
 runPart("npm run clickhouse: ClickHouse's own server, one per data folder.", main)

@@ -7,16 +7,16 @@ interface CommandLine extends ParseArgsConfig {
 }
 
 /**
- * Reads the options and words of a command. Node's `parseArgs` keeps the last of two values, and whoever writes two means
- * both.
- * @throws DataError `payload` for an option that is not known, lacks its value or has two.
+ * Parses the options and words of a command. Rejects a repeated option, because Node's `parseArgs` keeps only its last
+ * value.
+ * @throws DataError `payload` if an option is unknown, lacks its value or is repeated.
  */
 export function readCommandLine<const T extends CommandLine>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     const { tokens } = parseArgs({ ...config, tokens: true } as CommandLine & { tokens: true })
     const names = tokens.flatMap((token) => (token.kind === 'option' && token.value !== undefined ? [token.name] : []))
     const twice = names.find((name, at) => names.indexOf(name) !== at && config.options[name]?.multiple !== true)
-    if (twice !== undefined) throw new TypeError(`--${twice} is given twice`)
+    if (twice !== undefined) throw new TypeError(`--${twice} is set twice`)
     return parseArgs(config)
   } catch (error) {
     const script = toNpmScript()

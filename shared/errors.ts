@@ -1,18 +1,19 @@
 /**
- * Why something failed, as a closed list, so that callers decide by code and never by message text.
- * - `config`: a setting is missing or malformed; naming it is the message's job.
- * - `provider_unavailable`: network error, timeout, 408, 429 or 5xx; worth another try.
- * - `provider_rejected`: the provider understood and refused (400, 401, 402, 403); the same may be asked again later.
- * - `provider_malformed`: the answer is not what the provider documents, as when it was cut off on its way.
- * - `provider_exhausted`: the plan or the budget is used up; `retryAfterMs` is the time to its reset, where it is known.
- * - `provider_unknown`: the provider has nothing under the entity's id; only another provider can help.
+ * The reason of a failure, as a closed list. Callers decide by code, never by message text.
+ * - `config`: a setting is missing or malformed; the message names it.
+ * - `provider_unavailable`: network error, timeout, 408, 429 or 5xx; a retry may succeed.
+ * - `provider_rejected`: the provider refused the request (400, 401, 402, 403); the same request may succeed later.
+ * - `provider_malformed`: the response does not match the provider's documentation, for example because it was
+ * truncated.
+ * - `provider_exhausted`: the plan or the budget is used up; `retryAfterMs` is the time until its reset, if known.
+ * - `provider_unknown`: the provider has no data for the entity's id; only another provider can help.
  * - `provider_unconfigured`: a setting that the provider needs is missing, such as its key; the message names it.
  * - `rows_rejected`: too large a share of a job's rows failed the dataset's schema.
  * - `payload`: a job's payload is malformed.
  * - `registry`: the curated records contradict themselves or their schema.
- * - `storage`: ClickHouse or Redis refused or could not be reached.
+ * - `storage`: ClickHouse or Redis refused or was unreachable.
  * - `migration`: the database and the migration files disagree.
- * - `schema_too_old`: the database was made before the first release, and nothing upgrades it.
+ * - `schema_too_old`: the database was created before the first release and cannot be upgraded.
  */
 export type ErrorCode =
   | 'config'
@@ -44,7 +45,7 @@ const ABOUT_PROVIDER: ReadonlySet<ErrorCode> = new Set([
   'provider_unconfigured',
 ])
 
-/** A failure with a code; `retryAfterMs` is the wait a provider asked for, `status` that of its HTTP answer. */
+/** A failure with a code. `retryAfterMs` is the wait that the provider requested, `status` its HTTP status. */
 export class DataError extends Error {
   readonly code: ErrorCode
   readonly retryAfterMs: number | undefined
@@ -63,20 +64,20 @@ export class DataError extends Error {
   }
 }
 
-/** Whether a failure is about the provider, whomever it was asked for. */
+/** Whether a failure concerns the whole provider and not one entity. */
 export const isAboutProvider = ({ code }: DataError): boolean => ABOUT_PROVIDER.has(code)
 
 /**
- * Whether the same attempt may succeed later, be it after somebody mended a key. What no provider knows or is set up for
- * stays as it is until the registry or the settings change. Unknown errors are programming errors and are not retried.
+ * Whether the same attempt may succeed later, for example after an operator corrects a key. A missing entity or setting
+ * is permanent until the registry or the settings change. Unknown errors are programming errors and are not retried.
  */
 export function isTransient(error: unknown): boolean {
   return error instanceof DataError && TRANSIENT.has(error.code)
 }
 
 /**
- * Of failures that may pass, the one that passes soonest, as far as is known: what asks for no wait does so at once. The
- * first of several alike; undefined of none.
+ * Returns the failure with the shortest wait, the first of equals; undefined if there are no failures. A missing
+ * `retryAfterMs` means no wait.
  */
 export function toSoonest(failures: readonly DataError[]): DataError | undefined {
   const waitOf = ({ retryAfterMs = 0 }: DataError) => retryAfterMs

@@ -2,16 +2,16 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * From and below which ports are looked for. Systems give connections ports of their own from 32,768 (Linux) or 49,152
- * (macOS, Windows) on, and keep them for a minute after the connection: of those, one that is free now is another's when
- * a server comes to listen on it, or comes back to it.
+ * Range of the ports to try, below the ephemeral ports. Systems assign those from 32,768 (Linux) or 49,152 (macOS,
+ * Windows) on to outgoing connections and reserve them for a minute afterwards. A free ephemeral port may be taken
+ * before the server listens on it.
  */
 const FIRST = 20_000
 const END = 32_000
-/** Only where nearly all of them are taken are so many in a row. */
+/** Random picks; so many collisions in a row occur only if almost all ports are taken. */
 const ATTEMPTS = 100
 
-/** Resolves when the port can be listened on; rejects with the system's error. */
+/** Resolves if the port is free; rejects with the system's error. */
 export function probePort(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = createServer()
@@ -20,7 +20,7 @@ export function probePort(host: string, port: number): Promise<void> {
   })
 }
 
-/** A TCP port that nobody listens on, and that no connection is given before somebody does. */
+/** Returns a TCP port that is free and outside the range of ephemeral ports. */
 export async function findFreePort(host = '127.0.0.1'): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     const port = randomInt(FIRST, END)

@@ -1,4 +1,4 @@
-/** Values by what they have in common, in the order in which each is first met. */
+/** Groups values by key, in the order of each key's first value. */
 export function groupBy<K, T>(values: Iterable<T>, keyOf: (value: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()
   for (const value of values) {
@@ -8,4 +8,11 @@ export function groupBy<K, T>(values: Iterable<T>, keyOf: (value: T) => K): Map<
     else group.push(value)
   }
   return groups
+}
+
+/** Cuts a list into lists of at most `size`. */
+export function toBatches<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  )
 }

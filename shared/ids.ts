@@ -9,8 +9,8 @@ export function toId(...naturalKey: readonly (string | number)[]): string {
 }
 
 /**
- * The integer under which ClickHouse stores an entity: the id's first 52 bits, the most that a JavaScript number
- * holds exactly. Sorting and filtering by it is cheaper than by the id; the registry refuses two equal keys.
+ * The integer key of an entity in ClickHouse: the first 52 bits of its id, which a JavaScript number represents
+ * exactly. Sorting and filtering by integers is cheaper than by ids. The registry rejects two equal keys.
  */
 export function toKey(id: string): number {
   return Number.parseInt(id.slice(0, 13), 16)

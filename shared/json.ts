@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-/** What a text says as JSON; undefined, which no JSON is, for one that is none. A schema then says what it lacks. */
+/** Parses JSON; returns undefined for invalid JSON, so that a schema reports it. */
 export function toJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -10,8 +10,8 @@ export function toJson(text: string): unknown {
 }
 
 /**
- * Parses stored JSON text by its schema. Returns undefined for text that another version wrote in another form, or that
- * is no JSON, and calls `onUnreadable` with the reason: the caller goes on without this one value.
+ * Parses stored JSON text by its schema. If the text is invalid JSON or has another version's format, returns undefined
+ * and calls `onUnreadable` with the reason. The caller continues without this value.
  */
 export function parseStored<S extends z.ZodType>(
   schema: S,

@@ -4,35 +4,34 @@ import { isStartedByNpm } from './config/started-by.ts'
 import { refuseSwallowed } from './config/swallowed-options.ts'
 import { DataError, toReason } from './errors.ts'
 
-/** Whether a module is the program itself and not an import of another one. */
+/** Whether a module is the program's entry point and not an import. */
 export function isMain(moduleUrl: string): boolean {
   return process.argv[1] !== undefined && moduleUrl === pathToFileURL(process.argv[1]).href
 }
 
 const SAME_SIGNAL_MS = 1_000
 
-/** How often a part that npm started looks whether npm is still there. */
+/** Interval at which a process that npm started checks whether npm still runs. */
 const PARENT_POLL_MS = 500
 
-/** How long a stopping process may finish what it has begun. */
+/** Time limit for a stopping process to finish running work. */
 export const STOP_DEADLINE_MS = 25_000
 
-/** A process in which nothing has begun. */
-const endAtOnce = () => process.exit(0)
+const exitImmediately = () => process.exit(0)
 
-/** Until `onStopSignal` has given it a way to stop, a stop signal ends the process at once: nothing has begun yet. */
+/** A stop signal ends the process at once until `onStopSignal` registers a handler: no work has started yet. */
 export function endOnStopSignal(): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endAtOnce)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, exitImmediately)
 }
 
 /**
- * Calls `stop` on the first SIGTERM or SIGINT and exits when it is done or its deadline has passed; a second signal
- * exits at once. A process that a parent started over a channel, or npm, also stops when that is gone.
+ * Calls `stop` on the first SIGTERM or SIGINT and exits when it resolves or its deadline has passed. A second signal
+ * exits at once. A process that a parent started over a channel, or that npm started, also stops when the parent exits.
  */
 export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STOP_DEADLINE_MS): void {
   let stoppingSince: number | undefined
   const handle = () => {
-    // One Ctrl-C may arrive more than once: from the terminal, and from the npm that started this process.
+    // One Ctrl-C may arrive twice: from the terminal, and from the npm that started this process.
     if (stoppingSince !== undefined && performance.now() - stoppingSince < SAME_SIGNAL_MS) return
     if (stoppingSince !== undefined) process.exit(130)
     stoppingSince = performance.now()
@@ -45,32 +44,30 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
       },
     )
   }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, endAtOnce).on(signal, handle)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, exitImmediately).on(signal, handle)
   onStarterGone = handle
   watchStarter()
 }
 
-/**
- * What happens when the starter is gone: the process ends at once, unless `onStopSignal` has given it a way to stop.
- */
+/** Called when the parent process exits. Ends the process at once, unless `onStopSignal` has registered a handler. */
 let onStarterGone = (): void => process.exit(1)
 
-/** Read when the program is loaded: later the starter may be gone, and the id another process's. */
+/** Read at load time: later the parent may have exited and its id may belong to another process. */
 const starter = process.ppid
 let isWatching = false
 
 /**
- * Notices that whoever started this process is gone. A parent with a channel is noticed by the channel's end. npm has
- * no channel, and when it is killed its children live on: it is noticed by the id of the parent, which changes. A
- * process that somebody started without npm may outlive its shell on purpose.
+ * Stops this process when its parent exits. A parent with a channel is detected by the end of the channel. npm has no
+ * channel, and its children survive when it is killed; a changed parent id reveals its exit. Without npm, a process may
+ * outlive its shell on purpose.
  */
 function watchStarter(): void {
   if (isWatching) return
   isWatching = true
   process.on('disconnect', () => onStarterGone())
-  // An open channel keeps a process alive. A command has to end when its work is done.
+  // An open channel keeps a process alive, and a command has to end when its work is done.
   process.channel?.unref()
-  // The channel ended before anybody listened to it.
+  // The channel ended before the listener was registered.
   if (process.connected === false) setImmediate(() => onStarterGone())
   if (process.connected !== undefined || !isStartedByNpm()) return
   const poll = setInterval(() => {
@@ -82,27 +79,27 @@ function watchStarter(): void {
 }
 
 /**
- * Tells a parent that follows this process's standard output that it is ready, as one line of JSON. After
- * `onStopSignal`: a parent may ask it to stop at once.
+ * Reports readiness to a parent that reads this process's standard output, as one line of JSON. Call it after
+ * `onStopSignal`, because the parent may send a stop signal at once.
  */
 export function announceReady(facts: Readonly<Record<string, unknown>>): void {
   process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)
 }
 
 /**
- * Runs a program that takes nothing from its command line but `--help`, which prints what it is. Any other word is
- * refused with the same text: its settings come from the environment.
+ * Runs a program whose only option is `--help`. Any other word prints the help text and fails, because all settings
+ * come from the environment.
  */
 export function runPart(help: string, main: () => Promise<void>): void {
   const [word] = process.argv.slice(2)
   if (word === undefined) runProgram(main)
   else {
-    console.log(`${help}\nIt takes its settings from the environment and .env: see docs/settings.md.`)
+    console.log(`${help}\nSettings come from the environment and .env: see docs/settings.md.`)
     process.exitCode = word === '--help' ? 0 : 2
   }
 }
 
-/** Whoever reads the output, such as `head`, may leave; the program's own work goes on without being told of. */
+/** Ignores EPIPE: a reader of the output, such as `head`, may exit while the program still has work to do. */
 function outliveReaders(): void {
   const ignoreBrokenPipe = (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -112,13 +109,13 @@ function outliveReaders(): void {
 }
 
 /**
- * How long each address of a host with several may take to accept a connection, before the next one is tried. Node's own 250 ms
- * fail for hosts farther away than that. This is enough for a satellite link, and for one lost packet, which is sent again after
- * a second; a request through a network that drops IPv6 packets is delayed by as much, once per connection.
+ * Time limit for each address of a host with several addresses to accept a connection, before the next one is tried.
+ * Node's default of 250 ms fails for distant hosts. Two seconds allow for a satellite link and for one lost packet,
+ * which is resent after a second. On a network that drops IPv6 packets, each connection is delayed by this time once.
  */
 const CONNECT_ATTEMPT_MS = 2_000
 
-/** Runs a program. A DataError is for the operator, and is printed without a stack. */
+/** Runs a program. A DataError is printed without a stack, because it addresses the operator. */
 export function runProgram(main: () => Promise<void>): void {
   watchStarter()
   outliveReaders()
@@ -129,7 +126,10 @@ export function runProgram(main: () => Promise<void>): void {
   })
 }
 
-/** Before any word is looked at: the value of an option that npm kept for itself is one of them. */
+/**
+ * Checks for swallowed options before the command line is parsed: the value of a swallowed option would be parsed as a
+ * word.
+ */
 async function start(main: () => Promise<void>): Promise<void> {
   refuseSwallowed()
   await main()

@@ -2,16 +2,14 @@ import { Presets, SingleBar } from 'cli-progress'
 
 export interface Progress {
   readonly total: number
-  /** One more is done. */
   step(): void
-  /** So many are done. */
   set(done: number): void
-  /** Prints a line beside the progress. */
+  /** Prints a line without disturbing the progress bar. */
   say(line: string): void
   stop(summary: string): void
 }
 
-/** Progress of a long command: a bar on a terminal, a line for every tenth elsewhere. */
+/** Progress of a long command: a bar on a terminal, else one line per tenth. */
 export function createProgress(
   title: string,
   total: number,
@@ -31,12 +29,12 @@ export function createProgress(
   return { total, set, step: () => set(done + 1), say: show.say, stop }
 }
 
-/** Told after each part of a work: how many are done, of how many. */
+/** Called after each unit of work. */
 export type OnPart = (done: number, total: number) => void
 
 /**
- * Progress of a work that finds out itself how much there is: a bar on a terminal. Elsewhere nothing: a monitor reads only what
- * came of it.
+ * Progress of work whose total is known only from its first report: a bar on a terminal, nothing on other outputs,
+ * because monitors read only the result.
  */
 export function createParts(title: string, out: NodeJS.WriteStream = process.stderr): OnPart {
   let bar: ReturnType<typeof createBar> | undefined
@@ -52,24 +50,24 @@ export function createParts(title: string, out: NodeJS.WriteStream = process.std
 
 function createBar(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
   const format = `${title} [{bar}] {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`
-  // A work that fails leaves the bar as it is, and must not leave a terminal without its cursor.
+  // Hiding the cursor would leave the terminal without one if the work fails.
   const bar = new SingleBar({ format, stream: out, hideCursor: false }, Presets.shades_classic)
   bar.start(total, 0)
   return {
     update: (done: number) => bar.update(done),
-    // The bar is drawn again below the line.
+    // The next update redraws the bar below the line.
     say: (line: string) => void out.write(`\r\u001b[K${line}\n`),
     stop: () => bar.stop(),
   }
 }
 
 function createLines(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
-  let told = 0
+  let printedTenth = 0
   return {
     update: (done: number) => {
       const tenth = total === 0 ? 0 : Math.floor((done * 10) / total)
-      if (tenth > told) out.write(`${title}: ${tenth * 10} % (${done} of ${total} ${unit})\n`)
-      told = Math.max(told, tenth)
+      if (tenth > printedTenth) out.write(`${title}: ${tenth * 10} % (${done} of ${total} ${unit})\n`)
+      printedTenth = Math.max(printedTenth, tenth)
     },
     say: (line: string) => console.error(line),
     stop: () => {},

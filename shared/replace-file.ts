@@ -2,11 +2,11 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { DataError, type ErrorCode, toReason } from './errors.ts'
 
 /**
- * Replaces a file at once, or makes it where there is none yet: who reads it meanwhile reads the old or the new one. The new one
- * is made under a name that only one process can take, so that of two changes at a time none is lost: `make` reads what it
- * changes, and gives what the file is to hold. Only its owner may read what is made with `mode` 0o600.
- * @throws DataError of `code` when another process changes the file, was killed while it did, or the disk refuses; whatever `make` throws. The
- * file is then what it was.
+ * Replaces or creates a file atomically: concurrent readers see the old or the new content. The lock file `<path>.new`
+ * is created exclusively, so concurrent changes do not overwrite each other. `make` reads the current content and
+ * returns the new one. With `mode` 0o600 only the owner can read the file.
+ * @throws DataError of `code` if another process is changing the file or was killed meanwhile, or if the disk refuses;
+ * any error of `make`. The file is then unchanged.
  */
 export function replaceFile(
   path: string,
@@ -20,8 +20,8 @@ export function replaceFile(
     } catch (cause) {
       const isTaken = (cause as NodeJS.ErrnoException).code === 'EEXIST'
       const reason = isTaken
-        ? `${next} is there: another change is under way; remove it if none is`
-        : `${path} cannot be changed: ${toReason(cause)}`
+        ? `${next} exists: another process is changing the file; remove it if none is`
+        : `${path} cannot be written: ${toReason(cause)}`
       throw new DataError(code, reason, { cause })
     }
   }

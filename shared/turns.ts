@@ -1,9 +1,9 @@
 import { setImmediate as others } from 'node:timers/promises'
 
-/** Work that may pause after each of its steps, and gives a result. */
+/** Work that may pause after each step and returns a result. */
 export type Steps<T> = Generator<void, T>
 
-/** Does work from its first step to its last. */
+/** Runs all steps without a pause. */
 export function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next()
@@ -11,7 +11,7 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
-/** Does work step by step; whatever else the process does goes on in between. */
+/** Runs work step by step and yields to the event loop after each step. */
 export async function inTurns<T>(steps: Steps<T>): Promise<T> {
   for (;;) {
     const { done, value } = steps.next()
@@ -20,15 +20,15 @@ export async function inTurns<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
-/** So many values are a step of about ten milliseconds. */
-const AT_ONCE = 5_000
+/** Number of values that take about ten milliseconds. */
+const STEP_VALUES = 5_000
 
-/** As `values.map(work)`, in steps. */
+/** Like `values.map(work)`, in steps. */
 export function* mapInSteps<T, Result>(values: readonly T[], work: (value: T) => Result): Steps<Result[]> {
   const results: Result[] = []
   for (const value of values) {
     results.push(work(value))
-    if (results.length % AT_ONCE === 0) yield
+    if (results.length % STEP_VALUES === 0) yield
   }
   return results
 }

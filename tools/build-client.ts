@@ -5,15 +5,15 @@ import { ROOT, run, TSC } from './run.ts'
 
 const CLIENT = join(ROOT, 'clients/typescript')
 
-/** Makes the types of the interface that these sources have, for the client and for the page. */
+/** Generates the types of the API in these sources, for the client and the page. */
 export function makeClientTypes(): void {
   const hook = join(ROOT, 'tools/typescript-5.mjs')
   const program = join(ROOT, 'tools/client-types.ts')
-  run(['--import', 'tsx', '--import', hook, program], 'the types of the interface were not made')
+  run(['--import', 'tsx', '--import', hook, program], 'the types of the API were not generated')
 }
 
 /**
- * Builds the client's package in a folder: JavaScript with its types, ready to be packed.
+ * Builds the client's package in a folder: JavaScript with its types, ready for `npm pack`.
  * @throws Error with the compiler's output.
  */
 export function buildClient(into: string): void {

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const dist = join(root, 'web', 'dist')
-/** Holds the digest of the inputs of the build beside it. The API serves only index.html and the assets folder. */
+/** File with the digest of the build's inputs. The API serves only index.html and the assets folder. */
 const RECORD = '.inputs'
 
 /** Generated types and earlier builds do not change the page. */

@@ -21,9 +21,8 @@ const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css',
 const FOLDERS = ['api', 'clickhouse', 'shared', 'tools', 'test', 'workers']
 
 /**
- * Compiles every program to JavaScript into `into`, with the layout of the sources, and builds the page. `into` has to be
- * inside the project, where Node finds its packages. With `checksTypes: false` types are not checked and the client is
- * not built.
+ * Compiles every program to JavaScript into `into`, with the layout of the sources, and builds the page. `into` must be
+ * inside the project, so that Node finds its packages. With `checksTypes: false`, skips the type check and the client.
  * @throws Error with the compiler's output.
  */
 export function build(into: string, options: { checksTypes?: boolean } = {}): void {
@@ -58,7 +57,7 @@ export function buildOnce(): string {
   if (!existsSync(folder)) {
     const next = `${folder}.${process.pid}`
     build(next, { checksTypes: false })
-    // A concurrent run may have compiled the same sources meanwhile.
+    // A concurrent run may have compiled the same sources.
     if (existsSync(folder)) rmSync(next, { recursive: true })
     else renameSync(next, folder)
   }
@@ -89,7 +88,7 @@ function hashSources(): string {
 
 if (isMain(import.meta.url)) {
   const into = join(ROOT, 'dist')
-  // An earlier build may hold files whose sources are gone.
+  // An earlier build may contain files of deleted sources.
   rmSync(into, { recursive: true, force: true })
   build(into)
 }

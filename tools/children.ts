@@ -4,29 +4,29 @@ import { createInterface } from 'node:readline'
 import { toChildEnvironment } from '../shared/config/config.ts'
 import { DataError, toReason } from '../shared/errors.ts'
 
-/** A part of the system that runs as a process of its own. */
+/** A program of the system that runs as a separate process. */
 export interface Child {
   readonly name: string
   readonly process: ChildProcess
-  /** How it ended, in words; a process that could not be started has ended. */
+  /** The exit as text. A process that failed to start counts as ended. */
   readonly ended: Promise<string>
-  /** The last that it wrote to standard error, where that was asked to be kept. */
+  /** The end of its standard error, with `keepsOutput`. */
   lastOutput(): string
-  /** Asks it to stop and resolves when it has. */
+  /** Sends SIGTERM and resolves after the exit. */
   stop(): Promise<void>
 }
 
-const KEPT_OUTPUT = 2_000
+const MAX_OUTPUT = 2_000
 
 const ROOT = join(import.meta.dirname, '..')
 let compiledIn: string | undefined
 
-/** From now on programs run from the folder into which `build` compiled them: they start in half the time. */
+/** Makes later calls run the programs compiled into this folder by `build`. They start in half the time. */
 export function runCompiledIn(folder: string): void {
   compiledIn = folder
 }
 
-/** Node's arguments that run a TypeScript file: interpreted by tsx, unless it is one of those that were compiled. */
+/** Node's arguments for a TypeScript file: its compiled version if there is one, else tsx. */
 export function toProgram(file: string): string[] {
   const inside = relative(ROOT, file)
   if (compiledIn === undefined || inside.startsWith('..')) return ['--import', 'tsx', file]
@@ -34,8 +34,8 @@ export function toProgram(file: string): string[] {
 }
 
 /**
- * Starts a TypeScript program in its own process group, so that Ctrl-C reaches only the parent, which stops its
- * children in order. With an open channel to the parent, it stops by itself when the parent is killed.
+ * Starts a TypeScript program in a separate process group. So Ctrl-C reaches only the parent, which stops its children
+ * in order. Through an open channel, the child detects the death of its parent and stops.
  */
 export function startChild(
   name: string,
@@ -52,11 +52,11 @@ export function startChild(
   let output = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text)
-    output = (output + text).slice(-KEPT_OUTPUT)
+    output = (output + text).slice(-MAX_OUTPUT)
   })
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ?? `code ${code}`))
-    // Where the system has no room for another process there is no exit.
+    // If the system cannot start a process, there is no exit event.
     child.once('error', (error) => resolve(toReason(error)))
   })
   return {
@@ -72,8 +72,8 @@ export function startChild(
 }
 
 /**
- * Waits for the child's line `{"ready": true, ...}` or, for programs that only announce an address, `{"url": ...}`.
- * @throws DataError `config` when it ends before.
+ * Waits for the child's line `{"ready": true, ...}`, or `{"url": ...}` of programs that only announce an address.
+ * @throws DataError `config` if it exits before that.
  */
 export function untilReady(child: Pick<Child, 'name' | 'process'>): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
@@ -91,7 +91,7 @@ export function untilReady(child: Pick<Child, 'name' | 'process'>): Promise<Reco
 }
 
 function toFacts(line: string): Record<string, unknown> | undefined {
-  // Only a line that is this object: a child may print other lines with braces, such as traces on a console.
+  // Only a line that is such an object: a child may print other lines with braces, such as traces on a console.
   if (!line.startsWith('{"')) return undefined
   const value: unknown = JSON.parse(line)
   return typeof value === 'object' && value !== null ? { ...value } : undefined

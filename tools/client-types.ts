@@ -6,11 +6,11 @@ import type { OpenApi } from '../api/openapi/shape.ts'
 import { routes } from '../api/routes.ts'
 
 const SOURCES = join(import.meta.dirname, '../clients/typescript/src')
-const MADE = '// Made of the OpenAPI document; not to be edited.\n'
+const HEADER = '// Made of the OpenAPI document; not to be edited.\n'
 
 const document: OpenApi = JSON.parse(JSON.stringify(toOpenApi([...routes])))
 
-/** The paths of all operations by tag and name: what the client has methods for. */
+/** The paths of all operations by tag and name; each becomes a method of the client. */
 function toOperations({ tags, paths }: OpenApi): string {
   const all = Object.entries(paths).map(([path, { get }]) => ({ path, ...get }))
   const groups = tags.map(({ name, description }) => {
@@ -22,13 +22,14 @@ function toOperations({ tags, paths }: OpenApi): string {
   return `export const OPERATIONS = {\n${groups.join('\n')}\n} as const\n`
 }
 
-/** A file is there whole or not at all: another program may read it just now. */
+/** Writes atomically, because another program may be reading the file. */
 function write(name: string, text: string): void {
   const next = join(SOURCES, `.${name}.${process.pid}`)
-  writeFileSync(next, MADE + text)
+  writeFileSync(next, HEADER + text)
   renameSync(next, join(SOURCES, name))
 }
 
-// The types of every request and answer, for the client and for the page: what the interface has no more, neither can use.
+// The types of every request and response, for the client and the page. Neither compiles with a removed part of the
+// API.
 write('schema.ts', astToString(await openapiTS(JSON.parse(JSON.stringify(document)))))
 write('operations.ts', toOperations(document))

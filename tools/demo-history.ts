@@ -13,19 +13,19 @@ import twitter from '../workers/jobs/twitter.ts'
 import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
 import { type JobContext, runJob } from '../workers/run/run-job.ts'
 
-/** Daily datasets whose providers have only the present: in a live system their history begins on its first day. */
+/** Daily datasets without provider history. In a live system their history starts on the first day. */
 const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]
 
-/** How many days are collected at the same time. */
+/** Days collected concurrently. */
 const CONCURRENCY = 4
 
 const storedDay = z.object({ day: z.number() })
 
 /**
- * Gives the demo the past of these datasets: runs each job once for each of the last `days` days that are not stored,
- * against the stand-in as it was on that day. Only the stand-in can be asked about a past moment; where a setting names
- * another host nothing is done. Ends early when it is aborted.
- * @returns how many days, counted by dataset, were collected and how many could not be.
+ * Fills the demo's past of these datasets: runs each job once for each of the last `days` days that are not stored,
+ * against the stand-in as of that day. Real providers cannot serve a past time, so a setting with another
+ * host disables this. Ends early when aborted.
+ * @returns the number of collected and failed days, counted per dataset.
  */
 export async function collectPastDays(
   context: Pick<JobContext, 'config' | 'db' | 'redis' | 'recomputation' | 'registry' | 'log' | 'redact'>,
@@ -36,18 +36,18 @@ export async function collectPastDays(
   const outcome = { collected: 0, failed: 0 }
   if (!isStandIn(context.config, options.upstream)) return outcome
   const http = createHttpClients({ log: context.log })
-  const wanted: { job: Job; slot: number }[] = []
+  const missingDays: { job: Job; slot: number }[] = []
   for (const job of withoutOff(JOBS, context.config.datasetsOff)) {
     const range = { from: today - options.days * DAY_MS, to: today }
     await want(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
     const stored = await readStoredDays(context.db, job)
-    wanted.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
+    missingDays.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
   }
-  const queue = wanted.values()
+  const queue = missingDays.values()
   const collectOn = async () => {
     for (const { job, slot } of queue) {
       if (options.signal.aborted) return
-      // Twelve hours later, as for a late worker: a search has to end before the present.
+      // Twelve hours later, like a late worker: a search has to end before the present.
       const at = slot + DAY_MS / 2
       const config = toConfigAt(context.config, options.upstream, at)
       const collectors = job.connect({ ...context, config, http })
@@ -55,7 +55,7 @@ export async function collectPastDays(
         await runJob(job, collectors, { ...context, config, now: () => at }, { kind: 'slot', slot })
         outcome.collected += 1
       } catch (error) {
-        // The stores are stopped as well: that is no failure.
+        // The stores are being stopped too, so this is not a failure.
         if (options.signal.aborted) return
         outcome.failed += 1
         context.log.error({ dataset: job.name, slot: new Date(slot).toISOString(), reason: toReason(error) }, 'no past')
@@ -77,7 +77,7 @@ function isStandIn({ providers: { x, discord, telegram, telegramBot } }: Config,
   return [x, discord, telegram, telegramBot].every(({ baseUrl }) => baseUrl.startsWith(`${upstream}/`))
 }
 
-/** The same settings with every address of the stand-in turned to a moment. */
+/** The same settings with every stand-in address set to a time. */
 function toConfigAt(config: Config, upstream: string, at: number): Config {
   const toMoment = <S extends { baseUrl: string }>(settings: S): S => ({
     ...settings,

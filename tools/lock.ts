@@ -4,10 +4,10 @@ import { DataError } from '../shared/errors.ts'
 import { readCommandLine } from './processes.ts'
 
 /**
- * Locks a data folder for this process, so that a second start does not use the same stores. A lock whose process has
- * ended is taken over, by one of those that find it.
- * @returns what unlocks the folder.
- * @throws DataError `config` that names the folder and the process that has it, or the file of another that takes it over.
+ * Locks a data folder for this process, so that a second start does not use the same stores. The lock of an ended
+ * process is taken over, by exactly one of several concurrent starts.
+ * @returns a function that unlocks the folder.
+ * @throws DataError `config` that names the folder and the owning process, or the file of a concurrent takeover.
  */
 export function lockFolder(dir: string): () => void {
   mkdirSync(dir, { recursive: true })
@@ -16,7 +16,7 @@ export function lockFolder(dir: string): () => void {
   return () => rmSync(file, { force: true })
 }
 
-/** Whether the file was not there yet. */
+/** Returns false if the file exists. */
 function create(file: string): boolean {
   try {
     writeFileSync(file, String(process.pid), { flag: 'wx' })
@@ -30,7 +30,7 @@ function create(file: string): boolean {
 function takeOver(dir: string, file: string): void {
   const next = `${file}.new`
   if (!create(next))
-    throw new DataError('config', `${next} is there: another start takes ${dir} over; remove it if none does`)
+    throw new DataError('config', `${next} exists: another start is taking over ${dir}; remove it if none is`)
   try {
     const owner = Number(readFileSync(file, 'utf8'))
     if (isStack(owner)) throw new DataError('config', `${dir} is in use by process ${owner}: stop it, or set DATA_DIR`)

@@ -9,23 +9,23 @@ import { readCommandLine } from './processes.ts'
 export interface RedisServer {
   readonly url: string
   readonly child: ChildProcess
-  /** Resolves when it has ended, asked or not. */
+  /** Resolves when it has ended, requested or not. */
   readonly ended: Promise<void>
   stop(): Promise<void>
 }
 
 export interface RedisOptions {
-  /** A free one unless it is given. */
+  /** A free port by default. */
   readonly port?: number
   readonly password?: string
   readonly settings?: Readonly<Record<string, string>>
 }
 
 /**
- * Starts a private Redis (or Valkey) over its own folder. Every write goes to its log on disk and nothing is ever
- * evicted, because a queue that loses jobs loses slots. Its settings are in a file that only its owner can read, since
- * everybody can read a command line.
- * @throws DataError `config` when there is no binary or it does not start.
+ * Starts a private Redis (or Valkey) over a separate folder. Every write goes to its log on disk and nothing is
+ * evicted, because lost jobs are lost slots. The settings are in a file that only the owner can read, because command
+ * lines are public.
+ * @throws DataError `config` if there is no binary or it does not start.
  */
 export async function startRedis(dir: string, options: RedisOptions = {}): Promise<RedisServer> {
   const binary = ['redis-server', 'valkey-server'].find((name) => spawnSync(name, ['--version']).status === 0)
@@ -48,10 +48,10 @@ export async function startRedis(dir: string, options: RedisOptions = {}): Promi
   }
   const child = spawn(binary, [writeSettings(dir, settings)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  // It has no channel to this process, so it would outlive one that exits at once.
-  const takeAlong = () => child.kill('SIGTERM')
-  process.once('exit', takeAlong)
-  void ended.then(() => process.off('exit', takeAlong))
+  // Redis has no channel to this process and would survive its immediate exit.
+  const stopWithParent = () => child.kill('SIGTERM')
+  process.once('exit', stopWithParent)
+  void ended.then(() => process.off('exit', stopWithParent))
   await untilReady(child, dir)
   return {
     url: `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}`,
@@ -67,7 +67,7 @@ export async function startRedis(dir: string, options: RedisOptions = {}): Promi
 function writeSettings(dir: string, settings: Readonly<Record<string, string>>): string {
   const file = join(dir, 'redis.conf')
   rmSync(file, { force: true })
-  // Redis reads quoted text as JSON writes it.
+  // Redis parses quoted strings like JSON strings.
   const lines = Object.entries(settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`)
   writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 })
   return file
@@ -91,8 +91,8 @@ const LEFTOVER_POLL_MS = 50
 const LEFTOVER_POLLS = 600
 
 /**
- * A server that outlived a killed parent still owns the folder; two on one append-only file would corrupt it.
- * @throws DataError `config` when it does not end.
+ * Stops a server that survived its killed parent: two servers on one append-only file would corrupt it.
+ * @throws DataError `config` if it does not end.
  */
 async function stopLeftover(dir: string): Promise<void> {
   const pid = readPid(dir)
@@ -100,7 +100,7 @@ async function stopLeftover(dir: string): Promise<void> {
   process.kill(pid, 'SIGTERM')
   for (let polls = 0; readPid(dir) === pid; polls += 1) {
     if (polls === LEFTOVER_POLLS)
-      throw new DataError('config', `Redis, process ${pid}, holds ${dir} and does not end: stop it`)
+      throw new DataError('config', `Redis, process ${pid}, uses ${dir} and does not end: stop it`)
     await wait(LEFTOVER_POLL_MS)
   }
 }

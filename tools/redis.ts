@@ -5,17 +5,17 @@ import { announceReady, onStopSignal, runProgram } from '../shared/process.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 
 /**
- * The private Redis of a data folder, on the port that the command line names. It stops when its parent is gone. Its
- * password is made at the first start and kept in the folder.
+ * The private Redis of a data folder, on the port from the command line. Stops when its parent exits. The password is
+ * generated at the first start and stored in the folder.
  */
 runProgram(async () => {
   const dir = redisDir(loadConfig().dataDir)
   const password = readRedisAccess(dir)?.password ?? createPassword()
-  let isAsked = false
+  let isStopping = false
   let redis: RedisServer | undefined
-  // Before it is started: whoever is told to stop meanwhile takes the server along.
+  // Before the start, so that a stop signal during the start also stops the server.
   onStopSignal(async () => {
-    isAsked = true
+    isStopping = true
     await redis?.stop()
     writeAccess(dir, { password })
   })
@@ -23,5 +23,5 @@ runProgram(async () => {
   writeAccess(dir, { url: redis.url, password })
   announceReady({})
   await redis.ended
-  if (!isAsked) throw new DataError('storage', `Redis over ${dir} ended by itself`)
+  if (!isStopping) throw new DataError('storage', `Redis over ${dir} ended unexpectedly`)
 })

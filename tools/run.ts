@@ -9,7 +9,7 @@ const packageFile = (name: string, file: string) =>
 
 export const TSC = packageFile('typescript', 'bin/tsc')
 
-/** Runs Node with these arguments. @throws Error with `failure` and all that was printed. */
+/** Runs Node with these arguments. @throws Error with `failure` and all output. */
 export function run(args: readonly string[], failure: string): void {
   const { status, stdout, stderr, error } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
   if (status !== 0) throw new Error(`${failure}: ${error?.message ?? stdout + stderr}`)

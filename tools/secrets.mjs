@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Makes the passwords that docker-compose.yml mounts into its containers, as files in secrets/. What is there is kept.
+// Creates the passwords that docker-compose.yml mounts into its containers, as files in secrets/. Existing files are
+// unchanged.
 import { randomBytes } from 'node:crypto'
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,11 +8,11 @@ import { parseArgs } from 'node:util'
 
 const HELP = `node tools/secrets.mjs [--into secrets]
 
-Makes the passwords of docker-compose.yml, one file each; what is in files that are there stays.`
+Creates the passwords of docker-compose.yml, one file each. Existing files are unchanged.`
 
 const newPassword = () => randomBytes(24).toString('hex')
 
-/** Later ones may be made of earlier ones. */
+/** Later secrets may derive from earlier ones. */
 const SECRETS = {
   clickhouse_password: newPassword,
   clickhouse_read_password: newPassword,
@@ -27,7 +28,7 @@ function readSecret(folder, name) {
   return value
 }
 
-/** Whole or not at all, and never over another: whoever makes the same secrets at the same time ends with the same ones. */
+/** Creates a file atomically and never overwrites one, so that concurrent runs end with the same secrets. */
 function makeOnce(file, value) {
   const draft = `${file}.${process.pid}`
   writeFileSync(draft, value)
@@ -44,8 +45,8 @@ function makeOnce(file, value) {
 
 function make(folder) {
   mkdirSync(folder, { recursive: true })
-  // The folder keeps this machine's other users out: a container reads the files as a user of its own, whatever the mask
-  // with which they were made.
+  // The folder's mode excludes other users of this machine. The files must be readable for the containers' users,
+  // regardless of the umask.
   chmodSync(folder, 0o700)
   for (const [name, toValue] of Object.entries(SECRETS)) {
     const file = join(folder, name)
@@ -55,7 +56,7 @@ function make(folder) {
     )
     readSecret(folder, name)
     chmodSync(file, 0o644)
-    console.log(`${file}: ${isMade ? 'made' : 'kept'}`)
+    console.log(`${file}: ${isMade ? 'created' : 'unchanged'}`)
   }
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before what a
-// newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
-// With --packages it installs the packages alone, which is enough to build the client.
+// Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before the
+// commands that newcomers start with (`npm start`, `test`, `live`, `providers`), uses only Node's own modules, and does
+// nothing if all is present. With --packages it installs only the packages, which is enough to build the client.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-// Whole, because an older Node, which is told that it is too old, has no parseEnv.
+// The whole module, because older versions of Node lack parseEnv; they get a message that Node is too old.
 import util from 'node:util'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -38,7 +38,7 @@ function installPackages() {
   run('npm', ['ci', '--no-audit', '--no-fund'])
 }
 
-/** As the configuration has it: the environment, also where it says nothing, over `.env`. */
+/** Like the configuration: the environment overrides `.env`, even with an empty value. */
 function redisIsGiven() {
   const file = join(root, '.env')
   const env = { ...(existsSync(file) ? util.parseEnv(readFileSync(file, 'utf8')) : {}), ...process.env }
@@ -51,7 +51,7 @@ function installRedis() {
     'install Redis 6.2 or newer (Debian: sudo apt-get install redis-server; macOS: brew install redis) or set REDIS_URL'
   if (!has('apt-get') || process.getuid?.() !== 0) fail(`No redis-server or valkey-server was found: ${byHand}.`)
   run('apt-get', ['update', '-q'])
-  // Recommended packages and the package's own service are not wanted: the stack runs a private server.
+  // Excludes recommended packages and the package's own service, because the stack runs a private server.
   run('env', [
     'RUNLEVEL=1',
     'DEBIAN_FRONTEND=noninteractive',

@@ -28,13 +28,13 @@ import { createSupervisor, findDiskFault, type Part } from './supervisor.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
 
-Runs every part of the system on this machine and stops all of them together; a part that ends unasked is started again.
-What REDIS_URL or CLICKHOUSE_URL name is used; what they do not name is started as a private child over the data folder.
+Runs all processes of the system on this machine and stops them together; restarts a process that exits unexpectedly.
+Uses the stores of REDIS_URL and CLICKHOUSE_URL; starts a store without a setting as a private child over the data folder.
 
-  demo  simulated providers, a database of its own, history back-filled at once (npm start)
+  demo  simulated providers, a separate database, history back-filled at the start (npm start)
   live  the real providers, settings from .env (npm run live)`
 
-/** The demo's own settings. The environment wins over them, and they win over .env, which holds a live system's. */
+/** The demo's settings. The environment overrides them, and they override .env, which is meant for a live system. */
 function toDemoSettings(upstream: string): Record<string, string> {
   const dataDir = resolve('.data/demo')
   return {
@@ -49,12 +49,12 @@ function toDemoSettings(upstream: string): Record<string, string> {
   }
 }
 
-/** Longer than any part's own deadline: the parts are stopped one after the other. */
+/** Longer than the deadlines of all processes together, because they are stopped one after the other. */
 const STOP_DEADLINE_MS = 90_000
 
 const stopping = new AbortController()
 
-/** The data folder, from when it is locked. */
+/** The data folder, once locked. */
 let dataFolder: string | undefined
 
 const supervisor = createSupervisor({
@@ -67,12 +67,12 @@ const supervisor = createSupervisor({
   },
 })
 
-/** Gives the data folder back. */
+/** Unlocks the data folder. */
 let unlock = () => {}
 
-/** From now on the commands find this system. */
+/** Lets commands find this system. */
 function announceRunning({ mode, dataDir, clickhouse, redis }: Config): void {
-  // A cluster's prefix is in braces, which its setting is not.
+  // A cluster's prefix has braces, which the setting has not.
   const settings = { CLICKHOUSE_DATABASE: clickhouse.database, QUEUE_PREFIX: redis.prefix.replace(/^\{|\}$/g, '') }
   writeRunning(dataDir, { pid: process.pid, mode, settings })
   const free = unlock
@@ -88,7 +88,7 @@ async function stopAll(): Promise<void> {
   unlock()
 }
 
-/** The stand-in for the providers, at an address that it keeps when it is started again: the others have it in their settings. */
+/** The stand-in for the providers. A restart uses the same port, because other processes have its address in their settings. */
 async function toUpstream(): Promise<{ part: Part; url: string }> {
   const port = String(await findFreePort())
   const part = { name: 'upstream stand-in', file: 'test/upstream/main.ts', args: ['--port', port] }
@@ -96,8 +96,8 @@ async function toUpstream(): Promise<{ part: Part; url: string }> {
 }
 
 /**
- * The demo's history: daily from the interface's earliest start, hourly for 90 days, 5-minute for the last 31. Before
- * these the index has a point wherever its members' prices give one.
+ * The demo's history: daily from the API's earliest start, hourly for 90 days, 5-minute for the last 31. In the older
+ * ranges the index has a point wherever its members have prices.
  */
 async function backfillDemo(config: Config): Promise<void> {
   const registry = loadRegistry()
@@ -105,14 +105,15 @@ async function backfillDemo(config: Config): Promise<void> {
   const daysAgo = (days: number) => new Date(now - days * DAY_MS).toISOString().slice(0, 10)
   const plan = (dataset: string, interval: string, from: string, to?: string) =>
     planBackfill({ dataset, interval, from, to, only: undefined }, registry, now)
-  const asks = [
+  const requests = [
     plan('prices', '1d', HISTORY_START, daysAgo(90)),
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
-    // Their jobs are enqueued when prices and treasuries are stored; they are planned here so that the history is
-    // complete only when they are done.
+    plan('fees', '1d', daysAgo(90)),
+    // The jobs of these are enqueued when prices and treasuries are stored. They are planned here too, so that the
+    // history counts as complete only after them.
     plan('market-cap', '1d', HISTORY_START),
     plan('treasury-value', '1d', daysAgo(90)),
     plan('index', '5m', daysAgo(31)),
@@ -121,14 +122,14 @@ async function backfillDemo(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'write')
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
-    const on = asks.filter(({ job }) => isOn(job, config.datasetsOff))
+    const on = requests.filter(({ job }) => isOn(job, config.datasetsOff))
     const outcomes = await collectAsks(on, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
     console.log(toOutcomeTable(outcomes))
     console.log(
       outcomes.every(isAsGoodAsProviders)
-        ? 'history is complete: everything that the providers have is stored'
-        : 'history is not complete: the table above says what is missing and why',
+        ? 'history is complete: all data of the providers is stored'
+        : 'history is not complete: the table above shows the missing data and the reasons',
     )
   } finally {
     redis.disconnect()
@@ -136,7 +137,7 @@ async function backfillDemo(config: Config): Promise<void> {
   }
 }
 
-/** The demo's history of what providers have no history of, which only the stand-in can tell. */
+/** The demo's history of datasets without provider history, which only the stand-in can serve. */
 async function collectDemoPast(config: Config, upstream: string): Promise<void> {
   const log = createLog('past days', 'error')
   const redis = createRedis(config.redis.url, log)
@@ -172,8 +173,8 @@ Ctrl-C stops everything.
 `)
 }
 
-/** The first question to each provider: a wrong key is told now, and not by data that is missing tomorrow. */
-async function tellProviders(config: Config): Promise<void> {
+/** Sends one small request to each provider, so that a wrong key is reported now and not by missing data tomorrow. */
+async function printProviders(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'read')
   const registry = loadRegistry()
   const [log, now] = [createLog('providers', 'silent'), Date.now()]
@@ -182,25 +183,27 @@ async function tellProviders(config: Config): Promise<void> {
     const probes = await probeProviders({ config, registry, db, log, now, signal, isShort: true, timeoutMs: 30_000 })
     console.log(toShortReport(probes))
   } catch (error) {
-    // What goes wrong in asking is no reason to end what runs.
+    // A failed check of the providers must not end the system.
     if (!signal.aborted) console.error(`the providers could not be checked: ${toReason(error)}`)
   } finally {
     await db.close()
   }
 }
 
-/** How the commands find the stores: addresses and passwords are in the data folder, or with whoever gave them. */
+/** Explains how commands find the stores: through the data folder, or through the operator's settings. */
 function toReach({ dataDir }: Config): string {
-  const other = 'The other commands (docs/commands.md) find these stores'
-  return isFoundFolder(dataDir) ? `${other} by themselves.` : `${other} with\n  export DATA_DIR='${dataDir}'`
+  const otherCommands = 'The other commands (docs/commands.md) find these stores'
+  return isFoundFolder(dataDir)
+    ? `${otherCommands} by themselves.`
+    : `${otherCommands} with\n  export DATA_DIR='${dataDir}'`
 }
 
-/** Stops what was started when a later part cannot start, and says why. */
+/** Runs the system. If a process cannot start, stops the others and reports the reason. */
 async function run(): Promise<void> {
   try {
     await main()
   } catch (error) {
-    // While stopping, a part that ends before it was ready is no news.
+    // While stopping, a process that exits before it was ready is not an error.
     if (stopping.signal.aborted) return
     await stopAll()
     throw error
@@ -217,7 +220,7 @@ async function main(): Promise<void> {
   onStopSignal(stopAll, STOP_DEADLINE_MS)
   const upstream = mode === 'demo' ? await toUpstream() : undefined
   if (upstream !== undefined) provideSettings(toDemoSettings(upstream.url))
-  // Nobody takes over from the one API that runs here.
+  // There is only one API here, so no other process takes over its clients.
   provideSettings({ API_DRAIN_SECONDS: '0' })
   const { dataDir } = loadConfig()
   unlock = lockFolder(dataDir)
@@ -231,17 +234,17 @@ async function main(): Promise<void> {
   ]
   await Promise.all([
     ...parts.map(supervisor.start),
-    // Whoever waits for the page need not wait for what fills it.
+    // The page is ready before the processes that fill it.
     supervisor.start({ name: 'API', file: 'api/main.ts' }).then(() => printAddresses(config)),
   ])
-  if (upstream === undefined) return tellProviders(config)
+  if (upstream === undefined) return printProviders(config)
   await collectDemoHistory(config, upstream.url)
 }
 
 const MOST_TRIES = 5
-const TRY_AGAIN_MS = 3_000
+const RETRY_MS = 3_000
 
-/** Days that are stored are skipped, so that a store which ended and came back costs a repetition and no more. */
+/** Skips stored days, so that after a restart of a store only little work is repeated. */
 async function collectDemoHistory(config: Config, upstream: string): Promise<void> {
   for (let tries = 1; !stopping.signal.aborted; tries += 1) {
     try {
@@ -250,10 +253,10 @@ async function collectDemoHistory(config: Config, upstream: string): Promise<voi
       return
     } catch (error) {
       if (stopping.signal.aborted) return
-      const next = tries < MOST_TRIES ? 'it goes on from where it is' : 'the next start goes on from where it is'
-      console.error(`the history broke off, ${next}: ${toReason(error)}`)
+      const next = tries < MOST_TRIES ? 'it continues' : 'the next start continues it'
+      console.error(`the history was interrupted, ${next}: ${toReason(error)}`)
       if (tries === MOST_TRIES) return
-      await wait(TRY_AGAIN_MS)
+      await wait(RETRY_MS)
     }
   }
 }

@@ -13,9 +13,9 @@ import { createLog } from '../shared/telemetry/log.ts'
 import type { Part, Supervisor } from './supervisor.ts'
 
 /**
- * Starts the stores that no setting names and brings the schema up to date. What a demo kept from before the first release
- * is put aside and a new store begun in its place: its numbers can be made again.
- * @throws DataError `schema_too_old` for any other database from before the first release, which is left as it is.
+ * Starts the stores without a setting and upgrades the schema. A demo's stores from before the first release are moved
+ * aside and replaced by new ones, because a demo's data can be generated again.
+ * @throws DataError `schema_too_old` for any other database from before the first release, which is unchanged.
  */
 export async function prepareStores(supervisor: Supervisor, mode: Config['mode']): Promise<Config> {
   const own = await toOwnStores()
@@ -26,20 +26,20 @@ export async function prepareStores(supervisor: Supervisor, mode: Config['mode']
     return config
   } catch (error) {
     const isTooOld = error instanceof DataError && error.code === 'schema_too_old'
-    // Both know of the old numbers, and a store that somebody else runs is not moved.
+    // Both stores contain old data, and an external store cannot be moved.
     if (!isTooOld || mode !== 'demo' || own.length < 2) throw error
   }
   for (const store of [...own].reverse()) await supervisor.end(store)
-  const aside = putAside(config.dataDir, new Date())
-  const reason = `what ${config.dataDir} holds was made before the first release`
-  console.log(`${reason}: it is put aside as ${aside.join(' and ')}, and the demo is filled anew`)
+  const renamed = renameStores(config.dataDir, new Date())
+  const reason = `the stores in ${config.dataDir} are from before the first release`
+  console.log(`${reason}: they are renamed to ${renamed.join(' and ')}, and the demo is filled again`)
   await Promise.all(own.map(supervisor.start))
-  const anew = loadConfig()
-  await prepareSchema(anew)
-  return anew
+  const newConfig = loadConfig()
+  await prepareSchema(newConfig)
+  return newConfig
 }
 
-/** They keep their ports when they are started again, and tell the other parts how to reach them through the data folder. */
+/** Fixed ports, so that restarts keep them. Other processes find the stores through the data folder. */
 async function toOwnStores(): Promise<readonly Part[]> {
   const stores: Part[] = []
   if (!isGiven('REDIS_URL'))
@@ -65,17 +65,17 @@ async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
 }
 
 /**
- * Renames the folders of both stores, so that new ones are begun in their places. Redis comes first: who is killed between
- * the two finds the old database again and does it once more, while an old record of slots beside a new database would keep
- * those slots from being collected.
- * @returns their names since.
+ * Renames the folders of both stores, so that new ones are created. Redis comes first: if the process is killed in
+ * between, the next start finds the old database and repeats this. Old slot records beside a new database would prevent
+ * the collection of these slots.
+ * @returns their new names.
  */
-function putAside(dataDir: string, now: Date): string[] {
+function renameStores(dataDir: string, now: Date): string[] {
   const since = now.toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
   const rename = (folder: string) => {
-    const aside = `${folder}-until-${since}`
-    renameSync(folder, aside)
-    return basename(aside)
+    const newName = `${folder}-until-${since}`
+    renameSync(folder, newName)
+    return basename(newName)
   }
   const redis = rename(redisDir(dataDir))
   return [rename(clickhouseDir(dataDir)), redis]

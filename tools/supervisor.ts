@@ -4,38 +4,42 @@ import { DataError, toReason } from '../shared/errors.ts'
 import { STOP_DEADLINE_MS } from '../shared/process.ts'
 import { type Child, startChild, untilReady } from './children.ts'
 
-/** A program that is to run as long as the system does. */
+/** A program that runs as long as the system. */
 export interface Part {
   readonly name: string
-  /** From the root of the project. */
+  /** Relative to the root of the project. */
   readonly file: string
   readonly args?: readonly string[]
 }
 
 export interface Supervisor {
   /**
-   * Starts a part and resolves with what it says when it is ready. From then on it is started again whenever it ends.
-   * @throws DataError `config` when it ends before it was ever ready, or everything is being stopped.
+   * Starts a process and resolves with the facts that it announces when ready. From then on, restarts it whenever it
+   * exits.
+   * @throws DataError `config` if it exits before it was ready, or if the supervisor is stopping.
    */
   start(part: Part): Promise<Record<string, unknown>>
-  /** Stops one part, which may be started anew. */
+  /** Stops one process, which may be started again. */
   end(part: Part): Promise<void>
-  /** Stops all parts, the last one started first, so that nobody loses what it still needs. One that hangs is killed. */
+  /**
+   * Stops all processes in reverse order of their start, so that each still has its dependencies. Kills a process that
+   * hangs.
+   */
   stop(): Promise<void>
 }
 
-/** Pauses before a part is started again. One that has died this often in a row is given up. */
+/** Delays before restarts. After this number of consecutive exits the process is lost. */
 const PAUSES_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 8_000, 16_000]
-/** After running this long a part counts as recovered, and its earlier deaths no longer count. */
+/** After this time a process counts as recovered, and earlier exits no longer count. */
 const ALIVE_MS = 60_000
 
-/** Every part ends by itself before that: one that does not hangs, and all others would wait for it. */
+/** Every process exits by itself before that. Killing one that hangs lets the others proceed. */
 const KILLED_AFTER_MS = STOP_DEADLINE_MS + 5_000
 
-/** How often it is looked whether a disk has room again. */
-const LOOK_AGAIN_MS = 5_000
+/** Poll interval for free disk space. */
+const DISK_POLL_MS = 5_000
 
-/** What a part needs to start; ClickHouse writes some files of this size. */
+/** Free space that a process needs to start; ClickHouse writes some files of this size. */
 const NEEDED_BYTES = 1024 * 1024
 
 const DISK_FAULTS: Readonly<Record<string, string>> = {
@@ -44,7 +48,7 @@ const DISK_FAULTS: Readonly<Record<string, string>> = {
   EROFS: 'read-only',
 }
 
-/** Tries to write to the disk of a folder. Returns in words why nothing can be written; undefined where it can. */
+/** Tries to write to the disk of a folder. Returns the reason why writes fail; undefined if they succeed. */
 export function findDiskFault(folder: string): string | undefined {
   const probe = join(folder, '.room')
   try {
@@ -57,7 +61,7 @@ export function findDiskFault(folder: string): string | undefined {
     try {
       rmSync(probe, { force: true })
     } catch {
-      // A read-only disk keeps what an earlier look left there.
+      // On a read-only disk, the file of an earlier check remains.
     }
   }
 }
@@ -71,8 +75,8 @@ interface Supervised {
 }
 
 /**
- * Keeps parts running: one that ends unasked is started again after a growing pause, with a line that says so.
- * `onLost` is called once, with its last output, when one keeps dying. While `findFault` names a fault nothing is started.
+ * Restarts processes that exit unexpectedly, after increasing delays and with a message. Calls `onLost` once, with the
+ * last output, if a process keeps exiting. Starts nothing while `findFault` reports a fault.
  */
 export function createSupervisor(options: {
   readonly say: (line: string) => void
@@ -80,15 +84,15 @@ export function createSupervisor(options: {
   readonly pausesMs?: readonly number[]
   readonly aliveMs?: number
   readonly killedAfterMs?: number
-  /** Says why a part that ended could not run now, such as a full disk; undefined where nothing speaks against it. */
+  /** Returns the reason why an exited process cannot run now, such as a full disk; undefined without one. */
   readonly findFault?: () => string | undefined
   readonly lookAgainMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS, killedAfterMs = KILLED_AFTER_MS } = options
-  const { findFault = () => undefined, lookAgainMs = LOOK_AGAIN_MS } = options
+  const { findFault = () => undefined, lookAgainMs = DISK_POLL_MS } = options
   let parts: readonly Supervised[] = []
   let isStopping = false
-  /** Whether nobody wants it to run any more. */
+  /** Whether the process must not be restarted. */
   const isOver = (supervised: Supervised) => isStopping || !parts.includes(supervised)
 
   const launch = ({ name, file, args }: Part) => startChild(name, file, {}, args, { keepsOutput: true })
@@ -98,27 +102,27 @@ export function createSupervisor(options: {
     if (isOver(supervised)) return
     const fault = findFault()
     if (fault !== undefined) {
-      // Its deaths are the disk's: they count anew when it can be written again.
+      // The disk caused the exits, so they do not count.
       supervised.deaths = 0
-      say(`${how}: ${fault}: it is started again when it can write there`)
+      say(`${how}: ${fault}: it is restarted when it can write there`)
       return startWithRoom(supervised)
     }
     supervised.deaths = performance.now() - supervised.startedAt < aliveMs ? supervised.deaths + 1 : 1
     const pause = pausesMs[supervised.deaths - 1]
     if (pause === undefined)
       return onLost(`${how} for the ${supervised.deaths}th time in a row: ${toLast(supervised.child)}`)
-    say(`${how}: it is started again in ${pause / 1000} s`)
-    supervised.again = setTimeout(() => void startAgain(supervised), pause)
+    say(`${how}: it is restarted in ${pause / 1000} s`)
+    supervised.again = setTimeout(() => void restart(supervised), pause)
   }
 
   const startWithRoom = (supervised: Supervised) => {
     supervised.again = setTimeout(() => {
-      if (findFault() === undefined) void startAgain(supervised)
+      if (findFault() === undefined) void restart(supervised)
       else startWithRoom(supervised)
     }, lookAgainMs)
   }
 
-  const startAgain = async (supervised: Supervised) => {
+  const restart = async (supervised: Supervised) => {
     supervised.child = launch(supervised.part)
     supervised.startedAt = performance.now()
     void watch(supervised)
@@ -126,7 +130,8 @@ export function createSupervisor(options: {
       await untilReady(supervised.child)
       say(`${supervised.part.name} is back`)
     } catch (error) {
-      // It ended before it was ready. `watch` sees that too, and has begun the next pause, unless the system stops.
+      // The process exited before it was ready. `watch` has already scheduled the next restart, unless the system
+      // stops.
       if (!isOver(supervised)) say(toReason(error))
     }
   }
@@ -144,7 +149,7 @@ export function createSupervisor(options: {
 
   return {
     start: async (part) => {
-      if (isStopping) throw new DataError('config', `${part.name} is not started: everything is being stopped`)
+      if (isStopping) throw new DataError('config', `${part.name} is not started, because the system is stopping`)
       const supervised: Supervised = {
         part,
         child: launch(part),
@@ -175,5 +180,5 @@ const isRunning = ({ process }: Child): boolean =>
 
 const toLast = (child: Child): string => {
   const output = child.lastOutput().trim()
-  return output === '' ? 'it said nothing' : `its last words were\n${output}`
+  return output === '' ? 'it printed nothing' : `its last output was\n${output}`
 }

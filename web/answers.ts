@@ -6,26 +6,26 @@ import { ConnectionError, ProblemError } from '../clients/typescript/src/failure
 import type { Answer, Path, Question } from './interface.ts'
 import { BASE } from './place.ts'
 
-/** What came for a question, and what its headers say of it. */
+/** The data of an answer, and the metadata from its headers. */
 export type Given<T> = Received<T>
 
 /** Why there is no answer. */
 export interface Failure {
   readonly title: string
   readonly detail: string
-  /** The interface's word for it, where it was the interface that answered. */
+  /** The API's error code, if the API itself answered. */
   readonly code: string | undefined
   readonly requestId: string | undefined
-  /** From when on it may be answered, in Unix milliseconds; not known of what is refused for what it is. */
+  /** Earliest time of a retry, in Unix milliseconds; undefined for permanent errors. */
   readonly retryAt: number | undefined
 }
 
-/** What is known of a question: perhaps an answer, perhaps why the newest one did not come. */
+/** State of a query: its answer, if there is one, and the error of the newest request, if it failed. */
 export interface Known<T> {
   readonly given: Given<T> | undefined
   readonly failure: Failure | undefined
   readonly isAsking: boolean
-  /** What is shown answers the question before. */
+  /** The shown answer belongs to the previous query. */
   readonly isBefore: boolean
   readonly again: () => void
 }
@@ -38,16 +38,16 @@ interface Entry {
 }
 
 const MOST_KEPT = 80
-/** An answer as young as this is not asked again when a page that shows it is opened. */
+/** An answer younger than this is not requested again when a page that shows it is opened. */
 export const YOUNG_MS = 10_000
 
-/** A question whose answer is kept. */
+/** A query with a cached answer. */
 interface Asked {
   readonly path: Path
   readonly about: string
-  /** In how many places its answer is shown. */
+  /** Number of components that show the answer. */
   count: number
-  /** Something changed while it was being asked: it is asked once more. */
+  /** The data changed during the request: one more request follows. */
   isOutdated: boolean
 }
 
@@ -69,7 +69,7 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
-/** Of a range that has moved on nobody asks for the answers before: a year of points is some ten megabytes. */
+/** When a range has moved on, drops the answers for its earlier starts: a year of points is about ten megabytes. */
 function forgetEarlier(url: string): void {
   const about = asked.get(url)?.about
   for (const [other, one] of asked) {
@@ -79,13 +79,13 @@ function forgetEarlier(url: string): void {
   }
 }
 
-/** A year of 5-minute points, and as much again. */
+/** A year of 5-minute points, twice. */
 const MOST_CHARACTERS = 50_000_000
 
 /**
- * What has not changed is not sent again. The service is asked each time, because an answer may be kept longer than it is the
- * newest. The browser keeps nothing: it would go on saying that an answer is stale which no longer is, as it takes no header
- * away from what it has. What failed is asked again soon, see `renew`.
+ * Answers are always revalidated with the service, because the service may change the data before an answer's maximum
+ * age ends. The browser's cache is disabled: after a 304 it would not remove the header of an answer that is no longer
+ * stale. Failed requests are retried soon, see `renew`.
  */
 const connection = createConnection({
   ...{ baseUrl: BASE, memory: MOST_CHARACTERS, retries: 0 },
@@ -105,7 +105,7 @@ function toFailure(error: unknown): Failure {
   return { title: 'The service could not be reached', detail, code: undefined, requestId: undefined, retryAt: now }
 }
 
-/** What is the same stays the same object: nothing is drawn again. */
+/** Unchanged data keeps its object identity, so that nothing is rendered again. */
 function toGiven(before: Given<unknown> | undefined, { data, facts }: Given<unknown>): Given<unknown> {
   const isSame = facts.tag !== undefined && facts.tag === before?.facts.tag
   return { data: isSame ? before?.data : data, facts }
@@ -129,7 +129,7 @@ async function ask(url: string): Promise<void> {
   askAgain(url, one)
 }
 
-/** What is shown is asked for at once, what is not when it is shown again. */
+/** Requests a shown answer immediately, and a hidden one when it is shown again. */
 function askAgain(url: string, { count }: Asked): void {
   const entry = entries.get(url)
   if (count > 0) void ask(url)
@@ -137,8 +137,8 @@ function askAgain(url: string, { count }: Asked): void {
 }
 
 /**
- * Asks again for what is outdated, by its path, by when it was asked, in Unix milliseconds, and by whether it failed and may
- * be answered by now.
+ * Requests outdated answers again. The callback decides by path, by the time of the last request in Unix milliseconds,
+ * and by whether it failed and may be retried now.
  */
 export function renew(isOutdated: (path: Path, askedAt: number, hasFailed: boolean) => boolean): void {
   for (const [url, one] of asked) {
@@ -164,9 +164,9 @@ function watch({ path, url, about }: Question): () => void {
 const NOTHING = signal(UNASKED)
 
 /**
- * The answer to a question, kept fresh while it is shown. A kept answer is there at once; while another question to the
- * same path is on its way, the answer before stays, and so it does where a range has moved on and cannot be asked
- * for. Without a question there is none.
+ * The answer to a query, refreshed while it is shown. A cached answer is available immediately. While another query
+ * with the same path is loading, the previous answer stays; it also stays if a range has moved on and its request
+ * fails. Without a query there is no answer.
  */
 export function useAnswer<P extends Path>(question: Question<P> | undefined): Known<Answer<P>> {
   const url = question?.url
@@ -176,7 +176,7 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
   if (question !== undefined && entry.given !== undefined) before.current = { question, given: entry.given }
   const given = entry.given ?? (question && before.current && toKept(question, entry, before.current))
   return {
-    // The path says which answer it is: what is kept under its URL came from there.
+    // The URL determines the path, and thereby the type of the cached answer.
     given: given as Given<Answer<P>> | undefined,
     failure: entry.failure,
     isAsking: entry.isAsking || (entry.given === undefined && entry.failure === undefined),
@@ -185,14 +185,17 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
   }
 }
 
-/** The answer before: of a question that fails only where its range has moved on, as the rest is what was asked for. */
+/**
+ * The previous answer. If the query failed, only an answer that differs in the start of its range is returned, because
+ * the rest matches.
+ */
 function toKept<T>(question: Question, { failure }: Entry, before: { question: Question; given: T }): T | undefined {
   const isSame =
     failure === undefined ? before.question.path === question.path : before.question.about === question.about
   return isSame ? before.given : undefined
 }
 
-/** The answers to several questions at once, in their order; undefined while one is on its way. */
+/** The answers to several queries, in order; an answer that is loading is undefined. */
 export function useAnswers<P extends Path>(questions: readonly Question<P>[]) {
   const urls = questions.map(({ url }) => url)
   useEffect(() => {

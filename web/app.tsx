@@ -15,7 +15,7 @@ import { choice, chooseNext } from './theme.ts'
 
 interface Page {
   readonly matches: RegExp
-  /** One that shows a record says the record's name itself. */
+  /** Undefined for a page of one record, which sets the record's name as title. */
   readonly title?: string
   readonly show: (id: string) => JSX.Element
 }
@@ -42,7 +42,7 @@ const IN_HEADER = [
 
 const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 
-/** Whether a path is one of these pages; the rest of the host is not. */
+/** Whether a path is one of these pages; other paths of the host are not. */
 export const isPage = (at: string) => pageOf(at) !== undefined
 
 function Top({ at }: { at: string }) {
@@ -82,11 +82,10 @@ export function App() {
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   const page = pageOf(at)
-  // Each page is announced once.
   useEffect(() => {
     const title = page === undefined ? 'Not found' : page.title
     if (title !== undefined) document.title = `${title} – dao-data`
-    // Whoever listens to the page hears that it is another one.
+    // Moves the focus, so that screen readers announce the new page.
     if (!isFirst.current) main.current?.focus({ preventScroll: true })
     isFirst.current = false
   }, [at])

@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { type Interval, type Range, toStart } from './ranges.ts'
 
-/** Unix milliseconds, to half a minute: what says how long ago something was moves with it. It stands still while nobody looks. */
+/** Unix milliseconds, updated every 30 seconds for relative times; not updated while the page is hidden. */
 export const now = signal(Date.now())
 
 function move(): void {
@@ -11,6 +11,9 @@ function move(): void {
 setInterval(move, 30_000)
 document.addEventListener('visibilitychange', move)
 
-/** Where a range begins by now. It moves on with its interval, so that a page that stays open looks back no further than it says. */
+/**
+ * The current start of a range. It advances with the interval, so that a page that stays open shows no more than the
+ * range.
+ */
 export const useStart = (range: Range, interval: Interval): string =>
   useMemo(() => computed(() => toStart(range, interval, now.value)), [range, interval]).value

@@ -1,4 +1,4 @@
-/** How a number is written. */
+/** How a number is formatted. */
 export type Kind = 'usd' | 'count' | 'percent' | 'change' | 'share' | 'amount'
 
 const make = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat('en', options)
@@ -15,7 +15,7 @@ const FORMATS = {
   count: make({ maximumFractionDigits: 0 }),
   small: make({ maximumSignificantDigits: 4 }),
   whole: make({ maximumSignificantDigits: 17 }),
-  // What multiplying by a hundred adds is no digit of the share.
+  // Further digits would be artefacts of the multiplication by 100.
   shareWhole: make({ maximumSignificantDigits: 15 }),
   percent: make({ maximumFractionDigits: 2, minimumFractionDigits: 2 }),
   change: make({ maximumFractionDigits: 2, minimumFractionDigits: 2, signDisplay: 'exceptZero' }),
@@ -27,25 +27,25 @@ function toUsd(value: number): string {
   return (size >= 1 || size === 0 ? FORMATS.usd : FORMATS.usdSmall).format(value)
 }
 
-/** Kinds that are written as percents. */
+/** Kinds that are formatted as percents. */
 const PERCENTS: readonly Kind[] = ['percent', 'change', 'share']
-/** As it is written before its unit: shares are fractions of 1. */
+/** The number before its unit: shares are fractions of 1. */
 const toNumber = (value: number, kind: Kind) => (kind === 'share' ? value * 100 : value)
 
-/** The smallest that a percent is written as. */
+/** The smallest percentage that is displayed. */
 const LEAST_PERCENT = 0.01
 
-/** Percents; what is nearly nothing is not nothing. */
+/** Formats percents; a small value is never displayed as 0. */
 function toPercent(value: number, kind: 'percent' | 'change'): string {
   const sign = value < 0 ? '-' : kind === 'change' ? '+' : ''
   const isTiny = value !== 0 && Math.abs(value) < LEAST_PERCENT / 2
   return isTiny ? `${sign}<${LEAST_PERCENT} %` : `${FORMATS[kind].format(value)} %`
 }
 
-/** What is nearly all is not all. */
+/** Never rounds up to 100 %. */
 const toShare = (value: number) => toPercent(value < 1 ? Math.min(value * 100, 99.99) : value * 100, 'percent')
 
-/** A number in few characters. Percents are percents, shares are fractions of 1. */
+/** Formats a number in few characters. Percents are percents, shares are fractions of 1. */
 export function toText(value: number, kind: Kind): string {
   if (kind === 'usd') return toUsd(value)
   if (kind === 'percent' || kind === 'change') return toPercent(value, kind)
@@ -54,7 +54,7 @@ export function toText(value: number, kind: Kind): string {
   return (Math.abs(value) >= 1e4 ? FORMATS.large : FORMATS.small).format(value)
 }
 
-/** How many decimals tell numbers apart that are a step from each other: 1, 2, 2.5 or 5 times a power of ten. */
+/** Number of decimals that distinguish numbers one step apart; the step is 1, 2, 2.5 or 5 times a power of ten. */
 function toDecimals(step: number): number {
   if (!(step > 0)) return 0
   const power = Math.floor(Math.log10(step) + 1e-9)
@@ -62,7 +62,7 @@ function toDecimals(step: number): number {
   return Math.min(20, Math.max(0, (isQuarter ? 1 : 0) - power))
 }
 
-/** A number beside an axis, where there is little room, with as many digits as tell it from the next, which is a step away. */
+/** Formats a number for an axis, with enough digits to distinguish it from the next one, a step away. */
 export function toMark(value: number, kind: Kind, step: number): string {
   const [number, size] = [toNumber(value, kind), Math.abs(toNumber(value, kind))]
   const isLarge = size >= 1e4
@@ -78,14 +78,14 @@ export function toMark(value: number, kind: Kind, step: number): string {
 
 const countDigits = (text: string) => text.replaceAll(/\D/g, '').length
 
-/** A number in words among others that lie about a step apart: in few characters, unless that made them the same. */
+/** Formats a number in few characters, or in more if it would equal others that are about a step away. */
 export function toDistinct(value: number, kind: Kind, step: number): string {
   const [usual, finer] = [toText(value, kind), toMark(value, kind, step)]
   const readsAsNothing = value !== 0 && !/[1-9]/.test(finer)
   return countDigits(finer) > countDigits(usual) && !readsAsNothing ? finer : usual
 }
 
-/** A number with all its digits. */
+/** Formats a number with all its digits. */
 export function toWhole(value: number, kind: Kind): string {
   if (kind === 'usd') return FORMATS.usdWhole.format(value)
   const text = (kind === 'share' ? FORMATS.shareWhole : FORMATS.whole).format(toNumber(value, kind))
@@ -97,7 +97,7 @@ const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle:
 const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' })
 
 export const toUtc = (at: Date) => `${TIME.format(at)} UTC`
-/** In the reader's own time zone and language. */
+/** Formats a time in the reader's time zone and language. */
 export const toLocal = (at: Date) => LOCAL.format(at)
 
 const UNITS = [
@@ -106,7 +106,7 @@ const UNITS = [
   ['minute', 60],
 ] as const
 
-/** A length of time in its largest unit: `3 hours`. */
+/** Formats a duration in its largest unit: `3 hours`. */
 export function toLength(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => seconds >= one) ?? (['second', 1] as const)
   return make({ style: 'unit', unit, unitDisplay: 'long', maximumFractionDigits: 0 }).format(Math.floor(seconds / size))
@@ -118,5 +118,5 @@ export function toAgo(at: Date, now: number): string {
   return AGO.format(-Math.floor(seconds / size), unit)
 }
 
-/** `0x1f98…f984` */
+/** Shortens a hex text to `0x1f98…f984`. */
 export const toShort = (hex: string) => (hex.length > 13 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex)

@@ -5,16 +5,16 @@ import type { Range } from './ranges.ts'
 
 type WithJson = { responses: { 200: { content: { 'application/json': unknown } } } }
 
-/** Every path that answers in JSON. */
+/** Every path with JSON answers. */
 export type Path = { [P in keyof paths]: paths[P] extends { get: WithJson } ? P : never }[keyof paths]
 
 type Get<P extends Path> = paths[P] extends { get: infer G } ? G : never
 
-/** What a path answers. */
+/** The body of a path's answer. */
 export type Answer<P extends Path> =
   Get<P> extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never
 
-/** What a path may be asked with; nothing, where it takes no parameters. */
+/** The query parameters of a path; empty if it has none. */
 export type Query<P extends Path> =
   Get<P> extends { parameters: { query?: infer Q } }
     ? [NonNullable<Q>] extends [never]
@@ -22,31 +22,31 @@ export type Query<P extends Path> =
       : NonNullable<Q>
     : never
 
-/** A question to the interface, as anybody may ask it. */
+/** A query of the API. */
 export interface Question<P extends Path = Path> {
   readonly path: P
   readonly url: string
-  /** Of what it asks. While time passes a range begins later and later, and it is about the same all the while. */
+  /** Identity of the query without the start of its range, which changes over time. */
   readonly about: string
 }
 
 /**
- * A question with its query; what is undefined or an empty text is not asked. `range` is told where the reader chooses one:
- * two of the same interval differ in nothing but their starts.
+ * Builds a query; undefined and empty values are omitted. `range` is given if the reader selects it: two queries of the
+ * same range and interval then differ only in their starts.
  */
 export function toQuestion<P extends Path>(path: P, query: Query<P>, range?: Range): Question<P> {
   const asked = Object.fromEntries(Object.entries(query as Values).filter(([, value]) => value !== ''))
   return { path, url: toUrl(BASE, path, asked), about: toUrl(BASE, path, { ...asked, start: range }) }
 }
 
-/** The same question for these members of the records alone. */
+/** The same query for only these members of the records. */
 export function withFields(question: Question, fields: readonly string[]): Question {
   const other = new URL(question.url)
   other.searchParams.set('fields', fields.join(','))
   return { ...question, url: other.href }
 }
 
-/** The same question with its answer in another format. */
+/** The same query with its answer in another format. */
 export function inFormat({ url }: Question, format: 'csv' | 'parquet'): string {
   const other = new URL(url)
   other.searchParams.set('format', format)

@@ -4,30 +4,30 @@ import type { Path } from './interface.ts'
 import { toAbsolute } from './place.ts'
 import { READS } from './reads.ts'
 
-/** Whether the service tells of changes. While it does not, it is asked every half minute. */
+/** State of the change stream. While it is not live, data is requested every 30 seconds. */
 export type Connection = 'connecting' | 'live' | 'lost' | 'refused'
 
 export const connection = signal<Connection>('connecting')
 
-/** How often is asked for what nobody tells changes of. */
+/** Polling interval for answers without change events. */
 const ASK_MS = 30_000
-/** What is told of is asked for now and then as well: data grows stale without a change. */
+/** Polling interval for answers with change events: data becomes stale without an event. */
 const ASK_ANYWAY_MS = 300_000
-/** A dataset is committed in pieces, and others are computed from it: what comes together is asked for once. */
+/** A dataset is stored in several parts, and others are computed from it: events within this time cause one request. */
 const GATHER_MS = 200
-/** A back-fill commits all the time; nobody reads faster. */
+/** Pause between requests: a back-fill sends events continuously, and readers need no faster updates. */
 const PAUSE_MS = 1_000
-/** Whoever is refused comes back so much later, as the refusal asks. */
+/** Delay before reconnecting after the service rejected the stream, as its `Retry-After` requests. */
 const RETRY_MS = 60_000
 
-/** Since when every change was told, in Unix milliseconds. */
+/** Start of the uninterrupted change stream, in Unix milliseconds. */
 let toldSince = Number.POSITIVE_INFINITY
 let stream: EventSource | undefined
 let retry: ReturnType<typeof setTimeout> | undefined
 
 let changed = new Set<string>()
 let isAnything = false
-/** Whether a moment is set at which is asked, or is just past. */
+/** Whether a refresh is scheduled, or has just run. */
 let isSet = false
 
 function askChanged(): void {
@@ -57,7 +57,7 @@ function connect(): void {
   }
   source.onerror = () => {
     toldSince = Number.POSITIVE_INFINITY
-    // The browser comes back by itself, and hears what it missed, unless it was refused.
+    // The browser reconnects by itself and receives missed events, unless the stream was rejected.
     const isRefused = source.readyState === EventSource.CLOSED
     connection.value = isRefused ? 'refused' : 'lost'
     if (isRefused) retry = setTimeout(connect, RETRY_MS)
@@ -81,10 +81,10 @@ function disconnect(): void {
   toldSince = Number.POSITIVE_INFINITY
 }
 
-/** What was asked before the stream stood may have changed unheard, and of some answers nobody tells. */
+/** Data requested before the stream was open may have changed without an event, and some answers have no events. */
 const isTold = (path: Path, askedAt: number) => READS[path] !== undefined && askedAt >= toldSince
 
-/** Keeps what is shown as new as the service has it, while somebody may look at it. */
+/** Keeps shown answers up to date while the page is visible. */
 export function followChanges(): void {
   const isVisible = () => document.visibilityState === 'visible'
   document.addEventListener('visibilitychange', () => {

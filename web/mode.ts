@@ -1,5 +1,5 @@
 /**
- * Whether all numbers are simulated. The service says so in the document itself: it is known before any number is, and stays
- * known while the service is away.
+ * Whether all numbers are simulated. The document itself contains the mode, so that it is known before any number and
+ * while the service is unavailable.
  */
 export const isDemo = document.querySelector<HTMLMetaElement>('meta[name="mode"]')?.content !== 'live'

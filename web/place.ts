@@ -1,8 +1,8 @@
 import { computed, signal } from '@preact/signals'
 
-/** Where the page is served: everything is beside it, whatever path a proxy puts before. */
+/** The base URL of the page; all paths are relative to it, with any path prefix of a proxy. */
 export const BASE = new URL(document.baseURI)
-// The element's own address is relative to the first page's and must not move with the next ones.
+// The element's own URL is relative to the first page and must not change on navigation.
 for (const element of document.querySelectorAll('base')) element.href = BASE.href
 
 const href = signal(location.href)
@@ -12,7 +12,7 @@ addEventListener('popstate', () => {
   href.value = location.href
 })
 
-/** Whether the reader came by the browser's own buttons, which bring back the place on the page as well. */
+/** Whether the last navigation used the browser's back or forward button, which also restores the scroll position. */
 export const isReturning = () => isReturn
 
 const toPath = (address: string) => {
@@ -20,16 +20,16 @@ const toPath = (address: string) => {
   return pathname.startsWith(BASE.pathname) ? pathname.slice(BASE.pathname.length) : pathname
 }
 
-/** The path of the page shown, from where it is served, without a slash before: `tokens`. */
+/** The path of the shown page, relative to the base and without a leading slash: `tokens`. */
 export const path = computed(() => toPath(href.value))
 
 /** The page's query: filters, ranges, columns. */
 export const query = computed(() => new URL(href.value).searchParams)
 
-/** An address beside the page: `data/tokens` as an absolute URL. */
+/** Resolves a relative address: `data/tokens` as an absolute URL. */
 export const toAbsolute = (relative: string) => new URL(relative, BASE).href
 
-/** Goes to an address beside the page. The reader's place is kept when only the query changes. */
+/** Navigates to a relative address. The scroll position is kept if only the query changes. */
 export function go(to: string, options: { replaces?: boolean } = {}): void {
   const before = path.peek()
   isReturn = false
@@ -39,7 +39,7 @@ export function go(to: string, options: { replaces?: boolean } = {}): void {
   if (path.peek() !== before) scrollTo(0, 0)
 }
 
-/** The same page with other values in its query; an empty one goes. */
+/** The address of the same page with changed query values; empty values are removed. */
 export function withQuery(changes: Readonly<Record<string, string | undefined>>): string {
   const next = new URLSearchParams(query.value)
   for (const [name, value] of Object.entries(changes)) {
@@ -50,7 +50,7 @@ export function withQuery(changes: Readonly<Record<string, string | undefined>>)
   return text === '' ? path.value || './' : `${path.value}?${text}`
 }
 
-/** Links to the page's own addresses change what is shown; all others are the browser's. */
+/** Handles links to the page's own addresses; the browser handles all others. */
 export function followLinks(isOwn: (path: string) => boolean): void {
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return

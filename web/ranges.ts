@@ -1,4 +1,4 @@
-/** How far back a chart looks. */
+/** The ranges of a chart. */
 export const RANGES = ['24h', '7d', '30d', '90d', '1y', 'all'] as const
 export type Range = (typeof RANGES)[number]
 
@@ -9,9 +9,9 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** When the service's history begins. */
+/** Start of the service's history. */
 const HISTORY_START = Date.UTC(2022, 1, 1)
-/** A year of 5-minute points; more is no picture but a download. */
+/** A year of 5-minute points; larger series are for downloads. */
 const MOST_POINTS = 110_000
 
 const LENGTHS: Record<Range, number> = {
@@ -32,7 +32,7 @@ const STEPS: Record<Interval, number> = {
   '7d': 7 * DAY,
 }
 
-/** The interval that a range is first shown with. */
+/** The default interval of a range. */
 export const USUAL: Record<Range, Interval> = {
   '24h': '5m',
   '7d': '30m',
@@ -42,7 +42,7 @@ export const USUAL: Record<Range, Interval> = {
   all: '1d',
 }
 
-/** Where a range begins, on the grid of its interval, so that the same question is asked as long as it has the same answer. */
+/** The start of a range on the grid of its interval, so that the query stays the same while its answer does. */
 export function toStart(range: Range, interval: Interval, now: number): string {
   const start = Math.max(now - LENGTHS[range], HISTORY_START)
   return new Date(Math.ceil(start / STEPS[interval]) * STEPS[interval]).toISOString()

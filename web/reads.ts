@@ -1,8 +1,8 @@
 import type { paths } from '../clients/typescript/src/schema.ts'
 
 /**
- * Which datasets the answers that the page shows are made of, as the interface itself has it: a test compares them. Of
- * others nobody tells when they change.
+ * The datasets of each answer that the page shows, copied from the API's OpenAPI document; a test compares them. Other
+ * answers have no change events.
  */
 export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = {
   '/data/aggregated/market-cap': ['market-cap'],
@@ -10,6 +10,8 @@ export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = 
   '/data/categories': [],
   '/data/chains': [],
   '/data/daos': ['daos', 'prices', 'twitter'],
+  '/data/daos/fees': ['fees', 'prices'],
+  '/data/daos/fees/historic': ['fees'],
   '/data/daos/governance/proposals': ['governance', 'governors'],
   '/data/daos/governance/summary': ['governance', 'prices'],
   '/data/daos/governance/voters': ['governance', 'governors'],

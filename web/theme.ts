@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals'
 
-/** What the reader chose; the system's when nothing. */
+/** The reader's choice; default: the system's theme. */
 export type Choice = 'system' | 'light' | 'dark'
 
 const KEY = 'dao-data-theme'
@@ -11,7 +11,7 @@ function readChoice(): Choice {
     const text = localStorage.getItem(KEY)
     return isChoice(text) ? text : 'system'
   } catch {
-    // A browser that keeps nothing has no choice to tell.
+    // Without storage there is no saved choice.
     return 'system'
   }
 }
@@ -32,7 +32,7 @@ system.addEventListener('change', ({ matches }) => {
   systemIsDark.value = matches
 })
 
-/** The colours in force. */
+/** The active theme. */
 export const theme = computed(() =>
   choice.value === 'system' ? (systemIsDark.value ? 'dark' : 'light') : choice.value,
 )

@@ -1,51 +1,55 @@
+import { once } from 'node:events'
 import type { Readable } from 'node:stream'
+import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import { withSignal } from '../cache/flight.ts'
 import type { Format } from './formats.ts'
-import { withSignal } from './leaving.ts'
 
-/** Up to so many of these, about a megabyte, an answer is kept as bytes; a longer one is streamed. */
+/** Maximum records (about a megabyte) of an answer that is cached as bytes; longer answers are streamed. */
 export const MOST_KEPT = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
 
 interface AnswerFacts {
-  /** Time of the newest datum used, in Unix milliseconds; null when the answer holds none. */
+  /** Time of the newest value used, in Unix milliseconds; null if the answer contains none. */
   readonly asOf: number | null
-  /** From when on the data counts as stale, in Unix milliseconds; `undefined` follows the cadence, null is never. */
+  /**
+   * Time from which the data is stale, in Unix milliseconds; `undefined` derives it from the cadence, null is never.
+   */
   readonly staleAt?: number | null
-  /** From when on the clock alone makes the answer another one, in Unix milliseconds. */
+  /** Time at which the answer changes without a change event, in Unix milliseconds. */
   readonly expiresAt?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** How it is written, where that is not the route's content type. */
+  /** The format, if it differs from the route's content type. */
   readonly format?: Format
 }
 
-/** A whole answer: it is kept as bytes until one of its datasets changes. */
+/** A complete answer. It is cached as bytes until one of its datasets changes. */
 export interface BytesAnswer extends AnswerFacts {
   readonly body: Buffer
-  /** Made without a statement, so that making it again costs little. */
+  /** Made without a database statement, so making it again is cheap. */
   readonly isQuick?: boolean
 }
 
-/** A long answer: its frame around what ClickHouse writes, never whole in memory. */
+/** A long answer: a frame around the output of ClickHouse, never completely in memory. */
 export interface StreamAnswer extends AnswerFacts {
-  /** What the entity tag is made of: it differs whenever the bytes do. */
+  /** Basis of the entity tag; differs whenever the bytes differ. */
   readonly digest: string
   readonly before: string
   readonly after: string
-  /** What a whole stream ends with: the end of a JSON array unless it is given, and null where it may be empty. */
+  /** The end of a complete stream. Default: the end of a JSON array. Null if the stream may be empty. */
   readonly ending?: Buffer | null
   /**
-   * Its statements end with the signal, and what is held for it is given back. Whoever opens it aborts the signal in
-   * the end.
+   * Starts the statements. They end with the signal, which also releases their resources. The caller must abort the
+   * signal in the end.
    */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * One statement writes all of it: what it reads is settled before its first byte, so that what changes later does not
-   * concern it.
+   * Whether one statement writes the whole answer. ClickHouse fixes the input of a statement before its first byte, so
+   * later changes do not affect it.
    */
   readonly isSnapshot?: boolean
   /**
-   * Whether the data still has that digest; asked after the last row was read, of a snapshot after the first byte.
-   * ClickHouse has no snapshot that spans two queries: a commit between the digest and the stream would send other bytes
+   * Whether the data still has that digest. Called after the last row was read, for a snapshot after the first byte.
+   * ClickHouse has no snapshot across two queries: a change between the digest and the stream would send other bytes
    * under the same strong entity tag.
    */
   holds(signal: AbortSignal): Promise<boolean>
@@ -53,24 +57,127 @@ export interface StreamAnswer extends AnswerFacts {
 
 export type Answer = BytesAnswer | StreamAnswer
 
-/** The statement that writes a long answer, and what tells whether its data is still the same. */
+/** The statement that writes a long answer, and the check whether its data has changed. */
 interface LongStatement {
   readonly statement: Omit<Statement, 'signal'> & { readonly format: string }
-  /** Differs whenever the data does. */
+  /** Differs whenever the data differs. */
   readonly digest: string
-  /** The digest of the data as it is now. */
+  /** Reads the digest of the current data. */
   readDigest(db: Database): Promise<string | undefined>
 }
 
-/** How a long answer is opened that one statement writes, and how it is found to hold. */
+/** Builds the `open` and `holds` functions of a long answer that one statement writes. */
 export function toStream(
   db: Database,
   { statement, digest, readDigest }: LongStatement,
 ): Pick<StreamAnswer, 'open' | 'holds' | 'isSnapshot'> {
   return {
-    // Each shard of a cluster begins when it is asked.
+    // In a cluster each shard fixes its input when its part of the query starts.
     isSnapshot: db.cluster === undefined,
     open: (signal) => db.stream({ ...statement, signal, isLong: true }),
     holds: async (signal) => (await readDigest(withSignal(db, signal))) === digest,
+  }
+}
+
+/**
+ * Matches the end of an answer that ClickHouse began with status 200 and then failed. Newer versions end the error with
+ * a marker, older ones with their version number. No complete answer matches, because every format ends a text with a
+ * quote or more. Inside a text the same words may occur, for example in the name of a token or in a proposal.
+ */
+const FAILED = /(?:__exception__|\(version \d[\w.]*(?: \(official build\))?\))\s*$/
+/** Upper bound for the length of such an end. */
+const FAILED_BYTES = 128
+
+/**
+ * The data changed while an answer was read, so its headers would describe the old data. The answer must be made again.
+ */
+export class DataChanged extends DataError {
+  constructor() {
+    super('storage', 'The data changed in the middle of an answer')
+  }
+}
+
+/**
+ * Number of last bytes held back until they are verified. When ClickHouse fails, the error is in the last 16 kB that it
+ * sends and names statements and tables. None of it may reach clients.
+ */
+const HELD_BYTES = 32 * 1024
+
+const hasFailed = (end: Buffer) => FAILED.test(end.subarray(-FAILED_BYTES).toString('latin1'))
+
+/** Whether the bytes are the end of a complete answer. */
+function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
+  if (ending === undefined) return end.toString('latin1').trimEnd().endsWith(']')
+  return ending === null || end.subarray(-ending.length).equals(ending)
+}
+
+/**
+ * Puts a frame around the JSON array or table that ClickHouse writes. The end is held back until `holds` confirms that
+ * the data still matches the answer's headers. On an error the response is aborted: clients must not mistake half a
+ * series for a complete one, or new data for the data of the entity tag.
+ * @throws DataError `storage` when the answer is incomplete or contains an error, DataChanged when the data changed.
+ */
+export async function* frame(
+  source: AsyncIterable<Buffer>,
+  { before, after, ending, holds }: Pick<StreamAnswer, 'before' | 'after' | 'ending' | 'holds'>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  yield Buffer.from(before)
+  const held = yield* holdBack(source, HELD_BYTES)
+  if (hasFailed(held)) {
+    throw new DataError('storage', 'ClickHouse failed in the middle of an answer')
+  }
+  if (!isWhole(held, ending)) {
+    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
+  }
+  if (!(await holds(signal))) throw new DataChanged()
+  yield held
+  yield Buffer.from(after)
+}
+
+/** Beyond this size, copying the held bytes with every small read would cost too much. */
+const MOST_HELD_BYTES = 64 * 1024
+
+/**
+ * Yields bytes as they arrive, without copying, except for the last ones, which it returns: at least `least` bytes if
+ * the source has that many.
+ */
+export async function* holdBack(source: AsyncIterable<Buffer>, least: number): AsyncGenerator<Buffer, Buffer> {
+  let held: Buffer = Buffer.alloc(0)
+  for await (const bytes of source) {
+    if (bytes.length >= least) {
+      if (held.length > 0) yield held
+      held = bytes
+      continue
+    }
+    held = Buffer.concat([held, bytes])
+    if (held.length < MOST_HELD_BYTES) continue
+    yield held.subarray(0, -least)
+    held = held.subarray(-least)
+  }
+  return held
+}
+
+/**
+ * Opens a long answer and waits for its first byte, so that a query that fails early still gets a problem response.
+ * Returns the answer's bytes in their frame.
+ * @throws DataError `storage` when it fails before the first byte; DataChanged when a snapshot does not match its
+ * digest.
+ */
+export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Promise<AsyncGenerator<Buffer>> {
+  try {
+    const source = await answer.open(signal)
+    // The stream may fail after the client has disconnected and no code waits for it. An unhandled `error` event would
+    // end the process.
+    source.on('error', () => {})
+    // An empty answer never becomes readable; it only ends.
+    await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
+    if (!answer.isSnapshot) return frame(source, answer, signal)
+    if (await answer.holds(signal)) return frame(source, { ...answer, holds: async () => true }, signal)
+    source.destroy()
+    throw new DataChanged()
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', 'ClickHouse broke off before the first byte of an answer', { cause })
   }
 }

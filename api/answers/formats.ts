@@ -1,10 +1,12 @@
-import { createMediaTypeChooser } from '../http/accept.ts'
+import type { z } from 'zod'
+import { createMediaTypeChooser } from '../http/negotiation.ts'
 import { Problem } from '../problem/problem.ts'
+import { readCursor, writeCursor } from './keyset.ts'
 
 export const FORMAT_NAMES = ['json', 'csv', 'ndjson', 'parquet', 'arrow'] as const
 export type Format = (typeof FORMAT_NAMES)[number]
 
-/** What ClickHouse is told so that it writes a format as its readers expect it. */
+/** ClickHouse's name and settings for a format. */
 interface Writing {
   /** ClickHouse's name of the format. */
   readonly name: string
@@ -16,29 +18,29 @@ interface FormatFacts {
   readonly contentType: string
   readonly extension: string
   readonly writing: Writing
-  /** What a whole body ends with. */
+  /** The last bytes of a complete body. */
   readonly ending: Buffer
-  /** Whether a body without records has no bytes. */
+  /** Whether a complete body without records has no bytes. */
   readonly isEmptyWhole?: boolean
-  /** Records as objects inside objects, or one column per value. */
+  /** Records as nested objects, or one column per value. */
   readonly shape: 'nested' | 'flat'
-  /** Flat formats without lists have them as JSON text. */
+  /** Flat formats without lists contain them as JSON text. */
   readonly hasLists: boolean
   readonly isBinary: boolean
-  /** Compressed by itself: encoding it once more would only cost time. */
+  /** Already compressed: content encoding would only cost time. */
   readonly isPacked: boolean
 }
 
-/** What clients read: named tuples as objects, no needless escapes. */
+/** Named tuples are written as objects, without needless escapes. */
 export const JSON_RECORDS = {
   output_format_json_named_tuples_as_objects: 1,
   output_format_json_escape_forward_slashes: 0,
 }
 
-/** Rows that Parquet holds together: as many as are in the memory of who writes them. */
+/** Rows per Parquet row group; the writer holds one group in memory. */
 const PARQUET_GROUP_ROWS = 65_536
 
-/** The representations of records. The first one is the interface's own; ClickHouse writes all of them. */
+/** The representations of records. The first one is the API's default; ClickHouse writes all of them. */
 export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
   json: {
     mediaType: 'application/json',
@@ -55,7 +57,7 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
     mediaType: 'text/csv',
     contentType: 'text/csv; charset=utf-8; header=present',
     extension: 'csv',
-    // Unknown is an empty field, an empty text is "".
+    // An unknown value is an empty field, an empty text is "".
     writing: { name: 'CSVWithNames', settings: { ...JSON_RECORDS, format_csv_null_representation: '' } },
     ending: Buffer.from('\n'),
     shape: 'flat',
@@ -96,9 +98,9 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
     mediaType: 'application/vnd.apache.arrow.stream',
     contentType: 'application/vnd.apache.arrow.stream',
     extension: 'arrows',
-    // Not every reader of Arrow unpacks it; the response's own encoding does as much.
+    // Not every Arrow reader can decompress it, and the response's content encoding compresses equally well.
     writing: { name: 'ArrowStream', settings: { output_format_arrow_compression_method: 'none' } },
-    // A continuation mark and a length of nothing: the end of the stream.
+    // A continuation marker and a length of 0: the end of the stream.
     ending: Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
     shape: 'flat',
     hasLists: true,
@@ -107,21 +109,21 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
   },
 }
 
-/** The format of this name. */
+/** Returns the format of this name. */
 export const toKnownFormat = (name: string): Format | undefined => FORMAT_NAMES.find((format) => format === name)
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
 const FORMAT_OF: ReadonlyMap<string, Format> = new Map(FORMAT_NAMES.map((name) => [FORMATS[name].mediaType, name]))
 const chooseMediaType = createMediaTypeChooser(MEDIA_TYPES)
 
-/** The format that an `Accept` header asks for, JSON where it leaves the choice; undefined when it takes none. */
-export function findFormat(accept: string | undefined): Format | undefined {
+/** Returns the format that an `Accept` header prefers, JSON if it accepts any; undefined if it accepts none. */
+function findFormat(accept: string | undefined): Format | undefined {
   const type = chooseMediaType(accept)
   return type === undefined ? undefined : FORMAT_OF.get(type)
 }
 
 /**
- * The same for an answer.
+ * Like `findFormat`, for an answer.
  * @throws Problem `not_acceptable`
  */
 export function chooseFormat(accept: string | undefined): Format {
@@ -129,4 +131,111 @@ export function chooseFormat(accept: string | undefined): Format {
   if (format !== undefined) return format
   const detail = `This path answers with ${MEDIA_TYPES.join(', ')}.`
   throw new Problem('not_acceptable', detail, { allowed: MEDIA_TYPES })
+}
+
+/** A larger number of entities is counted instead of named. */
+const MAX_NAMES = 3
+
+const toSlug = (text: string) =>
+  text
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+
+/** A day, or a time without the characters that file systems reject. */
+function toDay(value: unknown): string[] {
+  if (typeof value !== 'number') return []
+  const text = new Date(value).toISOString()
+  return [text.endsWith('T00:00:00.000Z') ? text.slice(0, 10) : text.slice(0, 16).replace(':', '')]
+}
+
+/** A descriptive file name: `uniswap-5m-2024-01-01.csv`, `tokens-holders.parquet`. */
+export function toFileName(facts: {
+  path: string
+  query: Readonly<Record<string, unknown>>
+  names: readonly string[]
+  format: Format
+}): string {
+  const { path, query, names, format } = facts
+  const words = path.split('/').slice(2)
+  const who = names.length > MAX_NAMES ? [`${names.length}-${words[0]}`] : names.map(toSlug)
+  const what = names.length === 0 ? words : words.slice(-1)
+  const parts = [...who, ...(query.interval === undefined ? what : [String(query.interval)])]
+  return `${[...parts, ...toDay(query.start), ...toDay(query.end)].join('-')}.${FORMATS[format].extension}`
+}
+
+/** The requested representation of a route's records: format, members, page, and the file name. */
+export interface Representation {
+  readonly record: z.ZodObject
+  readonly format: Format
+  /** The requested members, in the record's order. */
+  readonly fields: readonly string[]
+  readonly hasAllFields: boolean
+  /** The sort values of the last record that the client has; an empty text on a first page. */
+  readonly after: string
+  /** Equal for all requests with the same answer. */
+  readonly key: string
+  toFileName(): string
+  /** The `Link` to the page after a record with these sort values. */
+  nextLink(after: string): string
+}
+
+type Query = Readonly<Record<string, unknown>>
+
+/** Parameters that select a part or a form of an answer and do not change its query. */
+const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format'])
+
+/** Sorts the parameters, so that equal queries have equal texts. */
+export const toQueryKey = (path: string, query: Query) =>
+  `${path}?${JSON.stringify(Object.entries(query).sort(([a], [b]) => (a < b ? -1 : 1)))}`
+
+/** Parameters with values that may contain commas, and those that are times. */
+const REPEATED: ReadonlySet<string> = new Set(['name', 'filter'])
+const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf'])
+
+/** Formats a parsed value as parameters: an array may become several parameters, and a time is a number here. */
+function toTexts(name: string, value: unknown): string[] {
+  if (Array.isArray(value)) return REPEATED.has(name) ? value.map(String) : [value.join(',')]
+  if (typeof value === 'number' && TIMES.has(name)) return [new Date(value).toISOString()]
+  return value === undefined ? [] : [String(value)]
+}
+
+/** `query` is the parsed query with the ids of the entities; its cursor must belong to the rest of it. */
+export function toRepresentation(facts: {
+  path: string
+  query: Query
+  format: Format
+  record: z.ZodObject
+  /** The record's default members, unless the query names others. */
+  usual: z.ZodObject
+  names: readonly string[]
+}): Representation {
+  const { path, query, format, record, usual, names } = facts
+  // Computed on use: most requests have no cursor and no next page.
+  const toScope = () => {
+    const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
+    return toQueryKey(path, about)
+  }
+  const all = Object.keys(record.shape)
+  const named = query.fields as readonly string[] | undefined
+  const wanted = named ?? (usual === record ? all : Object.keys(usual.shape))
+  const fields = wanted === all ? all : all.filter((name) => wanted.includes(name))
+  return {
+    record,
+    format,
+    fields,
+    hasAllFields: fields.length === all.length,
+    after: query.cursor === undefined ? '' : readCursor(toScope(), String(query.cursor)),
+    key: toQueryKey(path, { ...query, format }),
+    toFileName: () => toFileName({ path, query, names, format }),
+    nextLink: (after) => {
+      const { format: _, ...rest } = query
+      const next = { ...rest, ...(format === 'json' ? {} : { format }), cursor: writeCursor(toScope(), after) }
+      const pairs = Object.entries(next).flatMap(([name, value]) =>
+        toTexts(name, value).map((text): [string, string] => [name, text]),
+      )
+      return `<?${new URLSearchParams(pairs)}>; rel="next"`
+    },
+  }
 }

@@ -1,29 +1,34 @@
-import type { BodyRoom } from './body-room.ts'
-import type { Sized } from './memory.ts'
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { BufferPool, Sized } from '../cache/chunks.ts'
+import { holdBack } from './answer.ts'
+import { JSON_RECORDS } from './formats.ts'
 
-/** Rows of a series as JSON, in the order of their times. */
+/** Rows of a series as JSON, ordered by time. */
 export interface Rows extends Sized {
-  /** The rows as ClickHouse writes them, a comma between two. */
+  /** The rows as ClickHouse writes them, separated by commas. */
   readonly bytes: Buffer
-  /** Where each row begins, and where one more would. */
+  /** Start offset of each row, and of the next row after the last. */
   readonly starts: Uint32Array
   /** The time of a row by which the series is ordered, in Unix milliseconds. */
   at(row: number): number
-  /** The time of the newest datum that a row is made of, in Unix milliseconds. */
+  /** The time of the newest value in a row, in Unix milliseconds. */
   asOf(row: number): number
 }
 
-/** What stands between two rows. */
+/** Separator between two rows. */
 export const COMMA = 0x2c
 
 const countRows = ({ starts }: Rows) => starts.length - 1
 
-/** Bytes, and what is told of them, that a memory has to hold for some rows. */
+/** Memory of some rows and their offsets, in bytes. */
 export const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
 
 const NO_TIMES = new Float64Array(0)
 
-/** Rows with the times of each. */
+/** Builds rows with their times. */
 export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asOf: Float64Array): Rows {
   return {
     bytes,
@@ -36,14 +41,17 @@ export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asO
 
 export const NO_ROWS: Rows = toRows(Buffer.alloc(0), new Uint32Array(1), NO_TIMES, NO_TIMES)
 
-/** Rows of a piece from one on up to another, which is no part of them. */
+/** Rows of a chunk from `first` to `end`, exclusive. */
 export interface Slice {
   readonly rows: Rows
   readonly first: number
   readonly end: number
 }
 
-/** The first row of which the condition holds, that holds of all after it; their number where there is none. */
+/**
+ * Binary search for the first row that fulfils a condition which then holds for all later rows; the number of rows if
+ * there is none.
+ */
 function findRow(rows: Rows, holds: (at: number) => boolean): number {
   let [low, high] = [0, countRows(rows)]
   while (low < high) {
@@ -54,23 +62,23 @@ function findRow(rows: Rows, holds: (at: number) => boolean): number {
   return low
 }
 
-/** Those of the rows, oldest first, whose times lie in a range. */
+/** The rows, oldest first, with times in the range. */
 export function toSlice(rows: Rows, { from, to }: { from: number; to: number }): Slice {
   const [first, end] = [findRow(rows, (at) => at >= from), findRow(rows, (at) => at >= to)]
   return { rows, first: Math.min(first, end), end }
 }
 
-/** The same of rows whose newest come first. */
+/** Like `toSlice`, for rows ordered newest first. */
 export function toSliceBack(rows: Rows, { from, to }: { from: number; to: number }): Slice {
   const [first, end] = [findRow(rows, (at) => at < to), findRow(rows, (at) => at < from)]
   return { rows, first: Math.min(first, end), end }
 }
 
-/** The bytes of a slice with rows, without a comma around them. */
+/** The bytes of a non-empty slice, without surrounding commas. */
 const toBytes = ({ rows, first, end }: Slice): Buffer =>
   rows.bytes.subarray(rows.starts[first], (rows.starts[end] as number) - 1)
 
-/** Some of a piece's rows as rows of their own, that hold nothing of the others in memory. */
+/** Copies a slice into separate rows, so that the rest of the chunk can be freed. */
 export function detach(slice: Slice): Rows {
   const { rows, first, end } = slice
   if (first === end) return NO_ROWS
@@ -82,11 +90,11 @@ export function detach(slice: Slice): Rows {
 
 export const NO_FRAME = { before: '', after: '' }
 
-/** The slices that follow one another as one JSON array, in a frame, written where `take` finds room. */
+/** Writes consecutive slices as one JSON array in a frame, into a buffer from `take`. */
 export function toArray(
   slices: readonly Slice[],
   frame: { before: string; after: string },
-  take: BodyRoom['take'] = Buffer.allocUnsafe,
+  take: BufferPool['take'] = Buffer.allocUnsafe,
 ): Buffer {
   const parts = slices.filter(({ first, end }) => first !== end).map(toBytes)
   const [before, after] = [`${frame.before}[`, `]${frame.after}`]
@@ -99,4 +107,157 @@ export function toArray(
   }
   body.write(after, at)
   return body
+}
+
+/** One thread is enough to write JSON for a client. */
+export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
+
+const head = z.tuple([z.int(), z.int(), z.string()])
+
+interface WrittenArray {
+  /** The JSON array as ClickHouse wrote it. */
+  readonly body: Buffer
+  readonly records: number
+  /** Newest `as_of` in Unix milliseconds, null for an empty array. */
+  readonly asOf: number | null
+  /** The last record's `page_key` if more records follow; else an empty text. */
+  readonly next: string
+}
+
+interface ArrayStatement {
+  readonly name: string
+  readonly sql: string
+  readonly params?: Readonly<Record<string, unknown>>
+  /** Maximum records of the page. Default: all. */
+  readonly page?: number
+}
+
+/** The newest time, the sort values of the last record if more follow, and the elements. */
+function toParts(page: number | undefined): { records: string; asOf: string; next: string; elements: string } {
+  if (page === undefined) {
+    return { records: 'count()', asOf: 'max(as_of)', next: "''", elements: 'groupArray(record)' }
+  }
+  const first = (column: string) => `groupArray(${page})(${column})`
+  return {
+    records: `least(count(), ${page})`,
+    asOf: `arrayMax(${first('as_of')})`,
+    next: `if(count() > ${page}, toJSONString(${first('page_key')}[-1]), '')`,
+    elements: first('record'),
+  }
+}
+
+/**
+ * Returns a JSON array written by ClickHouse in one statement, with its length and the newest time used. `sql` selects
+ * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the requested order; for a page also `page_key`,
+ * and one row more than the page contains.
+ * @throws DataError `storage`
+ */
+export async function writeArray(db: Database, { page, ...statement }: ArrayStatement): Promise<WrittenArray> {
+  const { records: count, asOf: newest, next: last, elements } = toParts(page)
+  const written = await readWritten(db, {
+    ...statement,
+    sql: `SELECT concat(toJSONString(tuple(${count}, toUnixTimestamp64Milli(${newest}), ${last})), '\\n', toJSONString(${elements}))
+FROM (${statement.sql})`,
+    settings: JSON_SETTINGS,
+    signal: AbortSignal.timeout(db.answerTimeoutMs),
+  })
+  const { body } = written
+  const parsed = head.safeParse(written.head)
+  if (!parsed.success || body.at(-1) !== ']'.charCodeAt(0)) {
+    throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
+  }
+  const [records, asOf, next] = parsed.data
+  return { body, records, asOf: records === 0 ? null : asOf, next }
+}
+
+/**
+ * Reads the one text that a statement selects: a line of JSON, then the unparsed rest.
+ * @throws DataError `storage`
+ */
+export async function readWritten(db: Database, statement: Statement): Promise<{ head: unknown; body: Buffer }> {
+  const bytes = await readAnswer(db, { ...statement, format: 'RawBLOB' })
+  const newline = bytes.indexOf('\n')
+  return {
+    head: newline < 0 ? undefined : JSON.parse(bytes.toString('utf8', 0, newline)),
+    body: bytes.subarray(newline + 1),
+  }
+}
+
+/**
+ * Reads all bytes of an answer.
+ * @throws DataError `storage`
+ */
+export async function readAnswer(db: Database, statement: Statement & { format: string }): Promise<Buffer> {
+  const stream = await db.stream(statement)
+  try {
+    return await buffer(stream)
+  } catch (cause) {
+    throw new DataError('storage', `ClickHouse, ${statement.name}: the answer broke off`, { cause })
+  }
+}
+
+const OPENING = '[\n'
+const CLOSING = '\n]\n'
+const LINE_BREAK = 0x0a
+/** Length of the separator between two rows. */
+const BETWEEN = 2
+
+/**
+ * Yields the rows of a JSON array as ClickHouse writes it (`output_format_json_array_of_rows`): one row per line,
+ * without the brackets.
+ * @throws DataError `storage` when the array is incomplete.
+ */
+export async function* readRows(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const held = yield* holdBack(withoutOpening(source), CLOSING.length)
+  const cut = held.length - CLOSING.length
+  if (held.toString('latin1', cut) !== CLOSING) {
+    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
+  }
+  if (cut > 0) yield held.subarray(0, cut)
+}
+
+async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let opening: Buffer | undefined = Buffer.alloc(0)
+  for await (const bytes of source) {
+    if (opening === undefined) {
+      yield bytes
+      continue
+    }
+    opening = Buffer.concat([opening, bytes])
+    if (opening.length < OPENING.length) continue
+    if (opening.toString('latin1', 0, OPENING.length) !== OPENING) return
+    if (opening.length > OPENING.length) yield opening.subarray(OPENING.length)
+    opening = undefined
+  }
+}
+
+/** Cuts the output of `readRows` into groups with the given numbers of rows, each at least one. */
+export interface RowCutter {
+  push(bytes: Buffer): void
+  /** Returns the bytes of each group, without the separators between groups. */
+  end(): Buffer[]
+}
+
+export function createRowCutter(counts: readonly number[]): RowCutter {
+  const done: Buffer[] = []
+  let parts: Buffer[] = []
+  let left = counts[0] ?? 0
+  return {
+    push: (bytes) => {
+      let [start, at] = [0, 0]
+      while (done.length < counts.length - 1) {
+        at = bytes.indexOf(LINE_BREAK, at) + 1
+        if (at === 0) break
+        left--
+        if (left > 0) continue
+        const whole = Buffer.concat([...parts, bytes.subarray(start, at)])
+        done.push(whole.subarray(0, whole.length - BETWEEN))
+        parts = []
+        start = at
+        left = counts[done.length] ?? 0
+      }
+      parts.push(bytes.subarray(start))
+    },
+    end: () => [...done, Buffer.concat(parts)],
+  }
 }

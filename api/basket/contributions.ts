@@ -1,21 +1,21 @@
 import type { Composition } from '../../shared/registry/index-records.ts'
 import type { PriceIn, Run } from './runs.ts'
 
-/** What of the change of the index each token made, by its key, and what rebalancing made; in percent of the value before. */
+/** Contribution of each token (by key) and of rebalancing to the index's change, in percent of the value before. */
 export interface Contributions {
   readonly change: number
   readonly rebalance: number
   readonly of: ReadonlyMap<number, number>
 }
 
-/** The slots whose prices tell what was contributed in some runs up to a slot. */
+/** The slots with prices that are needed for the contributions of some runs up to the slot `at`. */
 export const toSlots = (runs: readonly Run[], at: number): number[] => [
   ...new Set([...runs.flatMap(({ first, last }) => [first, last]), at]),
 ]
 
 /**
- * What a composition is worth: added in the order of the tokens' keys, as the index is, because sums of floats depend on
- * their order. NaN where a price is not known.
+ * The value of a composition. Values are added in the order of the tokens' keys, like the index, because floating-point
+ * sums depend on the order. NaN if a price is unknown.
  */
 export function toWorth({ elements }: Composition, priceOf: (token: number) => number | undefined): number {
   const members = elements.toSorted((a, b) => a.token.key - b.token.key)
@@ -23,10 +23,11 @@ export function toWorth({ elements }: Composition, priceOf: (token: number) => n
 }
 
 /**
- * What each token contributed to the change of the index over some runs up to the slot `at`: in each run its quantity times
- * the change of its price. A run ends in the slot in which the next one begins, at the prices of that slot; a member without a
- * price there ends with its last one. What the new composition is worth more than the old one there is rebalancing. Both
- * together are the change. Nothing where a price is no longer known, or where there was no value before.
+ * Contribution of each token to the index's change over some runs up to the slot `at`: in each run, quantity times
+ * price change. A run ends in the slot in which the next one begins, at that slot's prices; a member without a price
+ * there ends with its last one. The difference in value between the new and the old composition in that slot is
+ * rebalancing. All contributions add up to the change. Returns undefined if a price is no longer known or there was no
+ * value before.
  */
 export function toContributions(runs: readonly Run[], at: number, priceIn: PriceIn): Contributions | undefined {
   const [begin] = runs

@@ -3,20 +3,22 @@ import { indexPoints, SLOT_PRICES } from '../../shared/datasets/index-points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../shared/registry/index-records.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import { knownAt } from '../lists/past-quotes.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 const STALE_MS = toStaleAt(0, indexPoints)
 
-/** Slots with a value of the index under one composition: the first and the last, by their starts in Unix milliseconds. */
+/**
+ * Consecutive slots with an index value under one composition: start of the first and last slot in Unix milliseconds.
+ */
 export interface Run {
   readonly composition: Composition
   readonly first: number
   readonly last: number
 }
 
-/** A slot with a value of the index: its start, its composition, and the time of its newest price. */
+/** A slot with an index value: its start, its composition, and the time of its newest price. */
 interface Slot {
   readonly at: number
   readonly composition: Composition
@@ -29,8 +31,8 @@ const run = z.object({ composition: z.string(), first: z.int(), last: z.int(), b
 const findById = ({ compositions }: BasketIndex, id: string) => compositions.find((one) => one.id === id)
 
 /**
- * The newest slot with a value, or with `asOf` the newest that was known then and not stale. Nothing where there is none, or one
- * of a composition that the registry no longer has: it is about to be computed again.
+ * The newest slot with a value; with `asOf`, the newest that was known and not stale at that time. Returns undefined if
+ * there is none, or if the registry no longer contains its composition: the slot is about to be computed again.
  * @throws DataError `storage`
  */
 export async function findSlot(
@@ -57,8 +59,8 @@ LIMIT 1`,
 }
 
 /**
- * How the index came from its value 24 hours before a slot to that of the slot, in order; the first run begins with the slot 24
- * hours before, or with the last one before that which was not stale. Empty where there is none.
+ * The runs of the index from 24 hours before a slot up to the slot, in order. The first run begins with the slot 24
+ * hours before, or with the last earlier one that was not stale. Empty if there is none.
  * @throws DataError `storage`
  */
 export async function readRuns(db: Database, index: BasketIndex, at: number): Promise<readonly Run[]> {
@@ -88,11 +90,11 @@ ORDER BY first`,
 
 const priced = z.object({ token: z.number(), at: z.int(), price: z.number() })
 
-/** The price of a token in a slot, by its key and the slot's start; undefined where it has none there. */
+/** The price of a token (by key) in the slot with the given start; undefined if it has none there. */
 export type PriceIn = (token: number, slot: number) => number | undefined
 
 /**
- * Prices in some slots as the index is made of them.
+ * Reads the slot prices that the index is computed from.
  * @throws DataError `storage`
  */
 export async function readSlotPrices(

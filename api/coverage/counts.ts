@@ -5,21 +5,21 @@ import { END_OF_TIME, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
 
-/** What is stored of a dataset; times are Unix milliseconds. */
+/** Stored rows of a dataset; times are Unix milliseconds. */
 export interface Count {
   readonly rows: number
   readonly entities: number
   readonly earliest: number
   readonly newest: number
-  /** Where the newest row says that it comes from; an empty text where none says it. */
+  /** The source that the newest row names; an empty text if it names none. */
   readonly note: string
 }
 
-/** What is stored, by the names of the datasets; none of those that are empty. */
+/** Stored rows by dataset name; empty datasets are absent. */
 export interface Counts {
   /**
-   * As of this moment or a later one. What has begun to be counted is counted for whoever asks next, also when who asked
-   * has left: all of it may take longer than anybody waits.
+   * Counts as of the call or later. A running count continues for the next caller if its caller has left, because a
+   * full count may take longer than any client waits.
    * @throws DataError `storage`
    */
   read(): Promise<ReadonlyMap<string, Count>>
@@ -41,7 +41,7 @@ type MonthCount = z.infer<typeof ofMonth>
 const toMonth = (ms: number) => 12 * new Date(ms).getUTCFullYear() + new Date(ms).getUTCMonth()
 const toStart = (month: number) => Date.UTC(Math.floor(month / 12), month % 12)
 
-/** Everything that is collected, in months. */
+/** The months of all collected data. */
 const ALWAYS: TimeRange = { from: toMonth(0), to: toMonth(END_OF_TIME) }
 
 const join = (one: TimeRange, other: TimeRange): TimeRange => ({
@@ -49,7 +49,10 @@ const join = (one: TimeRange, other: TimeRange): TimeRange => ({
   to: Math.max(one.to, other.to),
 })
 
-/** The counts of a series by month, of the months in parameters `from` and `to`. One about all together counts as one. */
+/**
+ * SQL that counts a series by month, for the months in the parameters `from` and `to`. A dataset without entities
+ * counts as one entity.
+ */
 function toCountSql({ name, series }: DatasetFacts, index: number): string {
   const { table, entity = '1', time, source = "''" } = series
   const start = (parameter: string) => `fromUnixTimestamp64Milli({${parameter}${index}: Int64}, 'UTC')`
@@ -64,14 +67,14 @@ GROUP BY month`
 /** Months by dataset. */
 type Asked = ReadonlyMap<DatasetFacts, TimeRange>
 
-/** ClickHouse's code for a statement that would read more rows than it may; it says so before it reads any. */
+/** ClickHouse's error code for a statement that would read more rows than allowed; returned before any row is read. */
 const TOO_MANY_ROWS = '158'
-/** What 2 cores count in 20 seconds; a statement of the API may take a minute. */
+/** 2 cores count this number of rows in 20 seconds; a statement of the API may take one minute. */
 const MOST_ROWS = 500_000_000
 
 /**
- * The counts of some months of some datasets, in one statement; undefined where it would have to read more than `mostRows`,
- * if so many are given.
+ * Counts some months of some datasets in one statement. Returns undefined if it would read more than `mostRows` rows;
+ * without `mostRows` there is no limit.
  */
 async function countMonths(db: Database, asked: Asked, mostRows?: number): Promise<MonthCount[] | undefined> {
   const params: Record<string, number> = {}
@@ -80,7 +83,7 @@ async function countMonths(db: Database, asked: Asked, mostRows?: number): Promi
     params[`to${index}`] = toStart(to)
   }
   const sql = [...asked.keys()].map(toCountSql).join('\nUNION ALL\n')
-  // A server that is told to would break off at so many rows instead, and tell what it has counted.
+  // With another server default (`break`), ClickHouse would stop at the limit and return a partial count.
   const settings =
     mostRows === undefined ? {} : { max_rows_to_read: String(mostRows), read_overflow_mode: 'throw' as const }
   try {
@@ -93,7 +96,7 @@ async function countMonths(db: Database, asked: Asked, mostRows?: number): Promi
   }
 }
 
-/** Some datasets and the others, or of one dataset the months before and after; undefined for a month of a dataset. */
+/** Splits the datasets in two, or the months of a single dataset; undefined for one month of one dataset. */
 function halve(asked: Asked): [Asked, Asked] | undefined {
   const entries = [...asked]
   const middle = Math.ceil(entries.length / 2)
@@ -116,8 +119,8 @@ function toCount(months: readonly MonthCount[]): Count {
 }
 
 /**
- * Counts by month, each of which is counted again when a commit concerns it. Without anybody who tells of commits,
- * everything is counted each time. A statement reads `mostRows` rows at most, or a month of a dataset.
+ * Caches counts by month and recounts a month after a change event affects it. Without change events everything is
+ * recounted each time. A statement reads at most `mostRows` rows, or one month of one dataset.
  */
 export function createCounts(commits: CommitFeed, db: Database, mostRows: number = MOST_ROWS): Counts {
   const kept = new Map<DatasetFacts, Map<number, MonthCount>>(datasets.map((dataset) => [dataset, new Map()]))
@@ -141,7 +144,7 @@ export function createCounts(commits: CommitFeed, db: Database, mostRows: number
   }
   const countOutdated = async () => {
     const left: Asked[] = [new Map(outdated)]
-    // What changes from here on is counted again, whether this count saw it or not.
+    // Changes from here on are counted again, whether this count included them or not.
     outdated.clear()
     try {
       for (let part = left.at(-1); part !== undefined; part = left.at(-1)) {
@@ -157,9 +160,9 @@ export function createCounts(commits: CommitFeed, db: Database, mostRows: number
     }
   }
   let underway: Promise<void> | undefined
-  /** What is being counted may be outdated by now, so that it takes one more count at most; one for all who wait for it. */
+  /** A running count may be outdated, so one more count may follow, which all waiting callers share. */
   const count = async () => {
-    // If it fails, what it was to count is outdated again.
+    // If the running count fails, its months are marked as outdated again.
     await underway?.catch(() => undefined)
     if (outdated.size > 0) {
       underway ??= countOutdated().finally(() => {

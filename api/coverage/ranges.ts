@@ -1,7 +1,6 @@
 import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
 import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
-import { readCoverage } from '../../shared/coverage/ledger.ts'
-import { readNotes } from '../../shared/coverage/notes.ts'
+import { readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { groupBy } from '../../shared/group-by.ts'
@@ -12,13 +11,32 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** What is asked about; without an id, all entities of the dataset. Times are Unix milliseconds. */
+/**
+ * Why a dataset has no current data of an entity, according to the ledger's newest buckets. A failure has priority,
+ * then the fact that the last due bucket was read, then the newest note.
+ * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot contain.
+ */
+export async function findReason(
+  { db, registry }: { readonly db: Database; readonly registry: Registry },
+  { dataset, id }: { readonly dataset: DatasetFacts; readonly id: string },
+  now: number,
+): Promise<string> {
+  const from = toDueEnd(dataset, now) - INTERVAL_SECONDS[dataset.cadence] * 1000
+  const ranges = await readRanges(db, registry, { dataset, id, from, to: now }, now)
+  const failed = ranges.findLast(({ state }) => state === 'failed')
+  const [due] = ranges
+  if (failed === undefined && due?.state === 'covered') return due.reason ?? 'it was read, and there is no record of it'
+  const told = failed ?? ranges.findLast(({ reason }) => reason !== null)
+  return told?.reason ?? 'what is stored of it is not current'
+}
+
+/** The question of a coverage request. Without an id: all entities of the dataset. Times are Unix milliseconds. */
 export interface CoverageAsked extends TimeRange {
   readonly dataset: DatasetFacts
   readonly id: string | undefined
 }
 
-/** A stretch of time of one entity that stands alike throughout. */
+/** A time range of one entity with the same state throughout. */
 interface CoverageRange {
   readonly entity: string
   readonly from: string
@@ -29,15 +47,14 @@ interface CoverageRange {
   readonly reason: string | null
 }
 
-/** Most ranges of an answer, about a megabyte. */
+/** Maximum ranges of an answer, about a megabyte. */
 export const MOST_RANGES = 5000
-/** Most runs of buckets that are read for it: several reports may be about the same buckets. */
+/** Maximum runs of buckets read for an answer: several reports may cover the same buckets. */
 const MOST_RUNS = 50_000
 
 /**
- * How a range of time stands, entity after entity, each in order and without gaps or overlaps.
- * @throws Problem `not_found` for an entity that the dataset is not about, `invalid_parameter` where there are too many
- *   ranges.
+ * The state of a time range, by entity, each in order and without gaps or overlaps.
+ * @throws Problem `not_found` for an entity outside the dataset, `invalid_parameter` if there are too many ranges.
  */
 export async function readRanges(
   db: Database,
@@ -70,7 +87,7 @@ export async function readRanges(
   return ranges
 }
 
-/** The coverage and the notes of some entities, and what is wanted of all. */
+/** Reads the coverage and the notes of some entities, and the buckets expected of each. */
 async function readKnown(
   db: Database,
   dataset: DatasetFacts,
@@ -87,7 +104,7 @@ async function readKnown(
     readWanted(db, dataset),
   ])
   if (reports.length > MOST_RUNS) throw tooMany()
-  // What a note that is still true says is about the slots so far.
+  // A note that is still valid applies to the slots up to now.
   const until = notes.map((note) => ({ ...note, to: Math.min(note.to, now) }))
   const [reportsOf, notesOf] = [groupBy(reports, ofEntity), groupBy(until, ofEntity)]
   return { wanted, of: ({ key }: Entity) => ({ reports: reportsOf.get(key), notes: notesOf.get(key) }) }
@@ -95,7 +112,7 @@ async function readKnown(
 
 const ofEntity = ({ entity }: { readonly entity: number }) => entity
 
-/** One that is collected for, or another of the same kind, of which there may be data from before. */
+/** Finds a collected entity, or another one of the same kind that may have older data. */
 function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registry: Registry, id: string): Entity {
   const { entity: kind } = dataset.series
   const others: readonly Entity[] = kind === 'token' ? registry.tokens : kind === 'dao' ? registry.daos : []
@@ -104,7 +121,7 @@ function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registr
   throw new Problem('not_found', `${dataset.name} is not about anything with this id.`, { param: 'id' })
 }
 
-/** Nobody goes on collecting for it: what is not stored stays so. */
+/** The entity is no longer collected, so missing data stays missing. */
 function toUncollected(stretch: Explained, { name }: DatasetFacts): Explained {
   if (stretch.state === 'covered' || stretch.state === 'coarser') return stretch
   return { ...stretch, state: 'unserved', reason: `${name} is not collected for it`, provider: null }
@@ -124,7 +141,7 @@ const toRange = (
   reason,
 })
 
-/** A step in the largest unit that it is whole of: 5m, 12h, 1d. */
+/** Formats a step in the largest unit that divides it: 5m, 12h, 1d. */
 function toIntervalText(seconds: number): string {
   const units = [
     ['d', INTERVAL_SECONDS['1d']],

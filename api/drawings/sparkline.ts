@@ -8,7 +8,7 @@ interface SparkPoint {
 
 const MARGIN = 4
 
-/** Colours that can be told from a light and from a dark background (a contrast of 4.5 and more). */
+/** Colours readable on the light or dark background (a contrast of at least 4.5). */
 const THEMES = {
   light: { rising: '#15803d', falling: '#b91c1c', text: '#6b7280' },
   dark: { rising: '#4ade80', falling: '#f87171', text: '#9ca3af' },
@@ -16,14 +16,14 @@ const THEMES = {
 
 export const THEME_NAMES = Object.keys(THEMES) as [keyof typeof THEMES, ...(keyof typeof THEMES)[]]
 
-/** How large an image is, in pixels, and on what it stands. */
+/** Size of an image in pixels, and the theme of its background. */
 export interface Look {
   readonly width: number
   readonly height: number
   readonly theme: keyof typeof THEMES
 }
 
-/** A text as it may stand in an element or an attribute. */
+/** Escapes text for an element or an attribute. */
 export const toXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
@@ -32,16 +32,16 @@ const svg = ({ width, height }: Look, label: string, content: string) =>
 
 const round = (value: number) => Number(value.toFixed(2))
 
-/** Maps [from, to] onto [start, end]; everything to the middle where there is no extent. */
+/** Maps [from, to] to [start, end]; if from equals to, maps everything to the middle. */
 function scale(from: number, to: number, start: number, end: number): (value: number) => number {
   if (to === from) return () => round((start + end) / 2)
   return (value) => round(start + ((value - from) / (to - from)) * (end - start))
 }
 
-/** Prices come every five minutes: between points farther apart than two of these is a time without data. */
+/** Prices have a cadence of five minutes: a distance of more than two intervals between points is a gap. */
 const MOST_APART_MS = 2 * INTERVAL_SECONDS['5m'] * 1000
 
-/** Points in order as runs without a gap. */
+/** Splits ordered points into runs without a gap. */
 function toRuns(points: readonly SparkPoint[]): SparkPoint[][] {
   const runs: SparkPoint[][] = []
   for (const point of points) {
@@ -54,9 +54,9 @@ function toRuns(points: readonly SparkPoint[]): SparkPoint[][] {
 }
 
 /**
- * A line of the last 24 hours as an SVG that stands alone: no script, no font, no other file. The width is the whole
- * day, so that a gap shows as one; a flat line runs through the middle, one point alone is a dot. The colour is that of
- * `change`, in percent, or of the line itself where it is null.
+ * Draws a line of the last 24 hours as a self-contained SVG: no script, no font, no other file. The width is always 24
+ * hours, so that gaps are visible. A flat line runs through the middle, a single point is a dot. The colour derives
+ * from `change` (percent), or from the line itself if `change` is null.
  */
 export function toSparkline(
   title: string,

@@ -1,18 +1,21 @@
-import { defineKeyset, type Keyset } from '../records/keyset.ts'
+import { defineKeyset, type Keyset } from '../answers/keyset.ts'
 import { COUNTED, IS_COUNTED } from './counted.ts'
 
-/** The newest first. */
+/** Newest first. */
 export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
   ['-toInt64(toUnixTimestamp(created_at))', 'Int64'],
   ['toString(proposal)', 'String'],
   ['voter', 'String'],
 )
 
-// One DAO: only with its key fixed are rows read in the order of the rest of the sorting key.
+// The statement fixes one DAO key: only then does ClickHouse read rows in the order of the rest of the sorting key.
 const IS_ASKED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
   AND ({proposal: String} = '' OR proposal = {proposal: String})`
 
-/** All votes that are asked for: of the one DAO in scope, and on one proposal unless that is empty; with their choices as JSON. */
+/**
+ * Selects the requested votes: of the one DAO in scope, and of one proposal unless `proposal` is empty; choices as
+ * JSON.
+ */
 export const CAST_VOTES = `
 WITH ${COUNTED}
 SELECT dao, created_at, proposal, voter, space, choice, voting_power FROM dao_cast_votes FINAL
@@ -22,16 +25,16 @@ export const VOTES_COUNT = `
 WITH ${COUNTED}
 SELECT count() AS total FROM dao_cast_votes FINAL WHERE ${IS_ASKED} AND NOT is_replaced`
 
-/** Rows that are read for each vote wanted: one that was read again has several until they are merged. */
+/** Rows read per requested vote: a vote that was read again has several rows until they are merged. */
 export const COPIES = 4
 
 const BEFORE = 'created_at <= toDateTime({before: Int64}, 0)'
 
 /**
- * A page of them, newest first. FINAL, which leaves out what was read again since, reads all rows of a range. So the first
- * part finds how far back the wanted number of votes reaches, along the sorting key, where it stops after `rows` rows. A
- * second that those end in the middle of does not count there, nor does a vote with a mark on any of its rows. Where they
- * hold fewer votes than wanted, FINAL reads the whole range.
+ * Selects a page of votes, newest first. FINAL, which removes replaced rows, reads all rows of a range. The first part
+ * therefore finds how far back the requested number of votes reaches. This part reads along the sorting key and stops after
+ * `rows` rows. It does not count the last second, which may be incomplete, nor votes with a replaced row. If it finds
+ * fewer votes than requested, FINAL reads the whole range.
  */
 export const toVotesPage = (after: string): string => `
 WITH ${COUNTED},

@@ -1,16 +1,16 @@
 import { z } from 'zod'
-import { columnTypes } from '../records/values.ts'
+import { columnTypes } from '../records/table.ts'
 
 const TYPE = 'Variant(Array(Float64), Float64, Map(String, Float64), String)'
 
-/** What a voter chose, in the form of the proposal's type of voting. */
+/** A voter's choice, in the form of the proposal's voting type. */
 export const choiceValue = z
   .union([z.number(), z.array(z.number()), z.record(z.string(), z.number()), z.string()])
   .register(columnTypes, { type: TYPE })
 
 const as = (sql: string) => `CAST(${sql}, '${TYPE}')`
 
-/** The stored JSON of a choice as that value; what has none of these forms is told as it stands. */
+/** Converts the stored JSON of a choice to that value; JSON in no known form is returned as text. */
 export const toChoice = (json: string): string => `multiIf(
     ${json} IN ('', 'null'), ${as('NULL')},
     JSONType(${json}) IN ('Int64', 'UInt64', 'Double'), ${as(`toFloat64OrZero(${json})`)},

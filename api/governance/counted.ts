@@ -6,14 +6,14 @@ import { oneOf } from '../parameters/kinds.ts'
 import type { Filter } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** Where votes come from: Snapshot's spaces, or contracts on a chain. */
+/** Sources of votes: Snapshot spaces, or contracts on a chain. */
 export const SOURCES = ['snapshot', 'governor'] as const
 export type GovernanceSource = (typeof SOURCES)[number]
 
-/** What is told unless a source is asked for: `/data/daos/governance` counts nothing else. */
+/** Default sources: `/data/daos/governance` counts Snapshot only. */
 const UNLESS_ASKED: readonly GovernanceSource[] = ['snapshot']
 
-/** Of which source something is told. */
+/** The `source` parameter. */
 export const sourceParameter = oneOf(
   [...SOURCES, 'all'],
   'Where the votes are cast: `snapshot` unless it is given, `governor` for the contracts of the DAO on its chains, `all` for both.',
@@ -24,8 +24,9 @@ export const toSources = (asked: GovernanceSource | 'all' | undefined): readonly
   asked === 'all' ? SOURCES : asked === undefined ? UNLESS_ASKED : [asked]
 
 /**
- * Without `source` everything is of Snapshot: what is told with it only is the same for all then, and a filter on it would
- * leave out all or none, silently. `record` is what is told without it.
+ * Rejects filters on members that exist only with `source`. Without `source` all records come from Snapshot, so such
+ * members are the same for all, and a filter on them would silently remove all or none. `record` is the schema without
+ * `source`.
  * @throws Problem `invalid_parameter` for such a filter.
  */
 export function refuseUntold(filters: readonly Filter[], record: z.ZodObject): void {
@@ -35,12 +36,12 @@ export function refuseUntold(filters: readonly Filter[], record: z.ZodObject): v
   throw new Problem('invalid_parameter', detail, { param: 'filter' })
 }
 
-/** The source of a row, by its space. */
+/** SQL for the source of a row, by its space. */
 export const toSource = (space: string): string => `if(${isGovernor(space)}, 'governor', 'snapshot')`
 
 /**
- * The DAOs that are asked about, as the statements here take them: each space that one votes in or did, the newest first, and
- * each governor, which is a space here.
+ * The requested DAOs as parameters of the statements: each current and former space of a DAO, newest first, and each
+ * governor, which counts as a space here.
  */
 export interface Scope {
   readonly daos: readonly number[]
@@ -52,7 +53,7 @@ export interface Scope {
 export function toScope(daos: readonly Dao[], sources = UNLESS_ASKED): Scope {
   const own = daos.flatMap((dao) => {
     const spaces = sources.includes('snapshot') ? toSnapshotSpaces(dao) : []
-    // Each counts its own proposals, so that none has another's.
+    // Each governor counts its own proposals only, so proposals of governors never overlap.
     const governors = sources.includes('governor') ? dao.governors : []
     return [
       ...spaces.map((space, rank) => ({ key: dao.key, space, rank })),
@@ -72,21 +73,24 @@ const toSnapshotSpaces = ({ snapshotSpace, formerSnapshotSpaces }: Dao): string[
 
 const OF_SCOPE = 'dao IN {daos: Array(UInt64)}'
 
-/** When each space and governor of the DAOs asked about was last read to its end. */
+/** When each space and governor of the requested DAOs was last read completely. */
 const READINGS = `(
       SELECT dao, toString(space) AS space, read_at FROM governance_readings FINAL WHERE ${OF_SCOPE}
       UNION ALL
       SELECT dao, toString(space) AS space, read_at FROM governor_readings FINAL WHERE ${OF_SCOPE}
     )`
 
-/** Elements of an array that a statement has, as a table. A set that is made of a set cannot be handed on in a cluster. */
+/**
+ * Elements of an array in a statement, as a table. In a cluster, a set built from another set cannot be passed on to
+ * shards.
+ */
 const toTable = (array: string) => `(SELECT arrayJoin(${array}) AS pair)`
 
 /**
- * Which spaces count, for a WITH: those that were read to their ends, `read_spaces`, and of their proposals all but
- * `left_out`. A DAO that moved to another space took its proposals and votes along, or left some behind: both spaces hold
- * the same proposal under one id. It counts once, in the newest space that was read. What its author took back does not
- * count.
+ * WITH clauses for the spaces and proposals that count: `read_spaces` are the completely read spaces, and `left_out`
+ * are the proposals that do not count. A DAO that moved to another space may have moved its proposals and votes: both
+ * spaces then contain the same proposal with the same id. The proposal counts once, in the newest space that was read. Proposals
+ * withdrawn by their authors do not count.
  */
 export const COUNTED = `
   (
@@ -111,14 +115,14 @@ export const COUNTED = `
     )
   ) AS left_out`
 
-/** Whether a vote or a proposal of a DAO asked about counts; to be used with `COUNTED`. */
+/** Whether a vote or proposal of a requested DAO counts; used with `COUNTED`. */
 export const IS_COUNTED = `(dao, space) IN (SELECT pair.1, pair.2 FROM ${toTable('read_spaces')})
   AND (empty(left_out) OR (dao, space, proposal) NOT IN (SELECT pair.1, pair.2, pair.3 FROM ${toTable('left_out')}))`
 
-/** The same of the rows of the DAOs asked about. */
+/** Like `IS_COUNTED`, limited to the rows of the requested DAOs. */
 export const COUNTS = `${OF_SCOPE} AND ${IS_COUNTED}`
 
-/** What is told of a DAO that there is nothing to tell of. */
+/** The problem for a DAO without governance data. */
 export function toNoData({ snapshotSpace, governors }: Dao, sources = UNLESS_ASKED): Problem {
   const asked = { snapshot: snapshotSpace !== null, governor: governors.length > 0 }
   const why = sources.map((source) => `${NAMES[source]} ${asked[source] ? UNREAD : UNKNOWN}.`)
@@ -133,8 +137,8 @@ const UNKNOWN = 'is not known'
 const reading = z.object({ read_at: z.int(), spaces: z.int() })
 
 /**
- * When what a DAO votes in was last read to its end, in Unix milliseconds.
- * @throws Problem `no_data` where none ever was.
+ * When the DAO's spaces and governors were last read completely, in Unix milliseconds.
+ * @throws Problem `no_data` if none was ever read.
  */
 export async function requireRead(db: Database, dao: Dao, sources = UNLESS_ASKED): Promise<number> {
   const scope = toScope([dao], sources)

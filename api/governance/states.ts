@@ -7,15 +7,18 @@ export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const
 const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
 
 /**
- * The state of a proposal at `now` (Unix milliseconds), with its details as `d`; null where its times are not known. What
- * became of it on a chain comes before the clock: nobody votes on it any more. After its end it is `unsettled` until its
- * source has counted all votes.
+ * The state of a proposal at `now` (Unix milliseconds), with its details as `d`; null if its times are unknown. An
+ * on-chain outcome has priority over the clock, because voting on it has ended. After its end a proposal is `unsettled`
+ * until its source has counted all votes.
  */
 export const STATE = `multiIf(d.outcome != '', 'closed', isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', d.scores_state = 'pending', 'unsettled', 'closed')`
 
 const changes = z.object({ last: z.int(), next: z.int() })
 
-/** When the clock last changed the state of a proposal, and when it next does, in Unix milliseconds; undefined for never. */
+/**
+ * When the clock last changed the state of a proposal, and when it will next, in Unix milliseconds; undefined for
+ * never.
+ */
 export async function findStates(
   db: Database,
   scope: Scope,

@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
 /**
- * The client of a request, for limits and queues: its address, of IPv6 its network of 64 bits, because one customer has
- * at least that. Empty if the connection has ended.
+ * Returns the client key of a request for limits and queues: its address. For IPv6 it is the /64 network, because each
+ * customer has at least one. Empty if the connection has ended.
  */
 export type ToClient = (request: IncomingMessage) => string
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
-/** Sockets for both families write an IPv4 address as `::ffff:192.0.2.1`. */
+/** Dual-stack sockets write an IPv4 address as `::ffff:192.0.2.1`. */
 const toPlain = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
 /** Returns whether an address is one of these addresses, or in one of these networks, such as `10.0.0.0/8`. */
@@ -26,16 +26,16 @@ export function createIsTrusted(listed: readonly string[]): (address: string) =>
   }
 }
 
-/** More than any chain of proxies has. Beyond them a header is not read. */
+/** More than any chain of proxies has. Further elements are not read. */
 const MAX_HOPS = 16
-/** More than an address, its port and the other parameters of an element have. */
+/** Longer than an address, its port and the other parameters of an element. */
 const MAX_ELEMENT_LENGTH = 500
 
 const PORT = String.raw`(?::(?:\d{1,5}|_[\w.-]+))?`
 const IPV4 = new RegExp(String.raw`^(\d{1,3}(?:\.\d{1,3}){3})${PORT}$`)
 const IPV6 = new RegExp(String.raw`^\[([\da-f:.]+)(?:%[\w.-]+)?\]${PORT}$`, 'i')
 
-/** An address with or without its port (RFC 7239, section 6; proxies write the same into `X-Forwarded-For`). */
+/** Parses an address with or without a port (RFC 7239, section 6; proxies use the same form in `X-Forwarded-For`). */
 function parseNode(text: string): string | undefined {
   const address = IPV4.exec(text)?.[1] ?? IPV6.exec(text)?.[1] ?? text.split('%', 1)[0] ?? ''
   return isIP(address) === 0 ? undefined : toPlain(address)
@@ -44,13 +44,13 @@ function parseNode(text: string): string | undefined {
 /** The parameter `for` of an element of `Forwarded` (RFC 7239, section 4). */
 const FOR = /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^\s;"]*))\s*(?:;|$)/i
 
-/** The headers of proxies, and the text of an address in one element of them. */
+/** The proxy headers, and how to extract an address from one of their elements. */
 const FORWARDED_HEADERS = [
   ['x-forwarded-for', (element: string) => element],
   ['forwarded', (element: string) => FOR.exec(element)?.slice(1).find(Boolean) ?? ''],
 ] as const
 
-/** The last address of a header that was written by a trusted proxy; the peer's without one. */
+/** The last address of a header that a trusted proxy wrote; the peer's if there is none. */
 function readForwarded(
   peer: string,
   header: string,
@@ -71,9 +71,9 @@ function readForwarded(
 }
 
 /**
- * Finds the client behind proxies. Each proxy appends the address of its peer to `X-Forwarded-For` or `Forwarded`, so the
- * header is read from its end while the proxy that wrote the element is trusted: the client may have written the rest.
- * If a request has both headers and they differ, the client may have written one of them, and neither counts.
+ * Finds the client behind proxies. Each proxy appends the address of its peer to `X-Forwarded-For` or `Forwarded`, so
+ * the header is read from its end while the proxy that wrote the element is trusted: the client may have written the
+ * rest. If a request has both headers and they differ, the client may have written one of them, and neither counts.
  */
 export function createToClient(trusted: readonly string[]): ToClient {
   const isTrusted = createIsTrusted(trusted)
@@ -89,7 +89,7 @@ export function createToClient(trusted: readonly string[]): ToClient {
   }
 }
 
-/** An IPv4 address as it is, of an IPv6 one its network. */
+/** Returns an IPv4 address unchanged, and the network of an IPv6 address. */
 export function toNetwork(text: string): string {
   const address = toPlain(text)
   if (isIP(address) !== 6) return address

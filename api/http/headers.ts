@@ -1,7 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 
-/** Headers of data answers that scripts of other origins may read, with what they say (docs/contract.md, section 6). */
+/**
+ * Headers of data answers that scripts of other origins may read, with their descriptions (docs/contract.md, section
+ * 6).
+ */
 export const ANSWER_HEADERS = {
   ETag: 'Strong entity tag of exactly these bytes; send it back as If-None-Match for a 304.',
   'Last-Modified': 'Time of the newest datum used; absent when the answer holds none.',
@@ -12,7 +14,7 @@ export const ANSWER_HEADERS = {
   'Server-Timing': 'Where the time went, in milliseconds.',
 } as const
 
-/** The headers of every answer where requests are limited (draft-ietf-httpapi-ratelimit-headers). */
+/** The headers of every answer if requests are limited (draft-ietf-httpapi-ratelimit-headers). */
 export const LIMIT_HEADERS = {
   'RateLimit-Policy':
     'Where requests are limited: how many (`q`) in how many seconds (`w`) the key or the address may.',
@@ -27,7 +29,7 @@ export const SERIES_HEADERS = {
   'X-Series-Missing': 'How many buckets of the range have no observation although their collection is due.',
 } as const
 
-/** The headers of a series whose source may have had it at a coarser step than the one asked for. */
+/** The additional header of series with sources that may have a coarser step than the requested one. */
 export const COARSE_HEADERS = {
   'X-Series-Coarse': 'How many points are observations that stand for more time than the interval asked for.',
 } as const
@@ -37,13 +39,13 @@ export const RECORD_HEADERS = {
   'Content-Disposition': 'A name for the file; absent for JSON.',
 } as const
 
-/** The headers of answers of which a part may be asked for: those that readers of Parquet and Arrow read in parts. */
+/** The headers of answers that support range requests: Parquet and Arrow, which clients read in parts. */
 export const RANGE_HEADERS = {
   'Accept-Ranges': '`bytes` for Parquet and Arrow: `Range` takes one range of them (RFC 9110, section 14).',
   'Content-Range': 'Which bytes these are, and of how many; with 206 and 416 only.',
 } as const
 
-/** The header of answers that come in pages. */
+/** The header of paged answers. */
 export const PAGE_HEADERS = {
   Link: 'With `rel="next"` where to find what follows, while something does; with `rel="canonical"` the path itself.',
 } as const
@@ -53,7 +55,7 @@ export const LIST_HEADERS = {
   'X-Total-Count': 'How many records match, whatever `limit` says.',
 } as const
 
-/** The headers of what the Index is made of. Contributions and rebalancing sum to the change. */
+/** The headers of the Index's composition. Contributions and rebalancing sum to the change. */
 export const INDEX_HEADERS = {
   'X-Index-Value': 'What the basket is worth in US dollars: the value of the slot in `/data/index/historic`.',
   'X-Index-Change-24h': 'Change of that value over 24 hours, in percent; absent where there was none.',
@@ -75,22 +77,22 @@ const EXPOSED = [
   'Retry-After',
 ].join(', ')
 
-/** Header names and values in turn, as `writeHead` takes them. */
+/** Header names and values alternate, as `writeHead` expects. */
 export type FlatHeaders = readonly string[]
 
-/** What every response carries, whatever it says. */
+/** The headers of every response. */
 export const FIXED_HEADERS: FlatHeaders = [
   ...['Access-Control-Allow-Origin', '*'],
   ...['Access-Control-Expose-Headers', EXPOSED],
   ...['X-Content-Type-Options', 'nosniff'],
 ]
 
-/** Names of headers with commas between (RFC 9110, section 5.6.2). */
+/** Header names separated by commas (RFC 9110, section 5.6.2). */
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(\s*,\s*[\w!#$%&'*+.^`|~-]+)*$/
 
 /**
- * What a preflight request of a browser is told: it may send whatever headers it wants to, because nothing here depends
- * on who asks (docs/contract.md, section 8). They are named one by one, as `*` does not cover all of them.
+ * The answer to a browser's preflight request: all headers are allowed, because answers do not depend on the client
+ * (docs/contract.md, section 8). The requested names are repeated, because `*` does not cover all of them.
  */
 export function toPreflightHeaders(allow: string, wanted: string | undefined): FlatHeaders {
   const named = wanted !== undefined && HEADER_NAMES.test(wanted) ? wanted : '*'
@@ -103,27 +105,12 @@ export function toPreflightHeaders(allow: string, wanted: string | undefined): F
   ]
 }
 
-const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
-
-/** Gives each request its id: the client's where it is harmless in headers and logs, else a new one. */
-export function createRequestIds(): (request: IncomingMessage) => string {
-  // A random id per app and a count are as unique as a random id per request, and cost nothing.
-  const app = randomUUID()
-  let requests = 0
-  return (request) => {
-    const given = request.headers['x-request-id']
-    if (typeof given === 'string' && SANE_ID.test(given)) return given
-    requests++
-    return `${app}-${requests}`
-  }
-}
-
-/** Flat headers from a record. */
+/** Converts a record to flat headers. */
 export function toFlat(headers: Readonly<Record<string, string>>): FlatHeaders {
   return Object.entries(headers).flat()
 }
 
-/** Headers that stand whatever answers the request. */
+/** Sets headers for any kind of response. */
 export function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
   for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
 }

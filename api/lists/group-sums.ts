@@ -2,48 +2,57 @@ import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { toMembers } from '../records/members.ts'
-import { idValue, numberOrNull, uint32 } from '../records/values.ts'
-import type { Route, Surroundings } from '../route/define-route.ts'
-import type { Described } from '../route/described.ts'
+import { idValue, type Member, numberOrNull, toMembers, uint32 } from '../records/table.ts'
+import type { Described, Route, Surroundings } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
+import { findRecords, loadRecords } from './answer.ts'
 import { defineKnownList } from './known-list.ts'
 import { type ListRoute, wasThere } from './list.ts'
 
 interface GroupSums extends Pick<Described, 'operation' | 'path' | 'summary'> {
-  /** What tokens and DAOs are grouped by: the member that names it, which the lists take as a parameter too. */
+  /** The member that tokens and DAOs are grouped by; the lists have a parameter of the same name. */
   readonly name: 'category' | 'chain'
   readonly plural: string
-  /** What the documentation calls a record. */
+  /** The schema's name in the documentation. */
   readonly schema: string
-  /** What is said of the members of a group beyond that. */
+  /** Added to the description. */
   readonly note: string
   readonly groups: (registry: Registry) => readonly { readonly id: string; readonly slug: string }[]
-  /** Slugs of the groups that an entity belongs to. */
+  /** Slugs of the groups of an entity. */
   readonly groupsOf: <E extends Named>(kind: EntityKind<E>, registry: Registry, entity: E) => readonly string[]
-  /** The lists whose records are summed up. */
+  /** The lists whose records are summed. */
   readonly tokens: ListRoute
   readonly treasuries: ListRoute
 }
 
-const row = z.object({ key: z.number(), as_of: z.int(), values: z.array(z.number().nullable()) })
-
-/** Some members of each record of a list, in the order of the keys of those that they are of. */
-function readMembers(surroundings: Surroundings, list: ListRoute, paths: readonly string[], at: number | undefined) {
-  const members = toMembers(list.record)
-  const { name, sql, params, there } = list.toSource(surroundings, at)
-  const values = paths.map((path) => `toNullable(${members.get(path)?.sql})`).join(', ')
-  return surroundings.db.rows({
-    name: `${name}-members`,
-    sql: `SELECT key, toUnixTimestamp64Milli(as_of) AS as_of, [${values}] AS values FROM (${sql}) ORDER BY key`,
-    params: { ...params, all: there === undefined, keys: there ?? [] },
-    schema: row,
-  })
+/** Some members of one record of a list. */
+interface Row {
+  readonly key: number
+  readonly asOf: number
+  readonly values: readonly (number | null)[]
 }
 
-type Row = z.infer<typeof row>
+type Context = Surroundings & { readonly signal: AbortSignal }
 
-/** The sum of what is known of a member, null where nothing is. */
+/** Some numeric members of each record of a list, by key: the order decides how their sums are rounded. */
+async function readMembers(
+  context: Context,
+  list: ListRoute,
+  paths: readonly string[],
+  at: number | undefined,
+): Promise<Row[]> {
+  const members = toMembers(list.record)
+  const source = list.toSource(context, at)
+  const set = await findRecords(context.chunks, source, () => loadRecords(context, source))
+  const columns = set.columns(paths.map((path) => members.get(path) as Member))
+  const rows = set.records.map(({ key, asOf }, index) => ({
+    ...{ key, asOf },
+    values: columns.map((column) => (column[index] ?? null) as number | null),
+  }))
+  return rows.sort((a, b) => a.key - b.key)
+}
+
+/** The sum of the known values of a member; null if no value is known. */
 function sumOf(rows: readonly Row[], member: number): number | null {
   const known = rows.map(({ values }) => values[member] ?? null).filter((value) => value !== null)
   return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0)
@@ -52,12 +61,12 @@ function sumOf(rows: readonly Row[], member: number): number | null {
 const TOKEN_MEMBERS = ['financialData.marketCap', 'financialData.volume24h', 'financialData.percentChange24h'] as const
 const [CAP, VOLUME, CHANGE] = [0, 1, 2] as const
 
-/** The change of what tokens are worth together, each at its supply of now, in percent; null where none is known. */
+/** The change of the summed market cap at today's supplies, in percent; null if no change is known. */
 function toChange(rows: readonly Row[]): number | null {
   let [now, before] = [0, 0]
   for (const { values } of rows) {
     const [cap, change] = [values[CAP] ?? null, values[CHANGE] ?? null]
-    // What lost everything, or more than there is, has no earlier value.
+    // A change of -100 % or less gives no earlier value.
     if (cap === null || change === null || change <= -100) continue
     now += cap
     before += cap / (1 + change / 100)
@@ -86,7 +95,7 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
     })
     .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })
 
-/** A route of what tokens and DAOs amount to by group, from the records that their lists have (docs/contract.md, section 9). */
+/** A route with sums over tokens and DAOs by group, computed from the records of their lists (docs/contract.md, section 9). */
 export function defineGroupSums(sums: GroupSums): Route {
   const { name, tokens, treasuries } = sums
   return defineKnownList({
@@ -99,17 +108,17 @@ export function defineGroupSums(sums: GroupSums): Route {
     record: toRecord(sums),
     hasPast: true,
     datasets: [tokenPrices, daoTreasury],
-    find: async (surroundings, at) => {
-      const { tokenByKey } = surroundings.registry
+    find: async (context, at) => {
+      const { tokenByKey } = context.registry
       const [listed, ofTreasuries] = await Promise.all([
-        readMembers(surroundings, tokens, TOKEN_MEMBERS, at),
-        readMembers(surroundings, treasuries, ['treasuryData.valueUsd'], at),
+        readMembers(context, tokens, TOKEN_MEMBERS, at),
+        readMembers(context, treasuries, ['treasuryData.valueUsd'], at),
       ])
-      // What a token was exchanged for was listed beside it before, and is of the same supply.
+      // Before the exchange both the token and its successor were listed, with the same supply: only one may count.
       const ofTokens = listed.filter(({ key }) => at === undefined || (tokenByKey.get(key)?.since ?? at) <= at)
-      const times = [...ofTokens, ...ofTreasuries].map((one) => one.as_of)
+      const times = [...ofTokens, ...ofTreasuries].map((one) => one.asOf)
       return {
-        records: sumGroups(sums, surroundings.registry, { tokens: ofTokens, treasuries: ofTreasuries, at }),
+        records: sumGroups(sums, context.registry, { tokens: ofTokens, treasuries: ofTreasuries, at }),
         asOf: times.length === 0 ? null : times.reduce((one, other) => Math.max(one, other)),
       }
     },

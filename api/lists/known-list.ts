@@ -2,45 +2,40 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
-import { FORMATS } from '../answers/formats.ts'
+import type { Representation } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { toQuestions } from '../parameters/questions.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toJsonType } from '../records/columns.ts'
-import type { Representation } from '../records/representation.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
-import { asOfParameter, checkPast } from './as-of.ts'
-import { toListHead } from './head.ts'
-import { type Asked, answerFromSet } from './in-memory.ts'
-import { toKeyset } from './keyset.ts'
-import { createRecordSet } from './record-set.ts'
+import { answerRecords, toJsonType } from '../records/answer.ts'
+import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
+import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from './answer.ts'
+import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from './engine.ts'
 
-/** Records that the process has at hand, and the time of the newest of them in Unix milliseconds. */
+/** Records that are computed in the process, and the time of the newest datum in Unix milliseconds. */
 export interface KnownRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
   readonly records: readonly object[]
   readonly asOf: number | null
 }
 
 interface KnownList extends Described {
-  /** What logs and traces call the statement that writes binary formats. */
+  /** The name of the statement that writes binary formats, in logs and traces. */
   readonly name: string
   readonly record: z.ZodObject
-  /** Whether it can be asked for as it was at a moment. */
+  /** Whether the route has `asOf`. */
   readonly hasPast?: boolean
-  /** The records, as they were at a moment in Unix milliseconds if it is given. */
-  find(surroundings: Surroundings, asOf: number | undefined): KnownRecords | Promise<KnownRecords>
-  /** Whose commits change the records, where they are made of what is stored; the first one's cadence says when they are stale. */
+  /** The records, as they were at `asOf` (Unix milliseconds) if it is given. */
+  find(
+    context: Surroundings & { readonly signal: AbortSignal },
+    asOf: number | undefined,
+  ): KnownRecords | Promise<KnownRecords>
+  /** A commit of one of these changes the records. The cadence of the first decides when they are stale. */
   readonly datasets?: readonly DatasetFacts[]
-  /** Headers of its own, name to description. */
+  /** Additional headers, name to description. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export const EVERYTHING = { all: true, keys: [], exact: [] } as const
-
 /**
- * A route that lists a few records that are not in ClickHouse as they are, never cut, in their own order unless it is asked for another one
- * (docs/contract.md, section 8). Only binary formats need the database, which writes them.
+ * A route that lists a few records that the process computes: without pages, and in the order of `find` unless `sort` is
+ * given (docs/contract.md, section 8).
  */
 export function defineKnownList(list: KnownList): Route {
   const questions = toQuestions(list.record)
@@ -56,35 +51,36 @@ export function defineKnownList(list: KnownList): Route {
       checkPast(at, call.now())
       const sort = questions.toSort(query.sort)
       const filters = questions.toFilters(query.filter)
-      const asked: Asked = { selection: EVERYTHING, sort, filters, keyset: toKeyset(sort) }
-      const answer = await answerKnown(call, { name: list.name, ...(await list.find(call, at)) }, asked)
+      const records = await list.find(call, at)
+      const answer = await answerKnown(call, { name: list.name, ...records }, { selection: EVERYTHING, sort, filters })
       return at === undefined ? answer : { ...answer, staleAt: null }
     },
   })
 }
 
 /**
- * Records at hand as they are asked for. ClickHouse writes binary formats, nothing else needs it.
+ * The answer of a list whose records are in memory already. Only for a binary format does it run a statement, because
+ * ClickHouse writes these.
  * @throws DataError `storage`
  */
 export async function answerKnown(
   { db, representation }: { db: Database; representation: Representation },
   { name, records, asOf, expiresAt, headers }: KnownRecords & { readonly name: string },
-  asked: Asked,
+  query: ListQuery,
 ): Promise<Answer> {
   const set = createRecordSet(
     records.map((record, key) => ({
       key,
       asOf: asOf ?? 0,
       marketCap: null,
-      bytes: Buffer.from(JSON.stringify(record)),
+      json: Buffer.from(JSON.stringify(record)),
     })),
   )
-  const answer = answerFromSet(set, asked, representation)
-  const own = toListHead(answer, representation)
+  const page = selectPage(set, query, representation.after)
+  const own = toListHead(page, representation)
   const head = { asOf, headers: { ...own.headers, ...headers }, ...(expiresAt === undefined ? {} : { expiresAt }) }
-  if (!FORMATS[representation.format].isBinary) return { ...answer, ...head }
-  const wanted = answerFromSet(set, asked, { ...representation, format: 'json', hasAllFields: true })
+  if (!isBinary(representation)) return { ...answerFromSet(set, query, representation), ...head }
+  const json = writeRecords(page.records, { ...representation, format: 'json', hasAllFields: true })
   const type = toJsonType(z.array(representation.record))
   const written = await answerRecords(
     { db, representation },
@@ -92,7 +88,7 @@ export async function answerKnown(
       name,
       sql: `SELECT fromUnixTimestamp64Milli({as_of: Int64}, 'UTC') AS as_of,
   arrayJoin(JSONExtract({records: String}, $type$${type}$type$)) AS record`,
-      params: { records: wanted.body.toString(), as_of: asOf ?? 0 },
+      params: { records: json.toString(), as_of: asOf ?? 0 },
     },
   )
   return { ...written, ...head }

@@ -1,15 +1,12 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { isThereAt, type Lifetime } from '../../shared/registry/ends.ts'
-import type { Answer } from '../answers/answer.ts'
-import { FORMATS } from '../answers/formats.ts'
+import type { Representation } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
-import { toObject } from '../records/columns.ts'
-import type { Representation } from '../records/representation.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
+import { toObject } from '../records/answer.ts'
+import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
 import {
   type AskedFor,
   daoKind,
@@ -19,30 +16,34 @@ import {
   selectMany,
   tokenKind,
 } from '../route/entities.ts'
-import { asOfParameter, checkPast } from './as-of.ts'
-import { toListHead } from './head.ts'
-import { answerFromDatabase, type ListSource } from './in-database.ts'
-import { type Asked, answerFromSet, type ListAnswer } from './in-memory.ts'
-import { toKeyset } from './keyset.ts'
+import {
+  answerFromSet,
+  answerList,
+  asOfParameter,
+  checkPast,
+  findRecords,
+  isBinary,
+  type ListAnswer,
+  type ListSource,
+  toListHead,
+} from './answer.ts'
+import type { ListQuery } from './engine.ts'
 import { PAST_QUOTES } from './past-quotes.ts'
-import { findRecordSet, peekRecordSet } from './record-sets.ts'
 
 type Listable = Named & Lifetime & { readonly live: boolean }
 
-/** What lists of one kind of entity have in common. */
+/** What lists of the same kind of entity share. */
 interface Listed {
   readonly kind: EntityKind<Listable>
   readonly tag: string
-  /** What the records are called. */
+  /** The plural noun of the entities in descriptions. */
   readonly noun: string
-  /**
-   * The entity's record as `alias`, with a quote of its token as `q`, whose members are empty where there is none.
-   */
+  /** SQL of the entities as `alias`, joined with the quote of their token as `q`. Without a quote its columns are empty. */
   readonly from: (quotes: string) => string
   readonly alias: string
 }
 
-/** What a list is asked. */
+/** The request as a list reads it. */
 interface ListCall extends Pick<Surroundings, 'registry' | 'now'> {
   readonly query: AskedFor & {
     readonly sort: string | undefined
@@ -54,7 +55,7 @@ interface ListCall extends Pick<Surroundings, 'registry' | 'now'> {
 
 const QUOTES = '(SELECT * FROM token_quotes FINAL)'
 
-/** Tokens: `t` is the token's record, `q` its quote. */
+/** Tokens: `t` is the row of the token, `q` its quote. */
 export const listedTokens: Listed = {
   kind: tokenKind,
   tag: 'Tokens',
@@ -64,7 +65,7 @@ LEFT JOIN ${quotes} AS q ON q.token = t.key`,
   alias: 't',
 }
 
-/** DAOs: `d` is the DAO's record, `q` the quote of its token. */
+/** DAOs: `d` is the row of the DAO, `q` the quote of its token. */
 export const listedDaos: Listed = {
   kind: daoKind,
   tag: 'DAOs',
@@ -77,45 +78,45 @@ LEFT JOIN ${quotes} AS q ON q.token = d.token_key`,
 interface List extends Omit<Described, 'tag'> {
   readonly of: Listed
   readonly record: z.ZodObject
-  /** Whose commits change the list; the first one's cadence says when it is stale. */
+  /** A commit of one of these changes the list. The cadence of the first decides when it is stale. */
   readonly datasets: readonly DatasetFacts[]
-  /** Whether a record does not grow stale by not changing, because people keep it and no provider. */
+  /** Whether people maintain the records, which are never stale. */
   readonly isCurated?: boolean
-  /** What logs and traces call the statement. */
+  /** The name of the statement in logs and traces. */
   readonly name: string
-  /** Time of a record's newest datum: DateTime64(3). */
+  /** SQL of the time of the newest datum of a record: DateTime64(3). */
   readonly asOf: string
-  /** The record's members, in order. `{charts: String}` is where charts are served. */
+  /** SQL of the record's members, in order. `{charts: String}` is the URL prefix of charts. */
   readonly values: string
-  /** What is joined onto the entities for it. */
+  /** SQL of the tables that are joined to the entities. */
   readonly joins?: string
-  /** The same for the records as they were known at a moment, `{at: Int64}`; without it the list is of now only. */
+  /** The same for the records as they were known at `{at: Int64}`; without it the route has no `asOf`. */
   readonly pastJoins?: string
-  /** Which of the entities have a record; all unless it is given. */
+  /** SQL of the condition that an entity has a record; by default all have one. */
   readonly where?: string
-  /** Of records that the clock changes, or that need more than the database knows. */
+  /** Set if the records depend on the clock or need parameters that are computed for each request. */
   readonly toMoment?: (call: Pick<Surroundings, 'db' | 'registry' | 'now'>) => Promise<Moment>
 }
 
-/** What records are made with at a moment, and from when to when they are the same by the clock, in Unix milliseconds. */
+/** Parameters of the statement, and the time range in which the clock does not change the records, in Unix milliseconds. */
 export interface Moment {
   readonly params: Readonly<Record<string, unknown>>
   readonly from: number
   readonly until: number | undefined
 }
 
-/** A list's route, and what it is made of. */
+/** The route of a list. */
 export interface ListRoute extends Route {
   readonly record: z.ZodObject
-  /** All of its records, as they were known at a moment in Unix milliseconds if it is given and the list has a past. */
+  /** All records of the list, as they were known at `at` (Unix milliseconds) if the route has `asOf`. */
   toSource(surroundings: Pick<Surroundings, 'config' | 'registry'>, at?: number): ListSource
 }
 
-/** The records of a list, each with what orders it: `key`, `name`, `market_cap`, `as_of`. */
+/** The statement that loads the records: `key`, `name`, `market_cap`, `as_of`, `record`. */
 function toRecordsSql(list: List, isPast: boolean): string {
   const { from, alias } = list.of
   const record = toObject(list.record, list.values)
-  // What a past record is of was there then, whether or not it is still.
+  // For a past moment the keys are those of the entities that existed then.
   const isListed = isPast ? 'true' : `${alias}.live`
   return `
 SELECT ${alias}.key AS key, ${alias}.name AS name, q.market_cap AS market_cap, ${list.asOf} AS as_of, ${record} AS record
@@ -126,32 +127,28 @@ WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) 
 
 /**
  * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (docs/contract.md, sections 2, 3 and
- * 8). Its records are read once a commit and asked in memory; where there is no room for them, and for binary formats,
- * ClickHouse answers, the same bytes.
+ * 8). One statement loads the records after each change; the list engine answers all requests from memory.
  */
 export function defineList(list: List): ListRoute {
   const { kind, tag, noun } = list.of
   const questions = toQuestions(list.record)
   const sql = { now: toRecordsSql(list, false), past: toRecordsSql(list, true) }
-  const toQuestion = ({ query, registry, now }: ListCall) => {
+  const readQuery = ({ query, registry, now }: ListCall): { at: number | undefined; listQuery: ListQuery } => {
     const at = query.asOf as number | undefined
     checkPast(at, now())
-    const sort = questions.toSort(query.sort)
-    const asked: Asked = {
-      selection: selectMany(kind, registry, query),
-      sort,
-      filters: questions.toFilters(query.filter),
-      keyset: toKeyset(sort),
-      limit: query.limit,
-    }
-    return { at, asked, key: `${list.name} ${at ?? ''}` }
+    const selection = selectMany(kind, registry, query)
+    const [sort, filters] = [questions.toSort(query.sort), questions.toFilters(query.filter)]
+    return { at, listQuery: { selection, sort, filters, limit: query.limit } }
   }
-  const toAnswer = (representation: Representation, answer: ListAnswer, at: number | undefined): Answer => {
+  const withHead = (representation: Representation, answer: ListAnswer, at: number | undefined): ListAnswer => {
     const isTimeless = list.isCurated === true || at !== undefined
     return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
   }
+  const toKey = (at: number | undefined) => `${list.name} ${at ?? ''}`
   const toSource: ListRoute['toSource'] = ({ config, registry }, at) => ({
     name: list.name,
+    key: toKey(at),
+    datasets: list.datasets,
     sql: at === undefined ? sql.now : sql.past,
     there: at === undefined ? undefined : kind.all(registry).flatMap((one) => (wasThere(one, at) ? [one.key] : [])),
     params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
@@ -170,34 +167,29 @@ export function defineList(list: List): ListRoute {
     datasets: list.datasets,
     headers: LIST_HEADERS,
     peek: (call) => {
-      if (list.toMoment !== undefined) return undefined
-      const { at, asked, key } = toQuestion(call)
-      const set = isBinary(call) ? undefined : peekRecordSet(call.memory, key)
+      const { chunks, representation } = call
+      if (list.toMoment !== undefined || isBinary(representation)) return undefined
+      const { at, listQuery } = readQuery(call)
+      const set = findRecords(chunks, { key: toKey(at) }, () => undefined)
       if (set === undefined) return undefined
-      const answer = answerFromSet(set, asked, call.representation, call.memory.bodies.take)
-      return { ...toAnswer(call.representation, answer, at), isQuick: true }
+      const answer = answerFromSet(set, listQuery, representation, chunks.buffers.take)
+      return { ...withHead(representation, answer, at), isQuick: true }
     },
     handle: async (call) => {
-      const { at, asked, key: ofAnyTime } = toQuestion(call)
+      const { at, listQuery } = readQuery(call)
       const moment = await list.toMoment?.(call)
-      const key = moment === undefined ? ofAnyTime : `${ofAnyTime} ${moment.from}`
-      const known = toSource(call, at)
-      const source = { ...known, params: { ...known.params, ...moment?.params } }
-      const set = isBinary(call) ? undefined : await findRecordSet(call, { key, datasets: list.datasets }, source)
-      const answer =
-        set === undefined
-          ? await answerFromDatabase(call, source, asked)
-          : answerFromSet(set, asked, call.representation)
-      const told = toAnswer(call.representation, answer, at)
-      return moment?.until === undefined ? told : { ...told, expiresAt: moment.until }
+      const source = toSource(call, at)
+      const ofMoment =
+        moment === undefined
+          ? source
+          : { ...source, key: `${source.key} ${moment.from}`, params: { ...source.params, ...moment.params } }
+      const answer = withHead(call.representation, await answerList(call, ofMoment, listQuery), at)
+      return moment?.until === undefined ? answer : { ...answer, expiresAt: moment.until }
     },
   })
   return { ...route, record: list.record, toSource }
 }
 
-const isBinary = ({ representation }: { readonly representation: Representation }) =>
-  FORMATS[representation.format].isBinary
-
-/** Whether something was listed at a moment: what is live, and what ended later. */
+/** Whether a list at this moment has the entity: it is live, or it ended later. */
 export const wasThere = ({ live, until }: Listable, at: number) =>
   live || (until !== undefined && isThereAt({ until }, at))

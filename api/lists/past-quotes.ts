@@ -1,17 +1,17 @@
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 
-/** A moment as a parameter of statements, in Unix milliseconds. */
+/** The moment of `asOf` in statements; the parameter is in Unix milliseconds. */
 const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
 
-/** Rows of a time so far before the moment `at` that they were known for it: not stale yet (docs/contract.md, section 8). */
+/** The condition that a row was stored `agoMs` before the moment `at` and was not stale then (docs/contract.md, section 8). */
 export const knownAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
   const at = agoMs === 0 ? AT : `(${AT} - INTERVAL ${agoMs} MILLISECOND)`
   return `(${column} <= ${at} AND ${column} > ${at} - INTERVAL ${staleAfterMs} MILLISECOND)`
 }
 
-/** Of each entity of a dataset the last row that was known at the moment, as a table to join. */
+/** The last row of each entity that was not stale at the moment, as a table to join. */
 export const lastKnown = (dataset: DatasetFacts): string => {
   const { table, entity, time } = dataset.series
   return `(
@@ -22,13 +22,13 @@ export const lastKnown = (dataset: DatasetFacts): string => {
 
 const HOUR_MS = 3_600_000
 const STALE_MS = toStaleAt(0, tokenPrices)
-/** How far back each change looks. */
+/** The range of each change in hours. */
 const CHANGES = { '1h': 1, '24h': 24, '7d': 7 * 24, '30d': 30 * 24, '60d': 60 * 24, '90d': 90 * 24 } as const
 const HOURS = Object.values(CHANGES)
 
 const windowOf = (hours: number) => knownAt('observed_at', STALE_MS, hours * HOUR_MS)
 
-/** The last observation of a window: its price, and its volume. */
+/** The price and the volume of the last observation in a window. */
 const lastOf = (hours: number) =>
   `argMaxIf(tuple(toNullable(price), volume_24h), observed_at, ${windowOf(hours)}) AS before_${hours}`
 
@@ -36,8 +36,8 @@ const changeOf = (member: 1 | 2, hours: number) =>
   `100 * (newest.${member + 1} / nullIf(before_${hours}.${member}, 0) - 1)`
 
 /**
- * The quote of each token as it was known at a moment, from the stored series: changes compare with what was known so
- * long before. What series do not hold, such as the largest supply, is null.
+ * The quote of each token as it was known at a moment, from the stored series. A change compares with the quote that was
+ * known at the start of its range. Columns that the series do not have, such as the maximum supply, are null.
  */
 export const PAST_QUOTES = `(
   SELECT token, newest.1 AS observed_at, assumeNotNull(newest.2) AS price, newest.3 AS volume_24h, newest.4 AS market_cap,

@@ -1,13 +1,66 @@
 import type { Gauge } from 'prom-client'
-import type { CommitLog } from '../../shared/store/commit-log.ts'
+import type { CommitLog, LoggedCommit } from '../../shared/store/commit-log.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
+import { Problem, toUnavailable } from '../problem/problem.ts'
 import type { Connect } from '../route/exchange.ts'
-import { OPENING } from './events.ts'
-import { createPlaces } from './places.ts'
 import { createStreams } from './streams.ts'
 
-/** `no-transform` and the last one keep proxies from holding events back to compress or to collect them. */
+/** The client's delay before it reconnects, in milliseconds. */
+const RETRY_MS = 2_000
+
+/** The first bytes of a stream: the reconnection delay, and a comment that it is open. */
+export const OPENING = Buffer.from(`retry: ${RETRY_MS}\n: open\n\n`)
+
+/** A comment that keeps the connection open. */
+export const HEARTBEAT = Buffer.from(': still here\n\n')
+
+/** Sets the client's last event id without an event. The client sends it when it reconnects. */
+export const toMark = (version: string): Buffer => Buffer.from(`: still here\nid: ${version}\n\n`)
+
+/** A change event in the format of the stream. */
+export const toChange = ({ version, id: _, ...change }: LoggedCommit): Buffer =>
+  Buffer.from(`id: ${version}\nevent: change\ndata: ${JSON.stringify(change)}\n\n`)
+
+/** Reports that change events may have been missed: any data may have changed. */
+export const toReset = (version: string): Buffer => Buffer.from(`id: ${version}\nevent: reset\ndata: {}\n\n`)
+
+export interface Places {
+  /**
+   * Takes a slot for a client. Returns a function that releases it; the caller calls it once.
+   * @throws Problem `rate_limited` when the client uses all its slots, `unavailable` when all slots are in use.
+   */
+  take(client: string): () => void
+}
+
+/** `Retry-After` in seconds. Streams are long, so rejected clients should not retry immediately. */
+const RETRY_AFTER = '60'
+
+/** Slots for long-lived connections: `all` in total and `perClient` for each client. */
+function createPlaces({ all, perClient }: { readonly all: number; readonly perClient: number }): Places {
+  const taken = new Map<string, number>()
+  let count = 0
+  return {
+    take: (client) => {
+      const own = taken.get(client) ?? 0
+      if (own >= perClient) {
+        const detail = `There are ${own} streams of yours already: close one, or follow several datasets with one.`
+        throw new Problem('rate_limited', detail, { headers: { 'Retry-After': RETRY_AFTER } })
+      }
+      if (count >= all) throw toUnavailable('All places of streams are taken.')
+      count += 1
+      taken.set(client, own + 1)
+      return () => {
+        count -= 1
+        const left = (taken.get(client) ?? 1) - 1
+        if (left === 0) taken.delete(client)
+        else taken.set(client, left)
+      }
+    },
+  }
+}
+
+/** `no-transform` and `X-Accel-Buffering` prevent proxies from compressing or buffering events. */
 const HEADERS = [
   ...FIXED_HEADERS,
   ...['Content-Type', 'text/event-stream; charset=utf-8'],
@@ -21,17 +74,18 @@ interface Options {
   readonly toClient: ToClient
   readonly gauge: Gauge
   readonly heartbeatMs?: number | undefined
-  /** Streams end when it is aborted: clients come back, to another process. */
+  /** Streams end when it is aborted; clients reconnect to another process. */
   readonly stopping?: AbortSignal | undefined
 }
 
-/** What answers `/data/stream`. */
+/** The handler of `/data/stream`. */
 export function createConnect({ commitLog, bounds, toClient, gauge, heartbeatMs, stopping }: Options): Connect {
   const places = createPlaces(bounds)
   const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
   return ({ request, response, requestId }, datasets) => {
-    // A refusal would keep browsers from coming back.
+    // While the process stops, the stream is accepted and then closed: after an error status browsers would not
+    // reconnect.
     const isOver = stopping?.aborted ?? false
     const giveBack = isOver ? () => undefined : places.take(toClient(request))
     response.once('close', () => {

@@ -1,44 +1,45 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type CommitLog, isNewer, type LoggedCommit } from '../../shared/store/commit-log.ts'
-import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './events.ts'
+import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './connect.ts'
 
-/** A comment so often keeps proxies from closing a silent connection (docs/contract.md, section 11). */
+/** Interval of a comment that keeps proxies from closing a silent connection (docs/contract.md, section 11). */
 const HEARTBEAT_MS = 15_000
-/** A client that leaves more than this unread is closed: it comes back, and resumes. */
+/** A client with more unread bytes is disconnected; it can reconnect and resume. */
 const MOST_UNREAD_BYTES = 256 * 1024
 /**
- * Most commits that a client is told of when it comes back: some days of them. To read twenty thousand took up to 150 ms,
- * each time that anybody came back to the beginning of the log; whoever missed so many reads everything anew anyway.
+ * Maximum number of missed change events sent to a reconnecting client: some days of events. Reading twenty thousand
+ * took up to 150 ms for each client that resumed from the beginning of the stream. A client that missed more than this
+ * reads all data again anyway.
  */
 const MOST_MISSED = 4_000
-/** The pause before the log is asked again, while Redis does not answer. */
+/** Pause before the change stream is read again while Redis is unavailable. */
 const AGAIN_MS = 1_000
 
-/** What a client follows, and how far. */
+/** A client's subscription and its position. */
 interface Follower {
   readonly response: ServerResponse
   /** Undefined for every dataset. */
   readonly datasets: ReadonlySet<string> | undefined
-  /** The last version that it knows of; undefined where nobody could tell when it came. */
+  /** The last version sent to the client; undefined if the version was unknown when it connected. */
   version: string | undefined
 }
 
 export interface Streams {
   /**
-   * Sends commits to a client from now on, beginning with those after its version; its headers are written already. Nothing
-   * is held for a client but its place: what it missed is read from the log.
+   * Sends change events to a client, starting after its version. The response headers must be written already. No
+   * events are buffered per client, only its position: missed events are read from the change stream.
    */
   open(follower: Follower): void
-  /** How many clients follow. */
+  /** Number of connected clients. */
   readonly count: number
   close(): void
 }
 
-/** Whether nothing can be told to a client any more: it has left, or its stream was ended. */
+/** Whether no more events can be sent: the client disconnected, or its stream was ended. */
 const isOver = ({ response }: Follower): boolean => response.destroyed || response.writableEnded
 
-/** Writes to a client, or closes it where it does not read. */
+/** Writes to a client; disconnects it if it does not read. */
 function write(follower: Follower, bytes: Buffer): void {
   if (isOver(follower)) return
   const { response } = follower
@@ -46,7 +47,7 @@ function write(follower: Follower, bytes: Buffer): void {
   if (response.writableLength > MOST_UNREAD_BYTES) response.destroy()
 }
 
-/** Once the client has taken what was written, or has left. */
+/** Resolves when the client has read the written bytes or has disconnected. */
 const untilTaken = ({ response }: Follower): Promise<void> =>
   new Promise((resolve) => {
     if (!response.writableNeedDrain || response.destroyed) return resolve()
@@ -59,7 +60,7 @@ const untilTaken = ({ response }: Follower): Promise<void> =>
 
 const wants = ({ datasets }: Follower, { dataset }: LoggedCommit) => datasets?.has(dataset) ?? true
 
-/** Commits with their bytes, which all clients share. */
+/** Change events with their bytes, which all clients share. */
 const toEvents = (commits: readonly LoggedCommit[]) => commits.map((commit) => ({ commit, bytes: toChange(commit) }))
 
 function send(follower: Follower, events: ReturnType<typeof toEvents>): void {
@@ -76,8 +77,9 @@ function reset(follower: Follower, version: string): void {
 }
 
 /**
- * Brings a client as far as the log was followed, a page at a time as it reads. `arrived` is called in the moment in which
- * that is so, before anything more is told; never for a client that has left. One that missed too many is reset.
+ * Sends missed events to a client, page by page as it reads, up to this process's position. Then calls `arrived`
+ * synchronously, before further events are sent; never for a disconnected client. A client that missed too many events
+ * gets a reset.
  */
 async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => void): Promise<void> {
   for (let missed = 0; !isOver(follower); ) {
@@ -96,19 +98,19 @@ async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => 
       missed += commits.length
       send(follower, toEvents(commits))
     }
-    // Another process may have told it of more than this one knows by now.
+    // Another process may have sent the client newer events than this one has received.
     else if (commitLog.version === undefined || isNewer(version, commitLog.version)) return arrived()
     await untilTaken(follower)
   }
 }
 
 /**
- * The clients that follow the log. Each event is written once and sent to all of them; a client that comes back reads
- * what it missed from the log, and then follows like the others.
+ * The clients of the change stream. Each event is serialized once and sent to all clients. A reconnecting client reads
+ * the missed events from the change stream and then follows like the others.
  */
 export function createStreams(commitLog: CommitLog, options: { readonly heartbeatMs?: number } = {}): Streams {
   const all = new Set<Follower>()
-  /** Those of them that know as much as this process. */
+  /** Clients that are at this process's position. */
   const following = new Set<Follower>()
   const follow = (follower: Follower) => void catchUp(follower, commitLog, () => following.add(follower))
   commitLog.follow({
@@ -118,7 +120,7 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
     },
     lost: (version) => {
       for (const follower of [...following]) {
-        // Whether it missed anything the log may still tell.
+        // The change stream may still contain the missed events.
         if (follower.version === undefined) reset(follower, version)
         else if (following.delete(follower)) follow(follower)
       }

@@ -4,7 +4,7 @@ import type { Refused } from './source.ts'
 
 const MOST_ALLOWED = 30
 
-/** What is wrong with what was asked, of whom it was asked, and what to do next. */
+/** Describes the error, the entity that it concerns, and the next step. */
 export async function toAdvice(
   { source, signal }: Pick<Call<unknown>, 'source' | 'signal'>,
   { problem: { code, detail, allowed, candidates }, retryAfter }: Refused,

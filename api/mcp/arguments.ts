@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { nearestWord } from '../parameters/nearest.ts'
+import { nearestWord } from '../parameters/kinds.ts'
 
-/** A JSON Schema as far as tools use it. */
+/** The part of JSON Schema that tools use. */
 export interface ToolSchema {
   readonly type?: string
   readonly properties?: Readonly<Record<string, ToolSchema>>
@@ -11,8 +11,9 @@ export interface ToolSchema {
 }
 
 /**
- * The keywords that clients see: those that each client takes which makes models follow a schema, such as OpenAI's strict mode, and
- * that cost few tokens. The server checks lengths and bounds and applies defaults itself; descriptions name those that matter.
+ * The keywords in listed schemas: those that every client accepts which enforces schemas, such as OpenAI's strict mode,
+ * and that cost few tokens. The server itself checks lengths and bounds and applies defaults; descriptions name the
+ * important ones.
  */
 const LISTED = new Set(['type', 'description', 'enum', 'required'])
 
@@ -33,11 +34,11 @@ function toSubset(schema: ToolSchema, io: 'input' | 'output'): ToolSchema {
   }
 }
 
-/** The schema of a tool's arguments or result as clients see it. */
+/** The schema of a tool's arguments or result as listed for clients. */
 const toListedSchema = (schema: z.ZodObject, io: 'input' | 'output'): ToolSchema =>
   toSubset(z.toJSONSchema(schema, { io }) as ToolSchema, io)
 
-/** What clients send for an argument that they leave out. */
+/** Values that clients send for an omitted argument. */
 const isBlank = (value: unknown): boolean =>
   value === null ||
   value === undefined ||
@@ -47,7 +48,7 @@ const isBlank = (value: unknown): boolean =>
 const isScalar = (value: unknown): value is string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 
-/** The value of a JSON text; the text itself where it is no JSON. */
+/** Parses a JSON text; returns the text itself if it is no JSON. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -65,7 +66,7 @@ function toList(value: unknown, items: ToolSchema): unknown {
   const meant = typeof value === 'string' ? readJson(value) : value
   if (Array.isArray(meant)) return meant.filter((one) => !isBlank(one)).map((one) => coerce(one, items))
   if (meant === null || isBlank(value)) return null
-  // The beginning of a list or an object is no text of its own.
+  // Text that begins like a list or an object is not accepted as a plain text.
   if (!isScalar(meant) || /^\s*[[{]/.test(String(meant))) return value
   return [coerce(typeof meant === 'string' ? meant : value, items)]
 }
@@ -80,9 +81,9 @@ function toObject(value: unknown, { properties = {}, required = [] }: ToolSchema
 }
 
 /**
- * An argument in the type that its schema declares, as far as it can be meant so: models send JSON as text, numbers as text, one
- * value in place of a list, and nulls or empty texts for what they leave out. Anything else is returned as it is, for the schema
- * to reject.
+ * Converts an argument to its declared type if possible: models send JSON as text, numbers as text, one value instead
+ * of a list, and nulls or empty texts for omitted values. Any other value is returned unchanged, for the schema to
+ * reject.
  */
 function coerce(value: unknown, declared: ToolSchema): unknown {
   if (declared.type === 'string') return toText(value)
@@ -91,7 +92,7 @@ function coerce(value: unknown, declared: ToolSchema): unknown {
   return declared.type === 'object' ? toObject(meant, declared) : meant
 }
 
-/** What is wrong with an argument; of an unknown one, which are known. */
+/** Describes the error of an argument; for an unknown argument, lists the known ones. */
 function toIssue(issue: z.core.$ZodIssue, known: readonly string[]): { message: string; path: PropertyKey[] } {
   if (issue.code !== 'unrecognized_keys') return { message: issue.message, path: issue.path }
   const [unknown = ''] = issue.keys
@@ -103,7 +104,7 @@ function toIssue(issue: z.core.$ZodIssue, known: readonly string[]): { message: 
   }
 }
 
-/** The arguments of a tool as the protocol's server takes them: what clients see, and how a call is checked. */
+/** A tool's arguments for the protocol's server: the listed schema, and the validation of a call. */
 export function toArguments(input: z.ZodObject) {
   const listed = toListedSchema(input, 'input')
   return {
@@ -120,7 +121,7 @@ export function toArguments(input: z.ZodObject) {
   }
 }
 
-/** The result of a tool as the protocol's server takes it. */
+/** A tool's result for the protocol's server. */
 export function toResultSchema(output: z.ZodObject) {
   const listed = toListedSchema(output, 'output')
   return {

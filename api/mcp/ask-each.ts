@@ -3,10 +3,10 @@ import type { Call } from './define-tool.ts'
 import { Refused, type Reply } from './source.ts'
 
 const AT_ONCE = 4
-/** Similar names are searched for only the first names that are not found: each search is a request of its own. */
+/** Similar names are searched for only the first unknown names: each search is a separate request. */
 const MOST_SUGGESTED = 3
 
-/** A path with its query, and the entity that it is about if it is one. */
+/** A path with its query, and its entity if it has one. */
 interface Asked {
   readonly of: string | undefined
   readonly path: string
@@ -21,9 +21,9 @@ export interface Failed {
 }
 
 /**
- * Requests in small groups, so that one assistant does not keep the database busy. A refused request does not affect the others.
- * `ask` may refuse what the source would answer.
- * @throws every error but Refused, and every error of a call that was aborted.
+ * Runs requests in small groups, so that one assistant does not overload the database. A rejected request does not
+ * affect the others. `ask` may reject answers of the source.
+ * @throws every error but Refused, and every error of an aborted call.
  */
 export async function askEach<A extends Asked>(
   { source, signal }: Pick<Call<unknown>, 'source' | 'signal'>,

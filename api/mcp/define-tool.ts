@@ -3,14 +3,14 @@ import { toArguments, toResultSchema } from './arguments.ts'
 import type { Source } from './source.ts'
 import type { Json } from './table.ts'
 
-/** A file that has more than fits into an answer. */
+/** A file for data that is too large for an answer. */
 export interface FileLink {
   readonly uri: string
   readonly name: string
   readonly mimeType: string
 }
 
-/** The result of a call: one sentence about it, the data, and files with the rest where it does not fit. */
+/** The result of a call: a one-sentence summary, the data, and files with the rest if it is too large. */
 export interface ToolAnswer {
   readonly summary: string
   readonly data: Json
@@ -23,18 +23,18 @@ export interface Call<Input> {
   readonly signal: AbortSignal
 }
 
-/** A tool with its own types closed over, so that one list can hold all of them. */
+/** A tool with its own types hidden, so that one list can contain all tools. */
 export interface Tool {
   readonly name: string
   readonly title: string
   readonly description: string
   readonly input: ReturnType<typeof toArguments>
   readonly output: ReturnType<typeof toResultSchema>
-  /** @throws Mistake for arguments without a meaning, Refused for what the API does not answer. */
+  /** @throws Mistake for invalid arguments, Refused for requests that the API rejects. */
   call(call: Call<Json>): Promise<ToolAnswer>
 }
 
-/** Declares a tool. Its arguments are checked against `input` before each call. */
+/** Declares a tool. Its arguments are validated against `input` before each call. */
 export function defineTool<Shape extends z.ZodObject>(tool: {
   readonly name: string
   readonly title: string

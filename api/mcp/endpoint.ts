@@ -10,10 +10,10 @@ import {
 } from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { createMediaTypeChooser } from '../http/accept.ts'
+import type { Caller } from '../admission/admission.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
-import type { Caller } from '../limits/gate.ts'
+import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem, toProblem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
@@ -23,9 +23,9 @@ import { MCP_METHODS, MCP_PATH } from './path.ts'
 import { createMcpServer, type DataIn } from './server.ts'
 import { Refused, type Reply, type Source } from './source.ts'
 
-/** The arguments of a call have some thousand characters at most. */
+/** The arguments of a call have at most some thousand characters. */
 const MOST_BODY_BYTES = 64 * 1024
-/** The protocol and the SDK nest arguments less than ten levels deep; its checks recurse. */
+/** The protocol and the SDK nest arguments less than ten levels deep; the SDK's validation recurses. */
 const MOST_BODY_DEPTH = 32
 /** The tools have no notifications, but the protocol requires an answer to a subscription. */
 const MOST_SUBSCRIPTIONS = 1
@@ -42,21 +42,24 @@ interface Options {
   readonly routes: readonly Route[]
   readonly toDocument: () => OpenApi
   readonly publicUrl: string
-  /** The API's own address, and further names under which clients reach it, besides `publicUrl` and the names of this machine. */
+  /**
+   * The API's own address, and further host names of the service, in addition to `publicUrl` and the names of this
+   * machine.
+   */
   readonly hosts: readonly string[]
   readonly now: () => number
   readonly toClient: ToClient
   readonly log: Logger
 }
 
-/** The call for which a tool makes requests. They wait and count as the client's own. */
+/** The call on behalf of which a tool makes requests. They queue and count like the client's own requests. */
 interface Asking {
   readonly client: string
   readonly requestId: string
   readonly response: ServerResponse
   /** Undefined if requests are not limited. */
   readonly caller: Caller | undefined
-  /** The first request of a call was counted with it. */
+  /** The first request of a call was counted with the call. */
   isFirst: boolean
 }
 
@@ -77,21 +80,21 @@ function toRefused(problem: Problem): Refused {
 
 /**
  * Counts a request for the client's limit.
- * @throws Refused when the limit is used up.
+ * @throws Refused when the limit is exhausted.
  */
 async function charge(call: Asking): Promise<void> {
   const { caller, response } = call
   const { isFirst } = call
   call.isFirst = false
   if (isFirst || caller === undefined) return
-  const { headers, refusal } = await caller.charge()
+  const { headers, rejection } = await caller.charge()
   if (!response.headersSent) setHeaders(response, headers)
-  if (refusal !== undefined) throw toRefused(toProblem(refusal))
+  if (rejection !== undefined) throw toRefused(toProblem(rejection))
 }
 
 /** Runs the requests of each client one after another. Other work of the process runs before each of them. */
 export function createTurns() {
-  /** When the newest request of a client ends. */
+  /** Resolves when the newest request of a client ends. */
   const ends = new Map<string, Promise<void>>()
   return async <T>(client: string, work: () => Promise<T>): Promise<T> => {
     const before = ends.get(client)
@@ -111,7 +114,7 @@ export function createTurns() {
   }
 }
 
-/** This process's own routes, without HTTP. */
+/** A source that calls this process's routes without HTTP. */
 function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Options, toCall: () => Asking): Source {
   const byPath = new Map(routes.map((route) => [route.path, route]))
   const inTurn = createTurns()
@@ -136,7 +139,7 @@ function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Option
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
-/** Whether a value has more than so many levels. Level by level: recursion would end with the stack. */
+/** Whether a value has more than `most` levels. Iterative, because recursion could overflow the stack. */
 function isDeeper(value: unknown, most: number): boolean {
   let level = [value].filter(isObject)
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -147,13 +150,14 @@ function isDeeper(value: unknown, most: number): boolean {
 }
 
 /**
- * The JSON of a body.
- * @throws Problem `invalid_parameter` for one that is too long, too deep or no JSON, and for several calls at once: a call counts as
- *   one request.
+ * Reads the JSON of a body.
+ * @throws Problem `invalid_parameter` if it is too long, too deep or no JSON, and for a batch of calls: a call counts
+ * as one request.
  */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const tooLong = () => new Problem('invalid_parameter', `The body exceeds ${MOST_BODY_BYTES} bytes.`)
-  // Before any of it is read: a connection with an unread rest of a body is closed, and the client sees no answer.
+  // Checked before the body is read: Node closes a connection with an unread rest of a body, and the client would get
+  // no answer.
   if (Number(request.headers['content-length'] ?? 0) > MOST_BODY_BYTES) throw tooLong()
   const chunks: Buffer[] = []
   let length = 0
@@ -180,7 +184,7 @@ const toOwnHeaders = ({ requestId }: Asking) => [
   ...['Cache-Control', 'no-store'],
 ]
 
-/** Names under which a browser may ask. A foreign page may make any other name resolve to this machine. */
+/** Allowed host names for requests from browsers. A foreign page may make any other name resolve to this machine. */
 function toHostnames({ publicUrl, hosts }: Options): string[] {
   const { hostname } = new URL(publicUrl)
   return [...new Set(['localhost', '127.0.0.1', '[::1]', hostname, ...hosts.map(toUrlHost)])]
@@ -188,10 +192,10 @@ function toHostnames({ publicUrl, hosts }: Options): string[] {
 
 const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i
 
-/** Whether a client takes JSON, which every answer is. */
+/** Whether a client accepts JSON, the type of every answer. */
 const chooseJson = createMediaTypeChooser([JSON_TYPE])
 
-/** @throws Problem for a request that has no URL of this path, or whose client takes no JSON. */
+/** @throws Problem if the URL is not this path, or if the client does not accept JSON. */
 function checkRequest({ method, url = '', headers }: IncomingMessage): void {
   if (method !== 'POST')
     throw new Problem(
@@ -209,9 +213,12 @@ function checkRequest({ method, url = '', headers }: IncomingMessage): void {
     })
 }
 
-const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH}?data=text` ? 'text' : 'both')
+const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url.endsWith('?data=text') ? 'text' : 'both')
 
-/** The answer to a request of the protocol before 2026-07-28, as JSON. The SDK's own fallback answers with an event stream only. */
+/**
+ * Answers a request of a protocol version before 2026-07-28 as JSON. The SDK's own fallback answers with an event
+ * stream only.
+ */
 async function answerLegacy(server: McpServer, request: Request, parsedBody: unknown): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   const left = new Promise<Response>((resolve) => {
@@ -221,7 +228,7 @@ async function answerLegacy(server: McpServer, request: Request, parsedBody: unk
     await server.connect(transport)
     return await Promise.race([transport.handleRequest(request, { parsedBody }), left])
   } finally {
-    // Aborts the call of a client that left.
+    // Aborts the call of a disconnected client.
     await server.close()
   }
 }
@@ -236,14 +243,14 @@ function createHandler(createServer: () => McpServer) {
   })
 }
 
-/** Answers `/mcp`: streamable HTTP of the Model Context Protocol, without state between two requests. */
+/** Handles `/mcp`: streamable HTTP of the Model Context Protocol, without state between requests. */
 export type McpEndpoint = (exchange: Exchange) => Promise<void>
 
 export function createMcpEndpoint(options: Options): McpEndpoint {
   const asking = new AsyncLocalStorage<Asking>()
   const source = createOwnSource(options, () => {
     const call = asking.getStore()
-    // Without a client, its requests would wait and count as another's.
+    // Without a client, its requests would queue and count as another client's.
     if (call === undefined) throw new Error('a tool asks outside of a request')
     return call
   })
@@ -263,7 +270,7 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)
     response.once('close', () => clearTimeout(late))
     const body = await readBody(request)
-    // The SDK insists on both of the protocol's media types, and then answers with JSON.
+    // The SDK requires both of the protocol's media types, and then answers with JSON.
     request.headers.accept = `${JSON_TYPE}, text/event-stream`
     await asking.run(call, () => handlers[toDataIn(request)](request as Received, response, body))
   }

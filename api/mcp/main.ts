@@ -23,10 +23,10 @@ async function main(): Promise<void> {
     options: { url: { type: 'string' }, text: { type: 'boolean' }, help: { type: 'boolean' } },
   })
   if (values.help) return void console.log(HELP)
-  const { api } = loadCommandConfig()
-  const source = createRemoteSource(toBase(values.url ?? api.publicUrl), api.mcpKey)
+  const { api, proxy } = loadCommandConfig()
+  const source = createRemoteSource(toBase(values.url ?? api.publicUrl), { key: api.mcpKey, proxy })
   const dataIn = values.text ? 'text' : 'both'
-  // Standard output is the client's.
+  // Standard output belongs to the protocol.
   const onFailure = (error: unknown) => console.error(toReason(error))
   const server = serveStdio(() => createMcpServer(source, { dataIn, onFailure }), { onerror: onFailure })
   onStopSignal(() => server.close())

@@ -1,4 +1,4 @@
-/** Why a tool has nothing to tell, in words that say what to ask for instead. */
+/** A tool's error for the assistant; the message names the next step. */
 export class Mistake extends Error {
   constructor(message: string) {
     super(message)

@@ -1,3 +1,3 @@
-/** Where assistants ask, and how: what answers there is loaded when the first one does. */
+/** Path and methods of the MCP endpoint. Its handler is loaded on the first request. */
 export const MCP_PATH = '/mcp'
 export const MCP_METHODS = 'POST, OPTIONS'

@@ -1,5 +1,5 @@
 import { countBuckets, DAY_MS, HISTORY_START, HOUR_MS, type Interval } from '../../shared/intervals.ts'
-import { parseTime } from '../parameters/time.ts'
+import { parseTime } from '../parameters/parse.ts'
 import { Mistake } from './mistake.ts'
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -11,7 +11,7 @@ const UNITS: Readonly<Record<string, number>> = {
 }
 const DEFAULT_LAST = '30d'
 
-/** What an assistant says of time. */
+/** A time range in an assistant's words. */
 export interface Said {
   readonly start?: string | undefined
   readonly end?: string | undefined
@@ -31,7 +31,7 @@ function toLength(last: string): number {
   return length
 }
 
-/** The range that is meant, in Unix milliseconds: from the start of history on at the earliest. */
+/** Parses the range to Unix milliseconds, limited to the start of the history. */
 export function toRange({ start, end, last }: Said, now: number): { readonly from: number; readonly to: number } {
   if (start !== undefined && last !== undefined) throw new Mistake('Give start or last, not both.')
   const to = end === undefined ? now : Math.min(toTime('end', end), now)
@@ -43,7 +43,7 @@ export function toRange({ start, end, last }: Said, now: number): { readonly fro
   )
 }
 
-/** The finest interval of which the range has at most so many points, or the coarsest. */
+/** The finest interval with at most `points` points in the range, or the coarsest. */
 export function chooseInterval(
   intervals: readonly Interval[],
   { from, to }: { readonly from: number; readonly to: number },

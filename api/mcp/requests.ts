@@ -4,12 +4,12 @@ import { Refused, type Reply, type Source } from './source.ts'
 import { type Json, valueAt } from './table.ts'
 import type { Topic } from './topics.ts'
 
-/** Values of one parameter, or several. */
+/** One or several values per parameter. */
 export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>
 
 const ID = /^[0-9a-f]{24}$/
 
-/** A path with its query, as people would write it. */
+/** Builds a readable path with its query. */
 export function toPath(path: string, parameters: Parameters): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters))
@@ -20,15 +20,15 @@ export function toPath(path: string, parameters: Parameters): string {
 
 export const isId = (one: string) => ID.test(one)
 
-/** Whom a request is about: ids are told from names by how they look. */
+/** The parameters that select entities; ids are recognized by their form. */
 export const toOf = (of: readonly string[]): Parameters => ({
   id: of.filter(isId),
   name: of.filter((one) => !isId(one)),
 })
 
 /**
- * The ids of the tokens or DAOs of which each text is the whole name or symbol, so that `AAVE` does not select Aavegotchi as well. A
- * text that is neither of any stands for itself.
+ * Finds the tokens or DAOs with exactly this name or symbol, so that `AAVE` does not also select Aavegotchi. Returns
+ * their ids per text; a text without an exact match is returned unchanged.
  * @throws Refused
  */
 export async function resolveExact(
@@ -51,7 +51,7 @@ export async function resolveExact(
   }
 }
 
-/** The parameters that a topic has of its own, and that no argument of a tool stands for. */
+/** Checks `where`: it may contain only the resource's own parameters, which no other argument of the tool sets. */
 export function checkWhere(topic: Topic, where: Parameters, others: readonly string[]): void {
   const own = topic.operation.parameters.map(({ name }) => name).filter((name) => !others.includes(name))
   for (const name of Object.keys(where)) {
@@ -70,7 +70,7 @@ export function toRecords({ text, headers }: Reply): readonly Json[] {
   return Array.isArray(whole) ? whole : [whole as Json]
 }
 
-/** When the data of an answer is from, and whether it is too old. */
+/** The time of an answer's data, and whether it is stale. */
 export function toFacts({ headers }: Reply): Json {
   return {
     asOf: headers.get('x-data-as-of'),
@@ -78,13 +78,13 @@ export function toFacts({ headers }: Reply): Json {
   }
 }
 
-/** Where the records begin that follow those of an answer; undefined after the last one. */
+/** The cursor of the next page; undefined after the last one. */
 export function toCursor({ headers }: Reply): string | undefined {
   const next = /<([^>]+)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1]
   return next === undefined ? undefined : (new URL(next, 'http://localhost').searchParams.get('cursor') ?? undefined)
 }
 
-/** Those that a name could mean: what is found by it, else by its beginning. */
+/** Suggests entities with a similar name: search results for the name, else for its first letters. */
 export async function findNear(source: Source, name: string, signal: AbortSignal): Promise<string> {
   try {
     for (const q of new Set([name, name.slice(0, 4), name.slice(0, 3)])) {
@@ -94,7 +94,7 @@ export async function findNear(source: Source, name: string, signal: AbortSignal
       if (near.length > 0) return `Near: ${near.join(', ')}.`
     }
   } catch (error) {
-    // What it is a hint beside is told all the same.
+    // The error to which this hint belongs is reported anyway.
     if (!(error instanceof Refused)) throw error
     return `Names near it are not known: ${error.message}`
   }

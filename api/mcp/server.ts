@@ -12,12 +12,12 @@ const INSTRUCTIONS = `Data about DAOs and their tokens. Begin with search or des
 const CALL_TIMEOUT_MS = 30_000
 
 /**
- * Where an answer has its data: as text and as structured content, because clients give their model either of them; or as text only,
- * for clients that give it both.
+ * Position of the data in an answer. Clients pass their model either the text or the structured content, so the default
+ * is both; text only is for clients that pass both.
  */
 export type DataIn = 'both' | 'text'
 
-/** The first version of the protocol with links to resources. Clients of older ones reject an answer that has any. */
+/** The first protocol version with links to resources. Clients of older versions reject an answer with links. */
 const LINKS_SINCE = '2025-06-18'
 
 function toResult({ summary, data, files = [] }: ToolAnswer, dataIn: DataIn, hasLinks: boolean): CallToolResult {
@@ -27,16 +27,16 @@ function toResult({ summary, data, files = [] }: ToolAnswer, dataIn: DataIn, has
   return dataIn === 'text' ? { content } : { content, structuredContent: whole }
 }
 
-/** The entity that a tool was asked about, if it is one. */
+/** The entity in a tool's arguments, if there is exactly one. */
 const toNamed = ({ of }: Json): string | undefined => (typeof of === 'string' ? of : undefined)
 
 interface Options {
   readonly dataIn: DataIn
-  /** Called with the service's own failures, of which clients get no details. */
+  /** Called with the service's own failures; clients get no details of them. */
   readonly onFailure: (error: unknown) => void
 }
 
-/** A server with every tool over one source: for one request over HTTP, or for one client on standard input. */
+/** Creates a server with all tools over one source: for one HTTP request, or for one client on standard input. */
 export function createMcpServer(source: Source, { dataIn, onFailure }: Options): McpServer {
   const toText = async (error: unknown, input: Json, signal: AbortSignal): Promise<string> => {
     if (error instanceof Mistake) return error.message
@@ -57,7 +57,7 @@ export function createMcpServer(source: Source, { dataIn, onFailure }: Options):
       async (checked: unknown, { mcpReq, http }) => {
         const asked = checked as Json
         const signal = AbortSignal.any([mcpReq.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
-        // Over HTTP each request says it; on standard input it was agreed on at the beginning.
+        // Over HTTP each request has the version in a header; on standard input it was negotiated at the start.
         const version = http?.req?.headers.get('mcp-protocol-version') ?? server.server.getNegotiatedProtocolVersion()
         try {
           return toResult(await call({ source, input: asked, signal }), dataIn, (version ?? '') >= LINKS_SINCE)

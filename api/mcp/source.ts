@@ -1,22 +1,24 @@
 import { z } from 'zod'
+import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
+import { createProxiedFetch } from '../../shared/proxied-fetch.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 
-/** What a path of the interface was answered with. */
+/** The response to a request for a path of the API. */
 export interface Reply {
   readonly text: string
   readonly headers: Headers
 }
 
-/** Whom the tools ask: this process itself, or an API elsewhere. */
+/** The data source of the tools: this process itself, or a remote API. */
 export interface Source {
-  /** Where people open what was asked for, without a slash at its end. */
+  /** Base URL for people to open, without a trailing slash. */
   readonly base: string
   /** Unix milliseconds. */
   now(): number
   document(): Promise<OpenApi>
   /**
-   * Asks for a path with its query.
+   * Requests a path with its query.
    * @throws Refused
    */
   ask(path: string, signal: AbortSignal): Promise<Reply>
@@ -31,10 +33,10 @@ const problem = z.object({
 
 type ToldProblem = z.infer<typeof problem>
 
-/** A request that was not answered with data, as the interface says why (docs/contract.md, section 5). */
+/** A request that was answered with an error, with the API's reason (docs/contract.md, section 5). */
 export class Refused extends Error {
   readonly problem: ToldProblem
-  /** After how many seconds to ask again, where that helps. */
+  /** Seconds after which a retry may help; undefined if a retry does not help. */
   readonly retryAfter: string | undefined
 
   constructor(told: ToldProblem, retryAfter?: string) {
@@ -45,7 +47,7 @@ export class Refused extends Error {
   }
 }
 
-/** What a failed answer says; one that is no problem+json is of somebody in between, such as a proxy. */
+/** Converts an error response. A response that is no problem+json comes from an intermediary, such as a proxy. */
 function toRefused({ status, headers }: Response, text: string): Refused {
   const isProblem = headers.get('content-type')?.startsWith('application/problem+json') ?? false
   const told = isProblem
@@ -54,12 +56,16 @@ function toRefused({ status, headers }: Response, text: string): Refused {
   return new Refused(told, headers.get('retry-after') ?? undefined)
 }
 
-/** An API at an address, asked with a key where there is one. */
-export function createRemoteSource(base: string, key?: string): Source {
+/** A source for the API at a base URL, with an optional key and the proxies of the settings. */
+export function createRemoteSource(
+  base: string,
+  { key, proxy }: Pick<Config, 'proxy'> & { key?: string | undefined },
+): Source {
+  const proxiedFetch = createProxiedFetch(proxy)
   const headers = key === undefined ? {} : { 'X-API-Key': key }
   const send = async (path: string, signal: AbortSignal) => {
     try {
-      const response = await fetch(base + path, { headers, signal })
+      const response = await (proxiedFetch ?? fetch)(new URL(base + path), { headers, signal })
       return { response, text: await response.text() }
     } catch (error) {
       signal.throwIfAborted()

@@ -1,6 +1,6 @@
 import { type Json, shorten, valueAt } from './table.ts'
 
-/** What a column of a series says in short, over the points that are known; undefined where none is. */
+/** Summary of a series' column over its known points; undefined if there is none. */
 export function toStatistics(times: readonly string[], values: readonly unknown[]): Json | undefined {
   const known = values.flatMap((value, index) => (typeof value === 'number' ? [{ at: times[index] ?? '', value }] : []))
   const [first, last] = [known[0], known.at(-1)]

@@ -1,21 +1,21 @@
-/** Values in answers to assistants are short, and the answer names what is left out. */
+/** Values in answers to assistants are shortened, and the answer names the omitted parts. */
 const DIGITS = 8
 const MOST_TEXT = 240
 
 /**
- * An assistant's context is small: these are 6,000 tokens at most. JSON that is all numbers and ids has one in two
- * characters (o200k), other JSON one in three or four.
+ * An assistant's context is small: this limit is at most 6,000 tokens. JSON of numbers and ids has one token per two
+ * characters (o200k), other JSON one per three or four.
  */
 const MOST_CHARACTERS = 11_500
 
-/** Most values that fit into an answer: each takes a digit and a comma at least. */
+/** Maximum number of values in an answer: each takes at least a digit and a comma. */
 export const MOST_VALUES = MOST_CHARACTERS / 2
 
 export type Json = Readonly<Record<string, unknown>>
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A value with eight digits, short texts, and at most so many items in each list. */
+/** Shortens a value: eight digits, short texts, and at most `items` items per list. */
 export function shorten(value: unknown, items: number): unknown {
   if (typeof value === 'number') return Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS))
   if (typeof value === 'string') return value.length > MOST_TEXT ? `${value.slice(0, MOST_TEXT)}…` : value
@@ -28,7 +28,7 @@ export function shorten(value: unknown, items: number): unknown {
 }
 
 /**
- * The value at a path such as `financialData.price`, and the list of those of each item at `topHolders[].share`; null where
+ * The value at a path such as `financialData.price`. At `topHolders[].share` the list of each item's value. Null if
  * there is none.
  */
 export function valueAt(record: unknown, path: string): unknown {
@@ -42,7 +42,7 @@ export function valueAt(record: unknown, path: string): unknown {
   return value
 }
 
-/** The paths of all values of records, in their order; a list is one value. */
+/** The paths of all values of records, in order; a list is one value. */
 export function toPaths(records: readonly Json[]): readonly string[] {
   const paths = new Set<string>()
   const walk = (value: Json, before: string) => {
@@ -51,11 +51,11 @@ export function toPaths(records: readonly Json[]): readonly string[] {
       else paths.add(before + name)
   }
   for (const record of records) walk(record, '')
-  // Where one record has an object another may have null.
+  // One record may have an object where another has null.
   return [...paths].filter((path) => ![...paths].some((other) => other.startsWith(`${path}.`)))
 }
 
-/** How many values of each column are unknown, where any is: of a list its items are. */
+/** Number of unknown values per column, if there are any; for a list its items are counted. */
 export function countUnknown(columns: readonly string[], records: readonly Json[]): Readonly<Record<string, number>> {
   const counts = columns.map((path): [string, number] => [
     path,
@@ -67,8 +67,8 @@ export function countUnknown(columns: readonly string[], records: readonly Json[
 const LIST_LENGTHS = [10, 3, 1, 0] as const
 
 /**
- * The longest form of an answer that fits: with so many rows, and so many items in each list inside of them. Rows are left
- * out first, and items only where a single row is too long.
+ * The longest form of an answer that fits, by number of rows and of items per nested list. Rows are dropped first, and
+ * items only if a single row is too long.
  */
 export function cutToSize<T>(
   rows: number,

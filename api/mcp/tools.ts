@@ -6,5 +6,5 @@ import { searchTool } from './tools/search.ts'
 import { seriesTool } from './tools/series.ts'
 import { statusTool } from './tools/status.ts'
 
-/** Every tool. A new one is one file and one line here; a test holds all their descriptions together within 3,000 tokens. */
+/** All tools. A new tool is one file and one line here; a test limits all descriptions together to 3,000 tokens. */
 export const tools: readonly Tool[] = [searchTool, describeTool, queryTool, seriesTool, profileTool, statusTool]

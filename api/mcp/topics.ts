@@ -1,29 +1,29 @@
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { type DocumentedMember, toDocumentedMembers } from '../openapi/members.ts'
 import type { OpenApi, Operation, Schema } from '../openapi/shape.ts'
-import { nearestPath } from '../parameters/nearest.ts'
+import { nearestPath } from '../parameters/kinds.ts'
 import { Mistake } from './mistake.ts'
 import type { Source } from './source.ts'
 
-/** A path of the interface with records, as the tools name it: without `/data/`. */
+/** A resource: a path of the API with records. The tools name it without `/data/`. */
 export interface Topic {
   readonly name: string
   readonly path: string
   readonly operation: Operation
   /** Whether it is about several tokens or DAOs, about one, or about none. */
   readonly takes: 'several' | 'one' | 'none'
-  /** Whether it goes by an id alone, and is about all together without one. */
+  /** Whether it takes only an id, and without one is about all entities together. */
   readonly mayBeAll: boolean
-  /** Finest first; none unless it is a series. */
+  /** Finest first; empty unless it is a series. */
   readonly intervals: readonly Interval[]
-  /** The members of a record, those of lists inside it with `[]`. */
+  /** The members of a record; those of nested lists with `[]`. */
   readonly members: readonly DocumentedMember[]
-  /** Whether JSON is one object around the records, which takes no `fields`. */
+  /** Whether the JSON is one object around the records, which supports no `fields`. */
   readonly isWrapped: boolean
   has(parameter: string): boolean
 }
 
-/** What has a tool of its own, or no records. */
+/** Paths with their own tool, or without records. */
 const LEFT_OUT = new Set(['search', 'status', 'status/coverage', 'stream', 'usage', 'tokens/profile', 'daos/profile'])
 
 const isSeveral = ({ type }: Schema) => type === 'array'
@@ -33,7 +33,7 @@ function toIntervals({ parameters }: Operation): readonly Interval[] {
   return INTERVALS.filter((interval) => words.includes(interval))
 }
 
-/** Where JSON is one object around the records, their members are those of its list. */
+/** If the JSON is one object around the records, the members are those of its list. */
 function toRecordMembers(document: OpenApi, operation: Operation): Pick<Topic, 'members' | 'isWrapped'> {
   const schema = operation.responses[200].content['application/json']?.schema ?? {}
   const members = toDocumentedMembers(document, schema)
@@ -60,7 +60,7 @@ function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
 
 const topicsOf = new WeakMap<OpenApi, readonly Topic[]>()
 
-/** Every topic, in the order of the documentation. */
+/** Every resource, in the order of the documentation. */
 export async function readTopics(source: Source): Promise<readonly Topic[]> {
   const document = await source.document()
   const known = topicsOf.get(document)
@@ -72,7 +72,7 @@ export async function readTopics(source: Source): Promise<readonly Topic[]> {
   return topics
 }
 
-/** @throws Mistake that names the nearest topic, or all. */
+/** @throws Mistake with the nearest resource, or all. */
 export async function findTopic(source: Source, name: string): Promise<Topic> {
   const topics = await readTopics(source)
   const wanted = name.replace(/^\/?(data\/)?/, '')

@@ -9,7 +9,7 @@ import { toOperation } from './operation.ts'
 import { createSchemas } from './schemas.ts'
 import type { OpenApi } from './shape.ts'
 
-/** What the routes of a tag are about. */
+/** Descriptions of the tags. */
 const TAGS: Readonly<Record<string, string>> = {
   Tokens: 'Tokens of DAOs: prices, supplies, holders, and trades on decentralized exchanges.',
   DAOs: 'DAOs themselves: links, governance, treasuries, ratings and communities.',
@@ -24,19 +24,19 @@ const manifest = z
   .object({ version: z.string(), license: z.string() })
   .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')))
 
-/** Of this service. */
+/** The version of this service. */
 export const { version } = manifest
 
 const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and their tokens. Times are ISO 8601 UTC, money is in US dollars, percent changes are percents (1.5 is +1.5 %), and an unknown number is null, never 0.
 
-Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. The responses describe JSON; \`x-formats\` of an operation has the media type and the columns of the others. Parquet and Arrow answer \`Range\` with 206. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
+Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. The responses describe JSON; \`x-formats\` of an operation has the media type and the columns of the others. Parquet and Arrow answer \`Range\` with 206. Where the operator publishes files, \`/published/catalog.json\` lists whole datasets as Parquet files, by month. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
 
-/** The OpenAPI 3.1 document of a list of routes, from the schemas that validate requests. */
+/** The OpenAPI 3.1 document for a list of routes, generated from the schemas that validate requests. */
 export function toOpenApi(routes: readonly Route[]): OpenApi {
   const components = { schemas: createSchemas(), headers: createHeaders() }
   const tags = [...new Set(routes.map(({ tag }) => tag))]
   const paths = Object.fromEntries(routes.map((route) => [route.path, { get: toOperation(route, components) }]))
-  // Refers to nothing by itself: its name is what the failures refer to.
+  // Only registers the schema: the failures refer to its name.
   components.schemas.toJson(problemBody, 'output')
   const responses = {
     NotModified: { description: 'The client has this answer already: `If-None-Match` names it.' },

@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 const answers = z.record(z.string(), z.object({ url: z.string(), answer: z.unknown() }))
 
-/** Real answers by operation, each with the request that gave it. A test makes and checks them. */
+/** Recorded answers by operation, each with its request. A test generates and checks them. */
 export const EXAMPLES_FILE = join(import.meta.dirname, 'examples.json')
 
 export const exampleAnswers: z.infer<typeof answers> = existsSync(EXAMPLES_FILE)

@@ -6,7 +6,7 @@ import type { Route } from '../route/define-route.ts'
 import type { Headers } from './headers.ts'
 import type { Json } from './shape.ts'
 
-/** What the failures of a status are called. */
+/** Response names for the failures of each status. */
 const NAMES: Readonly<Record<(typeof PROBLEM_CODES)[ProblemCode]['status'], string>> = {
   400: 'InvalidRequest',
   401: 'InvalidKey',
@@ -55,7 +55,7 @@ const toStatuses = (route: Route) => [...new Set(toCodes(route).map((code) => PR
 export const toFailuresOf = (route: Route): Json =>
   Object.fromEntries(toStatuses(route).map((status) => [status, { $ref: `#/components/responses/${NAMES[status]}` }]))
 
-/** The failures of all routes, each told once. */
+/** The failures of all routes, each listed once. */
 export function toFailures(routes: readonly Route[], headers: Headers): Json {
   const used = new Set(routes.flatMap(toStatuses))
   return Object.fromEntries(

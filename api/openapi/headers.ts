@@ -1,8 +1,8 @@
 import type { Json } from './shape.ts'
 
-/** The headers of a document, as they come up: each is told once and referred to. */
+/** The headers of a document, in order of first use: each is defined once and referenced. */
 export interface Headers {
-  /** References to headers, from their names and what they say. */
+  /** Returns references to headers, from their names and descriptions. */
   toJson(headers: Readonly<Record<string, string>>): Json
   readonly named: Readonly<Record<string, Json>>
 }

@@ -1,6 +1,6 @@
 import type { OpenApi, Schema } from './shape.ts'
 
-/** A member of an answer: the way to it, what it holds and what that means. */
+/** A member of an answer: its path, its type and its meaning. */
 export interface DocumentedMember {
   readonly path: string
   readonly type: string
@@ -15,7 +15,7 @@ function resolve({ components }: OpenApi, schema: Schema): Schema {
   return schema.description === undefined ? found : { ...found, description: schema.description }
 }
 
-/** A type in a few words: `number or null`, `list of Token`. */
+/** A short type name: `number or null`, `list of Token`. */
 export function toTypeName(schema: Schema): string {
   if (schema.$ref !== undefined) return nameOf(schema.$ref)
   if (schema.anyOf !== undefined) return schema.anyOf.map(toTypeName).join(' or ')
@@ -26,7 +26,7 @@ export function toTypeName(schema: Schema): string {
   return names.map((name) => (name === 'string' && schema.format === 'date-time' ? 'time' : name)).join(' or ')
 }
 
-/** The members of an answer with those inside them: `financialData.price`, `topHolders[].share`. */
+/** The members of an answer, including nested ones: `financialData.price`, `topHolders[].share`. */
 export function toDocumentedMembers(document: OpenApi, schema: Schema, path = ''): DocumentedMember[] {
   const whole = resolve(document, schema)
   if (whole.items !== undefined) return toDocumentedMembers(document, whole.items, path === '' ? '' : `${path}[]`)

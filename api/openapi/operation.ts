@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
-import { toColumns } from '../records/columns.ts'
+import { toColumns } from '../records/answer.ts'
 import type { Route } from '../route/define-route.ts'
 import { exampleAnswers } from './examples.ts'
 import { toFailuresOf } from './failures.ts'
@@ -10,18 +10,18 @@ import type { Headers } from './headers.ts'
 import type { Schemas } from './schemas.ts'
 import type { MediaType, Operation, Parameter } from './shape.ts'
 
-/** What operations share. */
+/** Parts that operations share. */
 export interface Components {
   readonly schemas: Schemas
   readonly headers: Headers
 }
 
-/** A series without a limit of its own is long: a first look should not be. */
+/** A series without a default limit is long, and a first request should be short. */
 const isLong = (name: string, schema: z.ZodType) => name === 'limit' && schema.safeParse(undefined).data === undefined
 
 /**
- * Whether a first request should give the parameter: those that it cannot do without, one of `id` and `name`, an interval
- * where one has to be chosen, and the limit of a long series. Pages that try a request fill these in, and nothing else.
+ * Whether a first request should include the parameter: required ones, one of `id` and `name`, an interval that must be
+ * chosen, and the limit of a long series. Pages with a request form fill in only these.
  */
 export function isTried(route: Route, name: string): boolean {
   const schema = route.query[name] as z.ZodType
@@ -53,7 +53,7 @@ function toParameters(route: Route, { schemas }: Components): Parameter[] {
   })
 }
 
-/** The names of a table's columns, and of those that a parameter brings. */
+/** The names of a table's columns, and of those that a parameter adds. */
 function toColumnsText(
   { record, recordWith }: { record: z.ZodObject } & Pick<Route, 'recordWith'>,
   format: Parameters<typeof toColumns>[2],
@@ -79,8 +79,8 @@ function toContent(route: Route, { schemas }: Components): Record<string, MediaT
 }
 
 /**
- * The other formats of records, by the values of `format`. Generators of clients make a union, a stream or `unknown` of an
- * operation with several media types or with an answer of 206, so both are described outside of its responses.
+ * The other formats of records, by the values of `format`. For an operation with several media types or with a 206
+ * answer, client generators produce a union, a stream or `unknown`, so both are described outside of its responses.
  */
 function toTableFormats({ record, recordWith }: Pick<Route, 'record' | 'recordWith'>): Operation['x-formats'] {
   if (record === undefined) return undefined
@@ -93,7 +93,7 @@ function toTableFormats({ record, recordWith }: Pick<Route, 'record' | 'recordWi
   return Object.fromEntries(tables)
 }
 
-/** Answers of the moment have no entity tag. */
+/** Volatile answers have no entity tag. */
 const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
 
 /** One route as an operation. */
@@ -107,7 +107,7 @@ export function toOperation(route: Route, components: Components): Operation {
     summary: route.summary,
     description: `${route.description}${served}`,
     parameters: toParameters(route, components),
-    // By these names /data/status tells how fresh the answer is, and /data/stream when it changes.
+    // /data/status and /data/stream use these names.
     'x-datasets': route.datasets.map(({ name }) => name),
     ...(formats === undefined ? {} : { 'x-formats': formats }),
     responses: {

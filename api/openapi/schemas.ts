@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Json, Schema } from './shape.ts'
 
-/** Leaves out what says nothing to a reader: the bounds of every JavaScript integer, and how a date is spelled. */
+/** Removes redundant keywords: the bounds of every JavaScript integer, and the pattern of a date. */
 function simplify(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
@@ -11,7 +11,7 @@ function simplify(schema: Json): void {
 const DEFINITIONS = '#/$defs/'
 const COMPONENTS = '#/components/schemas/'
 
-/** References as an OpenAPI document has them. */
+/** Converts references to their form in an OpenAPI document. */
 function toReferences(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toReferences)
   if (typeof value !== 'object' || value === null) return value
@@ -23,9 +23,11 @@ function toReferences(value: unknown): unknown {
   )
 }
 
-/** The named schemas of a document, as they come up. */
+/** The named schemas of a document, in order of first use. */
 export interface Schemas {
-  /** A schema in JSON. Those that have an id in their metadata are put among the named ones, and referred to. */
+  /**
+   * Converts a schema to JSON Schema. A schema with an id in its metadata is added to the named ones, and referenced.
+   */
   toJson(schema: z.ZodType, io: 'input' | 'output'): Schema
   readonly named: Readonly<Record<string, Schema>>
 }
@@ -35,7 +37,7 @@ export function createSchemas(): Schemas {
   return {
     named,
     toJson: (schema, io) => {
-      // As an item the schema itself is referred to as well.
+      // Wrapped in an array, so that the schema itself is also referenced.
       const { $defs = {}, items } = z.toJSONSchema(z.array(schema), {
         target: 'draft-2020-12',
         io,

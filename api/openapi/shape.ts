@@ -1,6 +1,6 @@
 export type Json = Record<string, unknown>
 
-/** A JSON schema as far as pages read it. */
+/** The part of JSON Schema that pages read. */
 export interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -22,7 +22,7 @@ export interface Parameter {
   readonly required: boolean
   readonly description: string
   readonly schema: Schema
-  /** What a first request should give; absent where it should not give the parameter. */
+  /** Value for a first request; absent if a first request should omit the parameter. */
   readonly example?: unknown
 }
 
@@ -38,9 +38,9 @@ export interface Operation {
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]
-  /** What the answer is made of, by the names of `/data/status`. */
+  /** The datasets of the answer, by the names of `/data/status`. */
   readonly 'x-datasets': readonly string[]
-  /** Media types that the answer has with other values of `format` than JSON. `takesRange`: `Range` is answered with 206. */
+  /** Media types of the answer for other values of `format` than JSON. `takesRange`: `Range` is answered with 206. */
   readonly 'x-formats'?:
     | Readonly<
         Record<

@@ -6,15 +6,15 @@ import { PROBLEM_CODES } from '../problem/codes.ts'
 import { createKept, type Page } from './kept.ts'
 import { withRelativeLinks } from './links.ts'
 
-/** Importing the package would load its whole bundle; only its folder is wanted. */
+/** Resolves only the folder: importing the package would load its whole bundle. */
 const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
 
-/** What the pages name; whatever else is in the folder, such as pages of its own, is not served. */
+/** The files that the pages refer to. The rest of the folder, such as its own pages, is not served. */
 const [STYLE, ICON, SCRIPT] = ['/swagger-ui.css', '/favicon-32x32.png', '/swagger-ui-bundle.js']
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8'
 const AN_HOUR = 'public, max-age=3600'
 
-/** Everything comes from this host; Swagger UI sets inline styles and draws icons from data URLs. */
+/** Everything is loaded from this host; Swagger UI sets inline styles and draws icons from data URLs. */
 const POLICY = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self';",
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -40,7 +40,10 @@ const DOCS = page(
   `<div id="ui"></div>\n<script src="/docs/assets${SCRIPT}"></script>\n<script src="/docs/start.js"></script>`,
 )
 
-/** `validatorUrl: null` keeps Swagger UI from asking a host of its makers. The document is found from where this file is. */
+/**
+ * `validatorUrl: null` disables Swagger UI's requests to an external host. The document's URL is relative to this
+ * script.
+ */
 const START = `const url = new URL('../openapi.json', document.currentScript.src).href
 SwaggerUIBundle({ url, dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
 
@@ -87,7 +90,7 @@ const PAGES: ReadonlyMap<string, Page> = new Map([
   asset(SCRIPT, SCRIPT_TYPE),
 ])
 
-/** Swagger UI and the table of error codes, served without any other host. */
+/** Swagger UI and the table of error codes, served from this host only. */
 export const createDocs = (): RequestHandler =>
   createKept({
     find: (path) => {

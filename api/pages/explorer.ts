@@ -6,10 +6,10 @@ import { toUnavailable } from '../problem/problem.ts'
 import { createKept, type Page } from './kept.ts'
 import { toRoot } from './links.ts'
 
-/** Where `npm run build:page` puts the page; beside the compiled programs it is the same. */
+/** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
 const BUILT = join(import.meta.dirname, '../../web/dist')
 
-/** The page's own addresses. Whatever else there is not is told as JSON. */
+/** The page's own addresses. Other unknown addresses get a JSON answer. */
 const ADDRESSES = /^\/(?:|tokens|daos|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24})$/
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -18,12 +18,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** A file's name holds a hash of what is in it. */
+/** File names contain a hash of their content. */
 const FOREVER = 'public, max-age=31536000, immutable'
 
 /**
- * The document for an address. Its base is relative to the address, so that the page works behind a proxy that serves it
- * under a path of its own, without being told that path.
+ * The document for an address. Its base is relative to the address, so that the page works behind a proxy with any path
+ * prefix, without configuration.
  */
 function toDocument(html: string, path: string): { key: string; page: Page } {
   const base = toRoot(path)
@@ -32,7 +32,7 @@ function toDocument(html: string, path: string): { key: string; page: Page } {
   return { key: `document ${base}`, page }
 }
 
-/** The built files by their paths, and the mark under the path that browsers ask for by themselves. */
+/** The built files by path, and the icon at the path that browsers request by default. */
 function readAssets(): ReadonlyMap<string, Page> {
   const names = readdirSync(join(BUILT, 'assets'))
   const toFile = (name: string): Page => {
@@ -49,8 +49,8 @@ function readAssets(): ReadonlyMap<string, Page> {
 }
 
 /**
- * The page that shows it all, from what was built of `web/`, with the mode in its documents: it must not wait for an answer to
- * say that numbers are simulated. Where nothing was built, its addresses say so.
+ * The explorer page, built from `web/`, with the mode in its documents: the notice that numbers are simulated must not
+ * wait for an answer. If the page was not built, its addresses return an error.
  * @throws Problem `unavailable`
  */
 export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
@@ -59,7 +59,7 @@ export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
       if (!ADDRESSES.test(request.path)) return next()
       throw toUnavailable('The page was not built: `npm run build:page` does that.')
     }
-  // All at once: documents and files of two builds do not fit each other.
+  // Read together at the start: documents and files of two builds do not fit together.
   const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
   const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
   const assets = readAssets()

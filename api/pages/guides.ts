@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PROBLEM_CODES } from '../problem/codes.ts'
 
-/** The guides, in the order in which a newcomer reads them: name in the URL and title. */
+/** The guides, in reading order: name in the URL, and title. */
 export const GUIDES = [
   { name: 'first-request', title: 'First request' },
   { name: 'formats', title: 'Formats, pandas and DuckDB' },
@@ -16,13 +16,13 @@ export const GUIDES = [
   { name: 'going-live', title: 'Going live' },
 ] as const
 
-/** The table rows of everything that a request can fail with. */
+/** The table rows of all error codes. */
 export const toCodeRows = () =>
   Object.entries(PROBLEM_CODES)
     .map(([code, { status, title, meaning }]) => `| \`${code}\` | ${status} | ${title}. ${meaning} |`)
     .join('\n')
 
-/** What guides there are, as Markdown. */
+/** The list of guides as Markdown. */
 export const toGuideList = (): string =>
   `# Guides\n\n${GUIDES.map(({ name, title }) => `- [${title}](/guides/${name})`).join('\n')}\n`
 

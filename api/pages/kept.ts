@@ -1,23 +1,23 @@
 import type { RequestHandler } from 'express'
-import { toTagValue } from '../http/conditional.ts'
+import { toTagValue } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import type { Exchange } from '../route/exchange.ts'
-import type { ReadyAnswer } from '../serving/ready.ts'
-import { sendReady } from '../serving/send.ts'
+import type { ReadyAnswer } from '../serving/respond.ts'
+import { sendReady } from '../serving/respond.ts'
 
-/** A page or a file of one: its media type and how its bytes are made. */
+/** A page or an asset: its media type and how its bytes are made. */
 export interface Page {
   readonly type: string
   readonly make: () => Buffer | string
-  /** How long a browser may keep it; some minutes when it does not say. */
+  /** `Cache-Control` for browsers; default: some minutes. */
   readonly cacheControl?: string
-  /** Its query is the page's own matter; else there must be none. */
+  /** Whether the page handles its own query; if not, a query is an error. */
   readonly takesQuery?: boolean
-  /** Replaces the policy of the other pages. */
+  /** Replaces the content security policy of the other pages. */
   readonly policy?: string
 }
 
-/** Everything comes from this host, and nothing is written into the page itself. */
+/** Everything is loaded from this host, without inline scripts or styles. */
 const toPolicy = (base: 'none' | 'self') =>
   [
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';",
@@ -42,8 +42,8 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
 }
 
 /**
- * Serves the pages that `find` returns for a path. Each is made and compressed once, when it is first requested; pages
- * with the same `key` are the same bytes. Conditions and ranges are those of every other answer.
+ * Serves the pages that `find` returns for a path. A page is made and compressed once, on its first request; pages with
+ * the same `key` share the bytes. Conditional and range requests work like for every other answer.
  */
 export function createKept(options: {
   readonly find: (path: string) => { readonly key: string; readonly page: Page } | undefined
@@ -59,6 +59,9 @@ export function createKept(options: {
     const answer = kept.get(key) ?? toAnswer(page, policy)
     kept.set(key, answer)
     const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
-    await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, Date.now(), 'cache')
+    await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, {
+      now: Date.now(),
+      from: 'cache',
+    })
   }
 }

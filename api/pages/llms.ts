@@ -2,7 +2,7 @@ import type { OpenApi } from '../openapi/shape.ts'
 import { GUIDES } from './guides.ts'
 import { byTag } from './reference.ts'
 
-/** What programs that read text should know of the service, in the form of llmstxt.org. */
+/** A description of the service for language models, in the format of llmstxt.org. */
 export function toLlmsText(document: OpenApi, base: string): string {
   const guides = GUIDES.map(({ name, title }) => `- [${title}](${base}/guides/${name}.md)`)
   const tags = byTag(document).map(

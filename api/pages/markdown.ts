@@ -1,6 +1,6 @@
 import { Marked } from 'marked'
 
-/** Tables and code scroll by themselves on a narrow screen, and by the keyboard. */
+/** Tables and code are scrollable on a narrow screen, also by keyboard. */
 const marked = new Marked({
   renderer: {
     table(token) {
@@ -13,9 +13,9 @@ const marked = new Marked({
   },
 })
 
-/** Our own Markdown as HTML. */
+/** Converts the project's own Markdown to HTML. */
 export const fromMarkdown = (text: string): string => marked.parse(text, { async: false })
 
-/** A text as it may stand in an element or an attribute. */
+/** Escapes text for an element or an attribute. */
 export const toHtml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

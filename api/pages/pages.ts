@@ -12,7 +12,7 @@ import { toPage } from './shell.ts'
 
 const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets', name), 'utf8')
 
-/** Every page by its path; none is made before it is asked for. */
+/** Every page by its path; each is made on its first request. */
 function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
   const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'markdown'>): [string, Page] => [
     path,
@@ -45,7 +45,7 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
   ])
 }
 
-/** The reference, the guides and llms.txt, of this host alone. */
+/** The reference, the guides and llms.txt, served from this host only. */
 export function createPages(options: { toDocument: () => OpenApi; publicUrl: string }): RequestHandler {
   let pages: ReadonlyMap<string, Page> | undefined
   return createKept({

@@ -61,7 +61,7 @@ function toInput({ name, required, schema, example }: Parameter): string {
   return `<label><code>${name}</code>${input}</label>`
 }
 
-/** A form that sends the operation's request; the parameters that a first one needs are filled in. */
+/** A form that sends the operation's request; the parameters of a first request are filled in. */
 function toForm(path: string, { parameters, operationId }: Operation): string {
   const first = parameters.filter(({ example }) => example !== undefined)
   const more = parameters.filter(({ example }) => example === undefined)
@@ -88,7 +88,7 @@ ${fromMarkdown(`${toParameters(operation)}\n\n${toAnswer(document, operation)}`)
 </section>`
 }
 
-/** The operations of a document by their tags. */
+/** The operations of a document by tag. */
 export const byTag = (document: OpenApi) =>
   document.tags.map((tag) => ({
     ...tag,

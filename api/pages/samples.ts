@@ -1,6 +1,6 @@
 import type { Operation } from '../openapi/shape.ts'
 
-/** A first request of an operation, which has an answer: its path with a query. */
+/** The path and query of a first request that succeeds. */
 function toFirstUrl(path: string, { parameters }: Operation): string {
   const tried = parameters.filter(({ example }) => example !== undefined)
   const inPath = tried.filter((parameter) => parameter.in === 'path')
@@ -32,7 +32,7 @@ export const isStream = ({ responses }: Operation): boolean => 'text/event-strea
 const toFollowing = (url: string) =>
   `const events = new EventSource('${url}')\nevents.addEventListener('change', ({ data }) => console.log(JSON.parse(data)))\nevents.addEventListener('reset', () => location.reload())`
 
-/** The same request in the languages that most readers write. */
+/** The same request in the most common languages. */
 export function toSamples(base: string, path: string, operation: Operation) {
   const url = base + toFirstUrl(path, operation)
   if (path.endsWith('.svg'))

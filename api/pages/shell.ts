@@ -23,7 +23,7 @@ const GROUPS: readonly LinkGroup[] = [
 const toGroup = ({ title, links }: LinkGroup) =>
   `<h2>${toHtml(title)}</h2>\n<ul>\n${links.map(({ href, text }) => `<li><a href="${href}">${toHtml(text)}</a></li>`).join('\n')}\n</ul>`
 
-/** A page of the documentation: `body` is HTML, `markdown` where the same is as Markdown. */
+/** A page of the documentation: `body` is HTML, `markdown` is the address of the Markdown version. */
 export const toPage = (page: { title: string; body: string; markdown: string; groups?: readonly LinkGroup[] }) =>
   `<!doctype html>
 <html lang="en">

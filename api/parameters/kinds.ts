@@ -1,8 +1,75 @@
 import { z } from 'zod'
-import { parseTime } from './time.ts'
-import { wholeValues } from './whole-values.ts'
+import { parseTime } from './parse.ts'
 
-/** Most values that one array parameter takes (docs/contract.md, section 2). */
+/** Array parameters with values that may contain commas: each value is a separate parameter and never split. */
+export const wholeValues = new WeakSet<z.ZodType>()
+
+/**
+ * Number of edits (insert, delete, replace, swap of neighbours) between two words; `limit` if there are at least as
+ * many.
+ */
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit
+  let [beforeLast, last] = [[] as number[], Array.from({ length: b.length + 1 }, (_, j) => j)]
+  let leastOfLast = 0
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    let least = i
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (last[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      let edits = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, replaced)
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      if (swapped) edits = Math.min(edits, (beforeLast[j - 2] ?? 0) + 1)
+      row.push(edits)
+      if (edits < least) least = edits
+    }
+    // No later row has fewer edits than the minimum of the last two.
+    if (least >= limit && leastOfLast >= limit) return limit
+    ;[beforeLast, last, leastOfLast] = [last, row, least]
+  }
+  return Math.min(limit, last[b.length] ?? limit)
+}
+
+/** Longer than any parameter or member: a longer word gets no suggestion. */
+const MAX_LENGTH = 40
+
+/** The most similar known word; undefined if none is similar. At most a third of it may differ. */
+export function nearestWord(word: string, known: readonly string[]): string | undefined {
+  if (word.length > MAX_LENGTH) return undefined
+  const lower = word.toLowerCase()
+  // Upper bound for accepted edits, from the longest known word.
+  const longest = known.reduce((most, { length }) => Math.max(most, length), 0)
+  const tooMany = Math.max(1, Math.ceil(longest / 3)) + 1
+  let best: { candidate: string; edits: number } | undefined
+  for (const candidate of known) {
+    const limit = best?.edits ?? tooMany
+    const edits = editDistance(lower, candidate.toLowerCase(), limit)
+    if (edits < limit) best = { candidate, edits }
+  }
+  return best && best.edits <= Math.max(1, Math.ceil(best.candidate.length / 3)) ? best.candidate : undefined
+}
+
+const lastPartOf = (path: string) => path.slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
+
+/** Normalizes a path for comparison: `market_cap` and `marketcap` both match `marketCap`. */
+const foldPath = (path: string) => path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
+
+/**
+ * The most similar known path, with dots or slashes between its parts; undefined if none is similar. The last part
+ * alone is enough: `price` matches `financialData.price`. The first known path wins if several match equally.
+ */
+export function nearestPath(path: string, known: readonly string[]): string | undefined {
+  const [whole, last] = [foldPath(path), foldPath(lastPartOf(path))]
+  if (whole === '') return undefined
+  const same = known.find((one) => foldPath(one) === whole) ?? known.find((one) => foldPath(lastPartOf(one)) === last)
+  if (same !== undefined) return same
+  const near = nearestWord(path, known)
+  if (near !== undefined) return near
+  const nearLast = nearestWord(lastPartOf(path), [...new Set(known.map(lastPartOf))])
+  return nearLast && known.find((one) => lastPartOf(one) === nearLast)
+}
+
+/** Maximum values of one array parameter (docs/contract.md, section 2). */
 export const MAX_VALUES = 100
 const MAX_NAME_LENGTH = 200
 
@@ -30,7 +97,7 @@ export const oneName = (noun: string, example: string) =>
     examples: [example],
   })
 
-/** What is looked for, in lower case. */
+/** Search text, in lower case. */
 export const searchText = name.meta({
   description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one, or a category.',
   examples: ['uni'],
@@ -48,7 +115,10 @@ export const manyIds = (noun: string, example: string) =>
       examples: [[example]],
     })
 
-/** Names in one description of how each is meant: repeated or as `name[]`, never split, because names may contain commas. */
+/**
+ * Several names, with a description of their meaning: repeated or as `name[]`, never split, because names may contain
+ * commas.
+ */
 function severalNames(meaning: string, example: string) {
   const names = several(name)
   wholeValues.add(names)
@@ -58,11 +128,11 @@ function severalNames(meaning: string, example: string) {
   })
 }
 
-/** Several names that select whatever they fit. */
+/** Several names that select all matches. */
 export const manyNames = (noun: string, example: string) =>
   severalNames(`Names of ${noun}, without regard to case: a part of the name or the whole symbol.`, example)
 
-/** Several names of which each means one entity, as the name of a single-entity route does. */
+/** Several names, each of one entity, with the rules of a single-entity route. */
 export const eachName = (noun: string, example: string) =>
   severalNames(
     `Names of ${noun}, without regard to case: of each the exact name, else a part that only one has.`,
@@ -84,13 +154,13 @@ export function wholeNumber(max: number) {
   return z.int(rule).min(1, rule).max(max, rule)
 }
 
-/** How many records at most; never clamped in silence. */
+/** Maximum number of records; larger values are an error and not clamped. */
 export const limit = (noun: string, bounds: { default: number; max: number }) =>
   wholeNumber(bounds.max)
     .default(bounds.default)
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}.`, examples: [Math.min(3, bounds.max)] })
 
-/** Where a page begins. Up to three ordered texts and a name, in the longest spelling that they have. */
+/** The start of a page. The length allows three ordered texts and a name, in their longest encoding. */
 const cursor = () =>
   z
     .string()
@@ -101,19 +171,19 @@ const cursor = () =>
         'Goes on where another answer to the same query ended: take it from the `Link` with `rel="next"`, or follow that link. `limit`, `fields` and `format` may change on the way.',
     })
 
-/** The parameters of an answer in pages: how many records each holds at most, and where it begins. */
+/** The parameters of a paged answer: maximum records per page, and its start. */
 export const page = (noun: string, bounds: { default: number; max: number }) => ({
   limit: limit(noun, bounds),
   cursor: cursor(),
 })
 
-/** The same for an answer that is whole unless `limit` is given. */
+/** Like `page`, for an answer that is complete unless `limit` is given. */
 export const optionalPage = (noun: string, bounds: { max: number }) => ({
   limit: optionalLimit(noun, bounds),
   cursor: cursor(),
 })
 
-/** How many records at most, without a limit unless it is given. */
+/** Maximum number of records, unlimited by default. */
 export const optionalLimit = (noun: string, bounds: { max: number }) =>
   wholeNumber(bounds.max)
     .optional()
@@ -128,7 +198,7 @@ export const oneOf = <const Words extends readonly [string, ...string[]]>(
 
 const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
 
-/** A moment, in Unix milliseconds once parsed. */
+/** A time, parsed to Unix milliseconds. */
 export function time(description: string, example: string, options: { earliest?: string } = {}) {
   const earliest = options.earliest === undefined ? undefined : Date.parse(options.earliest)
   return z

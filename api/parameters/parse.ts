@@ -1,8 +1,41 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
-import { MAX_VALUES } from './kinds.ts'
-import { nearestWord } from './nearest.ts'
-import { wholeValues } from './whole-values.ts'
+import { MAX_VALUES, nearestWord, wholeValues } from './kinds.ts'
+
+const DATE = /^(\d{4})-(\d\d)-(\d\d)$/
+const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?$/
+const UNIX = /^\d{1,13}$/
+
+/** Unix numbers from here on are milliseconds: as seconds they would be after the year 5000. */
+const FIRST_MILLISECONDS = 100_000_000_000
+/** The last time with a four-digit year. */
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/** Whether a calendar day exists: `Date` would turn 30 February into 2 March. */
+function isRealDay(year: number, month: number, day: number): boolean {
+  const date = new Date(Date.UTC(year, month - 1, day))
+  return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day
+}
+
+/**
+ * Parses a client's time to Unix milliseconds (docs/contract.md, section 2): ISO date, ISO date-time (UTC unless it has
+ * an offset), Unix seconds or Unix milliseconds. Undefined for other text.
+ */
+export function parseTime(text: string): number | undefined {
+  if (UNIX.test(text)) {
+    const number = Number(text)
+    const ms = number >= FIRST_MILLISECONDS ? number : number * 1000
+    return ms <= LAST_MS ? ms : undefined
+  }
+  const parts = DATE.exec(text) ?? DATE_TIME.exec(text)
+  if (!parts || !isRealDay(Number(parts[1]), Number(parts[2]), Number(parts[3]))) return undefined
+  if (parts[4] === undefined) return Date.UTC(Number(parts[1]), Number(parts[2]) - 1, Number(parts[3]))
+  const [hour, minute, second] = [Number(parts[4]), Number(parts[5]), Number(parts[6] ?? 0)]
+  if (hour > 23 || minute > 59 || second > 59) return undefined
+  const ms = Date.parse(parts[8] === undefined ? `${text}Z` : text)
+  // An offset may move the time after the last one.
+  return ms <= LAST_MS ? ms : undefined
+}
 
 export type QueryShape = Readonly<Record<string, z.ZodType>>
 
@@ -23,23 +56,26 @@ export function exampleOf(schema: z.ZodType): unknown {
   return Array.isArray(own) ? own[0] : undefined
 }
 
-/** Whether a request without this parameter is refused. */
+/** Whether a request without this parameter is rejected. */
 export function isRequired(schema: z.ZodType): boolean {
   return !schema.safeParse(undefined).success
 }
 
-/** One parameter of a shape, and what it means that a request does not have it. */
+/** One parameter of a shape, and its value if a request omits it. */
 interface Expected {
   readonly name: string
   readonly schema: z.ZodType
-  /** Undefined where it stays away. */
+  /** The default value; undefined if the parameter stays absent. */
   readonly otherwise: unknown
   readonly isRequired: boolean
 }
 
 const expectations = new WeakMap<QueryShape, readonly Expected[]>()
 
-/** The parameters of a shape, which every request of a route has in common: what is absent is most of them. */
+/**
+ * The parameters of a shape, computed once per shape: most parameters are absent in a request, so their defaults are
+ * reused.
+ */
 function toExpected(shape: QueryShape): readonly Expected[] {
   const known = expectations.get(shape)
   if (known !== undefined) return known
@@ -51,14 +87,14 @@ function toExpected(shape: QueryShape): readonly Expected[] {
   return expected
 }
 
-/** The words that a parameter takes, where it takes a few. */
+/** The allowed words of an enumerated parameter. */
 function toWords(schema: z.ZodType): { allowed?: readonly string[] } {
   const outer = inner(schema)
   const bare = outer instanceof z.ZodArray ? outer.element : outer
   return bare instanceof z.ZodEnum ? { allowed: bare.options.map(String) } : {}
 }
 
-/** The values of each parameter as they came, in order, decoded. `bracketed` are those written as `name[]`. */
+/** The decoded values of each parameter, in order. `bracketed` are those written as `name[]`. */
 export interface RawParameters {
   readonly values: ReadonlyMap<string, readonly string[]>
   readonly bracketed: ReadonlySet<string>
@@ -76,8 +112,8 @@ function decode(text: string): string {
 const MAX_PAIRS = 1_000
 
 /**
- * The parameters in the query of a request's URL.
- * @throws Problem `invalid_parameter` for a malformed percent-encoding, or too many parameters.
+ * The parameters in the query of a URL.
+ * @throws Problem `invalid_parameter` for malformed percent-encoding, or too many parameters.
  */
 export function readQuery(url: string): RawParameters {
   const mark = url.indexOf('?')
@@ -115,8 +151,8 @@ function refuseUnknown(raw: RawParameters, known: readonly string[]): void {
 }
 
 /**
- * The values of a parameter that takes several. Those of ids and members hold no commas, so that one text may list them.
- * @throws Problem `invalid_parameter` for more than `MAX_VALUES`, before the rest of them is read.
+ * The values of an array parameter. Ids and members contain no commas, so one text may list several.
+ * @throws Problem `invalid_parameter` for more than `MAX_VALUES`, before the rest is read.
  */
 function toValues(name: string, schema: z.ZodType, given: readonly string[]): readonly string[] {
   const isSplit = !wholeValues.has(inner(schema))
@@ -146,12 +182,12 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   return inner(schema) instanceof z.ZodNumber ? toNumber(values[0] ?? '') : values[0]
 }
 
-/** Decimal digits as a number; anything else stays as it is, for the schema to refuse. */
+/** Converts decimal digits to a number. Other text is returned unchanged, for the schema to reject. */
 function toNumber(text: string): number | string {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
-/** What a parameter takes, by its schema or by what found the mistake. */
+/** The allowed values of a parameter, by its schema or from the issue. */
 function toAllowed(schema: z.ZodType, issue: z.core.$ZodIssue): { allowed?: readonly string[] } {
   const allowed: unknown = issue.code === 'custom' ? issue.params?.allowed : undefined
   return Array.isArray(allowed) && allowed.length > 0 ? { allowed: allowed.map(String) } : toWords(schema)
@@ -176,8 +212,8 @@ function toParsed({ name, schema, otherwise, isRequired: isNeeded }: Expected, v
 }
 
 /**
- * The typed values of a request's parameters (docs/contract.md, section 2): those of the query, and those that stand in the
- * path, which the query cannot give.
+ * The typed values of a request's parameters (docs/contract.md, section 2): those of the query, and those in the path,
+ * which the query cannot set.
  * @throws Problem `unknown_parameter`, `missing_parameter` or `invalid_parameter`, naming the parameter.
  */
 export function parseParameters<Shape extends QueryShape>(

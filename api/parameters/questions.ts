@@ -1,11 +1,35 @@
 import { z } from 'zod'
-import { type Member, type MemberKind, toMembers } from '../records/members.ts'
-import { ORDERED_CHARACTERS } from '../records/order.ts'
-import { nearestPath } from './nearest.ts'
-import { parseTime } from './time.ts'
-import { wholeValues } from './whole-values.ts'
+import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
+import { ORDERED_CHARACTERS } from '../answers/keyset.ts'
+import { type Member, type MemberKind, toMembers } from '../records/table.ts'
+import { nearestPath, wholeValues } from './kinds.ts'
+import { parseTime, type QueryShape } from './parse.ts'
 
-/** A member that orders a list, and which way. */
+const MEDIA_TYPES = FORMAT_NAMES.map((name) => `\`${FORMATS[name].mediaType}\``).join(', ')
+
+const format = z
+  .enum(FORMAT_NAMES, `must be one of ${FORMAT_NAMES.join(', ')}`)
+  .optional()
+  .meta({
+    description: `How the answer is written; without it \`Accept\` decides (${MEDIA_TYPES}), and JSON is the default. CSV, Parquet and Arrow have a column for each value, named after its members with underscores in between (\`financialData_price\`); lists inside a record are lists in Parquet and Arrow, JSON text in CSV. In CSV an unknown value is an empty field.`,
+    examples: ['csv'],
+  })
+
+/** The parameters of every route with records. */
+export function recordParameters(record: z.ZodObject): QueryShape {
+  const names = Object.keys(record.shape) as [string, ...string[]]
+  const fields = z
+    .array(z.enum(names, `must be some of ${names.join(', ')}`))
+    .optional()
+    .meta({
+      description:
+        'Only these members of each record, in the order of the record: `fields=a,b` or repeated. Where JSON is one object with the records inside, for the other formats only.',
+      examples: [names.slice(0, 2)],
+    })
+  return { fields, format }
+}
+
+/** A member that orders a list, and its direction. */
 export interface SortKey {
   readonly member: Member
   readonly isDescending: boolean
@@ -14,14 +38,14 @@ export interface SortKey {
 const OPERATORS = ['>=', '<=', '!=', '>', '<', '='] as const
 export type Operator = (typeof OPERATORS)[number]
 
-/** A condition on a member; `literal` is as `toComparable` has values, and null stands for unknown. */
+/** A condition on a member; `literal` has the form of `toComparable`, and null means unknown. */
 export interface Filter {
   readonly member: Member
   readonly operator: Operator
   readonly literal: number | string | null
 }
 
-/** Why a text says nothing, for whoever wrote it, and what it could have said. */
+/** Why a text is invalid, and the allowed values. */
 class Mistake {
   readonly message: string
   readonly allowed: readonly string[]
@@ -39,7 +63,7 @@ const MAX_FILTERS = 10
 const MAX_TEXT = 300
 const FILTER = /^(?<path>[A-Za-z_][\w.]*)\s*(?<operator>>=|<=|!=|>|<|=)\s*(?<literal>.*)$/s
 
-/** A member that a question is likely to be about: an amount that may be unknown. */
+/** A likely member for examples: a number that may be unknown. */
 function exampleMember(members: Members): Member {
   const all = [...members.values()]
   const numbers = all.filter(({ kind }) => kind === 'number')
@@ -55,7 +79,7 @@ function findMember(members: Members, path: string): Member | Mistake {
   return new Mistake(`knows no member "${shown}" of the records, or it is a list.${hint}`, [...members.keys()])
 }
 
-/** The order that a text such as `-financialData.percentChange7d,name` means. */
+/** Parses a sort text such as `-financialData.percentChange7d,name`. */
 function readSort(members: Members, text: string): SortKey[] | Mistake {
   const names = text.split(',').map((name) => name.trim())
   const example = `sort=-${exampleMember(members).path}`
@@ -72,7 +96,7 @@ function readSort(members: Members, text: string): SortKey[] | Mistake {
   return keys
 }
 
-/** A literal as `toComparable` has the values of a kind; undefined where it is none of them. */
+/** Parses a literal to the form of `toComparable`; undefined if it does not fit the kind. */
 const TO_LITERAL: Readonly<Record<MemberKind, (text: string) => number | string | undefined>> = {
   number: (text) => (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined),
   time: (text) => parseTime(text),
@@ -87,7 +111,7 @@ const WORDS: Readonly<Record<MemberKind, string>> = {
   text: 'a text',
 }
 
-/** The condition that a text such as `financialData.marketCap>=1000000` means. */
+/** Parses a filter text such as `financialData.marketCap>=1000000`. */
 function readFilter(members: Members, text: string): Filter | Mistake {
   const example = `filter=${exampleMember(members).path}>=1000000`
   const { path, operator, literal } = FILTER.exec(text.trim())?.groups ?? {}
@@ -119,7 +143,7 @@ const shortText = z
   .trim()
   .max(MAX_TEXT, { error: `must have at most ${MAX_TEXT} characters`, abort: true })
 
-/** Reports the first mistake only: finding what was meant instead of an unknown member takes time. */
+/** Reports the first error only: finding a suggestion for an unknown member takes time. */
 function refineTexts(texts: readonly string[], read: (text: string) => unknown, context: z.RefinementCtx): void {
   for (const text of texts) {
     if (text.length > MAX_TEXT) return
@@ -135,7 +159,7 @@ function must<T>(found: T | Mistake): T {
   return found
 }
 
-/** What a list may be asked: the parameters `sort` and `filter`, and what their checked values mean. */
+/** The parameters `sort` and `filter` of a list, and the parsers for their validated values. */
 export interface Questions {
   readonly parameters: {
     readonly sort: z.ZodType<string | undefined>
@@ -145,11 +169,11 @@ export interface Questions {
   toFilters(texts: readonly string[] | undefined): readonly Filter[]
 }
 
-/** The questions that records can be asked by their members (docs/contract.md, section 8). */
+/** Builds `sort` and `filter` for the members of a record (docs/contract.md, section 8). */
 export function toQuestions(record: z.ZodObject): Questions {
   const members = toMembers(record)
   const { path } = exampleMember(members)
-  // The texts stay as they are: a link to the next page repeats them.
+  // The texts are not parsed here: a link to the next page repeats them.
   const filters = z
     .array(shortText)
     .max(MAX_FILTERS, { error: `must have at most ${MAX_FILTERS} values`, abort: true })

@@ -2,17 +2,14 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { createRowCutter, readRows } from '../answers/json-rows.ts'
-import { withSignal } from '../answers/leaving.ts'
 import type { Rows } from '../answers/rows.ts'
-import { JSON_SETTINGS } from '../answers/written-json.ts'
+import { createRowCutter, JSON_SETTINGS, readRows } from '../answers/rows.ts'
+import { withSignal } from '../cache/flight.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { type Piece, toPieces, toPlace } from '../series/pieces.ts'
-import { type PieceSummary, readParts, summarize } from './piece-summary.ts'
-import { pointsSql } from './points.ts'
-import { fromLines, toLines, toPriceSeries } from './price-pieces.ts'
+import { fromLines, type PieceSummary, pointsSql, readParts, summarize, toLines, toPriceSeries } from './points.ts'
 
-/** Whole buckets of a token that start in the range, at most `limit` points of them; undefined takes all. */
+/** Complete buckets of a token that start in the range, at most `limit` points; undefined means all. */
 interface SeriesRead extends TimeRange {
   readonly token: number
   readonly interval: Interval
@@ -22,56 +19,56 @@ interface SeriesRead extends TimeRange {
 interface LongSeries {
   readonly points: number
   readonly asOf: number | null
-  /** Differs whenever the data does. */
+  /** Differs whenever the data differs. */
   readonly digest: string
-  /** The points as a JSON array, a point a line. Rejects when the query fails at once. */
+  /** The points as a JSON array, one point per line. Rejects when the query fails early. */
   open(signal: AbortSignal): Promise<Readable>
-  /** Asked when the last byte was read: whether the bytes are those of the digest. */
+  /** Called after the last byte was read: whether the bytes match the digest. */
   holds(signal: AbortSignal): Promise<boolean>
 }
 
-/** A piece of a long series, or as much of it as is asked for. */
+/** A chunk of a long series, or its requested part. */
 interface PieceRange extends Piece {
-  /** Whether it is all of the piece. */
+  /** Whether it is the complete chunk. */
   readonly isWhole: boolean
 }
 
-/** A piece that a long answer was made of has its summary. */
+/** A chunk that was read for a long answer has its summary. */
 interface SummarizedRows extends Rows {
   readonly summary?: PieceSummary
 }
 
-/** A range that has points, with the piece's rows where they are kept. */
+/** A range with points, and the chunk's rows if they are cached. */
 interface FilledRange extends PieceRange {
   readonly summary: PieceSummary
   readonly kept: Rows | undefined
 }
 
-/** Neighbours that one statement reads, because none of them is kept. */
+/** Adjacent ranges that are not cached; one statement reads them. */
 type Reading = readonly [FilledRange, ...FilledRange[]]
 
 type Reader = (reading: Reading) => Promise<AsyncIterable<Buffer>>
 
-/** JSON of a point, about; it only decides whether pieces are kept. */
+/** Approximate JSON size of a point; used only to decide whether chunks are cached. */
 const POINT_BYTES = 220
 
 /**
- * The points of a long series: pieces whose buckets have ended come from kept rows where they can, the rest is read
- * from the database and kept on its way. What is read may change between the summary, which the entity tag is made of,
- * and the stream; ClickHouse has no snapshot that spans both. The table's parts tell that it did not, in a fraction of
- * the time; where they differ, as after a merge, the summary is made again.
+ * The points of a long series. Chunks that have ended come from the cache if possible; the rest is read from the
+ * database and cached while it is sent. The data may change between the summary, which is the basis of the entity tag,
+ * and the stream; ClickHouse has no snapshot that spans both. Unchanged table parts prove that it did not, in a
+ * fraction of the time. If the parts differ, as after a merge, the summary is made again.
  */
 export async function readLongSeries(
-  { db, memory, now }: Pick<Surroundings, 'db' | 'memory' | 'now'>,
+  { db, chunks, now }: Pick<Surroundings, 'db' | 'chunks' | 'now'>,
   asked: SeriesRead,
 ): Promise<LongSeries> {
   const { token, interval, limit } = asked
-  const shelf = memory.shelf<SummarizedRows>()
-  const mark = memory.mark()
+  const mark = chunks.mark()
   const ended = toBucketStart(now(), interval)
   const series = toPriceSeries(token, interval)
   const isClosed = (range: PieceRange) => limit === undefined && range.isWhole && range.to <= ended
-  const findKept = (range: PieceRange) => (isClosed(range) ? shelf.get(toPlace(series, range).key) : undefined)
+  const findKept = (range: PieceRange) =>
+    isClosed(range) ? chunks.get<SummarizedRows>(toPlace(series, range).key) : undefined
 
   const ranges = toPieces(asked, interval).map((piece) => toPart(piece, asked))
   const keptOf = new Map(ranges.map((range) => [range, findKept(range)]))
@@ -90,13 +87,13 @@ export async function readLongSeries(
     asOf: filled.at(-1)?.summary.asOf ?? null,
     digest: toDigest(filled),
     open: async (signal) => {
-      const isKept = memory.claim(points * POINT_BYTES, signal)
+      const isKept = chunks.reserve(points * POINT_BYTES, signal)
       return openRows(toReader(db, asked, signal), filled, isKept ? fresh : undefined)
     },
     holds: async (signal) => {
       if (read !== undefined && !(await read.isUnchanged(withSignal(db, signal)))) return false
       for (const [range, rows] of fresh) {
-        if (isClosed(range)) shelf.keep(toPlace(series, range), mark, { ...rows, summary: range.summary })
+        if (isClosed(range)) chunks.store(toPlace(series, range), mark, { ...rows, summary: range.summary })
       }
       fresh.clear()
       return true
@@ -104,7 +101,7 @@ export async function readLongSeries(
   }
 }
 
-/** As much of a piece as lies in a range. */
+/** The part of a chunk that lies in a range. */
 const toPart = ({ piece, from, to }: Piece, asked: TimeRange): PieceRange => ({
   piece,
   from: Math.max(from, asked.from),
@@ -112,7 +109,7 @@ const toPart = ({ piece, from, to }: Piece, asked: TimeRange): PieceRange => ({
   isWhole: from >= asked.from && to <= asked.to,
 })
 
-/** What the ranges that have to be read hold, and whether they still do. */
+/** Reads the summary of the ranges that are not cached, with a check whether it is still valid. */
 async function readSummary(db: Database, { token, interval, limit }: SeriesRead, missing: readonly PieceRange[]) {
   const params = { token, limit, from: missing[0]?.from ?? 0, to: missing.at(-1)?.to ?? 0 }
   const { pieces, parts } = await summarize(db, interval, params)
@@ -148,7 +145,7 @@ const toReader =
       isLong: true,
     })
 
-/** Neighbours that are not kept, together. */
+/** Groups adjacent ranges that are not cached. */
 function toReadings(ranges: readonly FilledRange[]): Reading[] {
   const readings: [FilledRange, ...FilledRange[]][] = []
   let isOpen = false
@@ -164,14 +161,14 @@ function toReadings(ranges: readonly FilledRange[]): Reading[] {
   return readings
 }
 
-/** The array of all points. The bytes of each range that is read go to `fresh` as well. */
+/** The array of all points. The bytes of each range that was read are also stored in `fresh`. */
 async function openRows(
   read: Reader,
   ranges: readonly FilledRange[],
   fresh: Map<FilledRange, Rows> | undefined,
 ): Promise<Readable> {
   const readings = toReadings(ranges)
-  // A query that fails at once must be heard of before the first byte is sent.
+  // A query that fails early must be detected before the first byte is sent.
   const [first] = readings
   const opened = first === undefined ? undefined : await read(first)
   const reader: Reader = async (reading) => (reading === first && opened !== undefined ? opened : read(reading))

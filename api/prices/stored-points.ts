@@ -1,25 +1,26 @@
 import { DataError, toReason } from '../../shared/errors.ts'
-import { DAY_MS, INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { NO_ROWS, type Rows, toRows } from '../answers/rows.ts'
-import { readAnswer } from '../answers/written-json.ts'
-import type { PointsRange } from '../route/stored-points.ts'
+import { NO_ROWS, type Rows, readAnswer, toRows } from '../answers/rows.ts'
+import { createGathering, withSignal } from '../cache/flight.ts'
+import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
+import { toPieceMs } from '../series/pieces.ts'
 import { RANGE, toTier } from './points.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
 const STATEMENT = 'historic-financial'
-/** Columns as they are stored. The engine takes longer to plan the expressions of the others than to read a day. */
+/** Stored columns. Planning the expressions of the other columns takes ClickHouse longer than reading a day. */
 const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code, total_supply'
 /**
- * The planner before the analyzer looks only at the columns that a statement names. The analyzer resolves the expressions
- * of all, for a quarter of the time that a day takes.
+ * The planner used without the analyzer considers only the columns that a statement names. The analyzer resolves the
+ * expressions of all columns, which takes a quarter of the time for one day.
  */
 const SETTINGS = { max_threads: 1, enable_analyzer: 0 }
 
 /**
- * The points of ranges as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half of its
- * time. They are written on the one thread that serves everybody, so the ranges have to be short ones. Who asks for one
- * of several ranges of a token is given the points of all of them.
+ * The points of ranges as JSON rows, oldest first, byte for byte as ClickHouse writes them for `pointsSql`, in half of
+ * its time. They are written on the process's only thread, so the ranges must be short. Several ranges of one token
+ * each get the points of all of them.
  * @throws DataError `storage`
  */
 export async function readStoredPoints(
@@ -51,14 +52,19 @@ const toParams = ({ token, from, to }: PointsRange, number: number) => ({
   [`to${number}`]: to,
 })
 
-/** A number as ClickHouse writes it in JSON: the shortest digits, as JavaScript does, but no plus in an exponent. */
+/**
+ * Formats a number like ClickHouse's JSON: the shortest digits, like JavaScript, but without a plus in the exponent.
+ */
 function toJsonNumber(value: number | null): string {
   if (value === null || !Number.isFinite(value)) return 'null'
   const text = Object.is(value, -0) ? '-0' : String(value)
   return Math.abs(value) < 1e21 ? text : text.replace('+', '')
 }
 
-/** The same for values most of which are the one before again, as supplies are: finding the digits takes longest. */
+/**
+ * Caches the last formatted value, because supplies rarely change between rows and finding the digits is the slowest
+ * step.
+ */
 function createNumberWriter(): (value: number | null) => string {
   let [last, text]: [number | null, string] = [null, 'null']
   return (value) => {
@@ -71,7 +77,7 @@ const toTwoDigits = (number: number) => String(number).padStart(2, '0')
 const OF_60 = Array.from({ length: 60 }, (_, number) => toTwoDigits(number))
 const MINUTES_OF_DAY = Array.from({ length: 24 * 60 }, (_, at) => `${OF_60[Math.floor(at / 60)]}:${OF_60[at % 60]}:`)
 
-/** Times as JSON tells them; most of them are of the day of the one before. */
+/** Formats times for JSON; caches the date, because most times are on the same day as the previous one. */
 function createTimeWriter(): (ms: number) => string {
   let [day, date] = [Number.NaN, '']
   return (ms) => {
@@ -86,15 +92,15 @@ function createTimeWriter(): (ms: number) => string {
   }
 }
 
-/** What `place` of a code counts in (002_prices.sql): powers of ten, from 1 on. */
+/** Scale by the `place` of a code (002_prices.sql): powers of ten, from 1 on. */
 const POWERS = [Number.NaN, 1, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]
-/** Codes between this and 0 are digits with their place; any other is a Float64 as its bits. */
+/** Codes between this and 0 are digits with their place; any other code is the bits of a Float64. */
 const BELOW_DIGITS = -(2 ** 52)
 
 /**
- * The values of a row one after the other. What is stored as a code is told as `dao_data_decode` and
- * `dao_data_decode_cap` tell it (002_prices.sql).
- * @throws RangeError where the bytes end too early.
+ * Reads the values of a row in order. Codes are decoded like `dao_data_decode` and `dao_data_decode_cap`
+ * (002_prices.sql); the golden vectors of test/support/price-codes.ts test both.
+ * @throws RangeError if the bytes end too early.
  */
 function createReader(bytes: Buffer) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -144,7 +150,7 @@ function createReader(bytes: Buffer) {
   }
 }
 
-/** Collects the points of a token: of several in a bucket the first. */
+/** Collects the points of a token; the first row of a bucket wins. */
 function createWriter(toTime: (ms: number) => string) {
   let text = ''
   const [starts, buckets, times] = [[0], [] as number[], [] as number[]]
@@ -163,7 +169,7 @@ function createWriter(toTime: (ms: number) => string) {
   }
 }
 
-/** The rows as they are stored, as the points of each token. */
+/** Decodes stored rows to the points of each token. */
 function decodePoints(bytes: Buffer, interval: Interval): ReadonlyMap<number, Rows> {
   const read = createReader(bytes)
   const toTime = createTimeWriter()
@@ -189,4 +195,56 @@ function decodePoints(bytes: Buffer, interval: Interval): ReadonlyMap<number, Ro
     writer.add(bucket, observed, `${numbers},${supplies}`)
   }
   return new Map([...writers].map(([token, points]) => [token, points.toRows()]))
+}
+
+/** Maximum number of chunks written in this process per read: they take some milliseconds of the only thread. */
+const SHORT_PIECES = 8
+
+const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toPieceMs(interval)
+
+/** Whether a range is read by `StoredPoints`. */
+export const isShort = (range: TimeRange, interval: Interval): boolean => countPieces(range, interval) <= SHORT_PIECES
+
+/** One concurrent statement per this number of concurrent answers; further reads are batched. */
+const ANSWERS_PER_STATEMENT = 4
+
+/**
+ * Batches reads of short ranges into one statement while others are running. On a cluster each range is read alone: one
+ * token needs one shard, and its answer does not depend on another shard's availability.
+ */
+export function createStoredPoints(db: Database, answersAtOnce: number): StoredPoints {
+  const createRead = (interval: Interval): StoredPoints[Interval] => {
+    const read = (ranges: readonly PointsRange[], left: AbortSignal) =>
+      readStoredPoints(withSignal(db, left), interval, ranges)
+    const gather = createGathering({
+      read,
+      atOnce: Math.max(2, Math.floor(answersAtOnce / ANSWERS_PER_STATEMENT)),
+      most: SHORT_PIECES,
+      weigh: (range: PointsRange) => Math.max(1, countPieces(range, interval)),
+    })
+    const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
+    return (range, abandoned) =>
+      inTime(abandoned, db.answerTimeoutMs, (left) =>
+        isAlone(range) ? read([range], left).then(([rows]) => rows as Rows) : gather(range, left),
+      )
+  }
+  return Object.fromEntries(INTERVALS.map((interval) => [interval, createRead(interval)])) as StoredPoints
+}
+
+/**
+ * Reads within the time limit of an answer, including the wait for a statement.
+ * @throws DataError `storage`
+ */
+async function inTime<T>(
+  abandoned: AbortSignal,
+  timeoutMs: number,
+  read: (left: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = AbortSignal.timeout(timeoutMs)
+  try {
+    return await read(AbortSignal.any([abandoned, late]))
+  } catch (error) {
+    if (error !== late.reason) throw error
+    throw new DataError('storage', `ClickHouse: no answer within ${timeoutMs / 1000} s`, { cause: error })
+  }
 }

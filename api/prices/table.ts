@@ -5,28 +5,74 @@ import { countBuckets, type Interval, type TimeRange } from '../../shared/interv
 import { toJson } from '../../shared/json.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
+import { refuseCursor } from '../answers/keyset.ts'
 import { Problem } from '../problem/problem.ts'
-import { answerRecords } from '../records/answer.ts'
-import { refuseCursor } from '../records/cursor.ts'
-import type { Representation } from '../records/representation.ts'
+import { answerRecords, toObject } from '../records/answer.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { type SeriesRange, startAfter, toExpiry } from '../series/series.ts'
-import { toSeriesHeaders } from '../series/series-headers.ts'
+import { type SeriesRange, startAfter, toExpiry, toSeriesHeaders } from '../series/series.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
-import { placesSql, tablePointsSql } from './table-points.ts'
+import { POINT, priceRow, toTier, VALUES } from './points.ts'
 
-/** A point's token by its key, and the start of its bucket in Unix milliseconds. */
+// Lets the sorting key limit the range if a page continues in the middle of a token.
+const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
+  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+  AND (token != {resumed: UInt64} OR ${column} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
+
+const FINE_OF_SEVERAL = `
+SELECT token, toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM token_prices FINAL
+WHERE ${OF_SEVERAL('observed_at')}
+ORDER BY token, observed_at
+LIMIT 1 BY token, bucket
+LIMIT {limit: UInt64}`
+
+const coarseOfSeveral = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
+SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM ${table} FINAL
+WHERE ${isOfTier} AND ${OF_SEVERAL('bucket_at')}
+ORDER BY token, interval_seconds, bucket_at
+LIMIT {limit: UInt64}`
+
+const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
+const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`)
+
+const toPoints = (interval: Interval) => (interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval)))
+
+/** SQL that counts the points of `tablePointsSql` that fulfil `isCounted`, a condition on `p`. */
+export const countPointsSql = (interval: Interval, join: string, isCounted: string): string =>
+  `SELECT count() AS points FROM (${toPoints(interval)}) AS p ${join} WHERE ${isCounted}`
+
+/** SQL for the tokens and buckets of the same points. */
+const placesSql = (interval: Interval): string =>
+  `SELECT token, toUnixTimestamp64Milli(bucket) AS at FROM (${toPoints(interval)})`
+
+/**
+ * SQL for the points of several tokens, token after token. Parameters: `tokens`; `from` and `to` in Unix milliseconds
+ * on the grid; `limit`; for token `resumed` only points from `resume` on; `keys` with the `ids`, `names` and `symbols`
+ * of all.
+ */
+function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
+  return {
+    sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,
+  ${AS_ROW} AS record
+FROM (${toPoints(interval)})`,
+    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
+  }
+}
+
+/** A point's token key, and the start of its bucket in Unix milliseconds. */
 interface PricePlace {
   readonly token: number
   readonly at: number
 }
 
-/** Most buckets of an answer without a limit: more would take longer than a query may. */
+/** Maximum buckets of an answer without a limit: more would exceed the time limit of a query. */
 const MAX_BUCKETS = 5_000_000
 
-/** The time of the newest observation of any of the tokens, in Unix milliseconds; null while there is none. */
+/** The time of the newest observation of the tokens, in Unix milliseconds; null if there is none. */
 async function readNewestOf(db: Database, tokens: readonly number[]): Promise<number | null> {
   const [row] = await db.rows({
     name: 'newest-prices',
@@ -37,7 +83,7 @@ async function readNewestOf(db: Database, tokens: readonly number[]): Promise<nu
   return row === undefined || row.newest === 0 ? null : row.newest
 }
 
-/** How many points of a table's tokens lie before a place. */
+/** Number of points of a table's tokens before a position. */
 async function countBefore(
   db: Database,
   interval: Interval,
@@ -54,7 +100,7 @@ async function countBefore(
   return rows.filter(({ token, at }) => token < place.token || (token === place.token && at < place.at)).length
 }
 
-/** How many buckets of a range lie between two places of a table, the first one and the one behind the last. */
+/** Number of buckets of a range between two positions of a table, first inclusive, last exclusive. */
 function countPlaces(keys: readonly number[], range: TimeRange, interval: Interval, from: PricePlace, to: PricePlace) {
   const buckets = (start: number, end: number) => countBuckets(start, Math.min(end, range.to), interval)
   const [first, last] = [keys.indexOf(from.token), keys.indexOf(to.token)]
@@ -63,8 +109,8 @@ function countPlaces(keys: readonly number[], range: TimeRange, interval: Interv
 }
 
 /**
- * The points of one or several tokens as a table: token after token in the order of their ids, oldest first. `limit`
- * counts rows of all of them together.
+ * The points of one or several tokens as a table: ordered by token id, then oldest first. `limit` counts rows of all
+ * tokens together.
  */
 export async function answerPriceTable(
   call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
@@ -124,7 +170,7 @@ const placeValues = z.tuple([z.int(), z.int()])
 
 /**
  * The last point of a page, from a cursor's sort values.
- * @throws Problem `invalid_parameter` for a place outside the range, or of another token.
+ * @throws Problem `invalid_parameter` for a position outside the range, or of another token.
  */
 export function toPricePlace(after: string, keys: readonly number[], { from, to }: SeriesRange): PricePlace {
   const { data: [token, at] = [] } = placeValues.safeParse(toJson(after))

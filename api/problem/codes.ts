@@ -1,6 +1,6 @@
 /**
- * The closed table of everything a request can fail with (docs/contract.md, section 5). The error page and the OpenAPI
- * document are generated from it.
+ * The closed table of all error codes (docs/contract.md, section 5). The error page and the OpenAPI document are
+ * generated from it.
  */
 export const PROBLEM_CODES = {
   missing_parameter: {

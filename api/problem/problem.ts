@@ -37,7 +37,7 @@ interface Particulars {
   cause?: unknown
 }
 
-/** A failure that a client is told of. `detail` is for its eyes: no SQL, no engine text, no stack. */
+/** A failure with a response for the client. `detail` is public: no SQL, no engine text, no stack. */
 export class Problem extends Error {
   readonly code: ProblemCode
   readonly particulars: Particulars
@@ -54,17 +54,17 @@ export class Problem extends Error {
   }
 }
 
-/** ClickHouse's codes for no such table and no such database, before it is set up. */
+/** ClickHouse's codes for an unknown table and an unknown database, before the schema is set up. */
 const NOT_SET_UP: ReadonlySet<string | undefined> = new Set(['60', '81'])
 
 const RETRY_AFTER_SECONDS = 5
 
-/** 503 with `Retry-After`, for whatever is away or overloaded. */
+/** 503 with `Retry-After`, for an unavailable or overloaded dependency. */
 export function toUnavailable(detail: string, cause?: unknown): Problem {
   return new Problem('unavailable', detail, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) }, cause })
 }
 
-/** What a client is told of any thrown value; only a Problem's own words go out. */
+/** Converts any thrown value to a problem; only the text of a Problem is public. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (isPassing(error) || NOT_SET_UP.has(toClickHouseCode(error)))
@@ -72,7 +72,7 @@ export function toProblem(error: unknown): Problem {
   return new Problem('internal', 'The service failed to answer this request.', { cause: error })
 }
 
-/** The body of a problem; `publicUrl` is where the explanations are served. */
+/** The body of a problem; `publicUrl` is the base URL of the explanations. */
 export function toProblemBody(
   problem: Problem,
   request: { publicUrl: string; instance: string; requestId: string },

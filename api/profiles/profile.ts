@@ -1,40 +1,43 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
-import { findReason } from '../coverage/reason.ts'
+import { findReason } from '../coverage/ranges.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
-import { idValue } from '../records/values.ts'
+import { idValue } from '../records/table.ts'
+import type { Described } from '../route/define-route.ts'
 import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import type { Described } from '../route/described.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
-/** A section of a profile: the record that another route has of the same entity, or of one that belongs to it. */
+/** A section of a profile: the record that another route returns for the same entity, or for a related one. */
 export interface Section<E extends Named> {
   /** The member of the profile. */
   readonly name: string
-  /** Whose record it is: a list's, or the first of a series. */
+  /** The route of the record: the record of a list, or the first of a series. */
   readonly route: Route
-  /** The id of whom the record is; the entity itself unless it is given. Undefined where there is nobody, for `nobody` to say why. */
+  /**
+   * The id of the record's entity. Default: the profile's entity. Undefined if there is no such entity; `nobody` is
+   * then the reason.
+   */
   readonly of?: (entity: E, registry: Registry) => string | undefined
   readonly nobody?: string
-  /** The route's parameters; `id` alone unless they are given. */
+  /** The route's parameters. Default: only `id`. */
   readonly query?: (id: string) => Readonly<Record<string, string>>
-  /** Whose ledger says why there is no record; without any, `otherwise` does. */
+  /** The datasets whose ledger explains a missing record; without any, `otherwise` does. */
   readonly datasets: readonly DatasetFacts[]
   readonly otherwise?: string | ((id: string, call: Surroundings) => Promise<string>)
 }
 
 interface Profile<E extends Named> extends Omit<Described, 'description'> {
   readonly kind: EntityKind<E>
-  /** What the documentation calls the answer. */
+  /** Schema name in the API documentation. */
   readonly schema: string
   readonly sections: readonly Section<E>[]
 }
 
-/** What a section says: the text of its record, or why there is none. */
+/** Result of a section: the JSON of its record, or why there is none. */
 interface Told {
   readonly json: string
   readonly reason: string | undefined
@@ -43,14 +46,14 @@ interface Told {
   readonly expiresAt: number
 }
 
-/** The ledger may change without a commit: a reason is looked up again after so long. */
+/** The ledger may change without a change event: a reason is looked up again after this time. */
 const REASON_HOLDS_MS = 60_000
 
 const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const
 
 type Call = Surroundings & { readonly signal: AbortSignal }
 
-/** The answer of a section's route; undefined where it has no data. */
+/** The answer of a section's route; undefined if it has no data. */
 async function askRoute(
   call: Call,
   route: Route,
@@ -84,7 +87,7 @@ async function tell<E extends Named>(call: Call, section: Section<E>, entity: E)
   if (id === undefined) return { ...NONE, reason: nobody }
   const answer = await askRoute(call, route, query(id))
   if (answer !== undefined && !('body' in answer)) throw new Error(`${route.path} is too long for a section`)
-  // The record as the other route writes it: reading and writing it again would change its digits.
+  // The record's bytes as the other route writes them: parsing and serializing would change its digits.
   const json = answer?.body.toString().replace(/^\[|\]$/g, '') ?? ''
   if (answer === undefined || json === '') {
     return { ...NONE, reason: await toReason(call, section, id), expiresAt: call.now() + REASON_HOLDS_MS }
@@ -97,7 +100,7 @@ async function tell<E extends Named>(call: Call, section: Section<E>, entity: E)
 
 const known = (times: readonly (number | null)[]) => times.filter((time) => time !== null)
 
-/** The whole of a profile out of what its sections say. */
+/** Assembles a profile from the results of its sections. */
 function toAnswer<E extends Named>({ sections }: Profile<E>, { id, name }: E, told: readonly Told[]): Answer {
   const members = sections.map((section, index) => `${JSON.stringify(section.name)}:${told[index]?.json}`)
   const unavailable = sections.flatMap((section, index) => {
@@ -106,7 +109,7 @@ function toAnswer<E extends Named>({ sections }: Profile<E>, { id, name }: E, to
   })
   const head = `"_id":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
   const ends = known(told.map(({ staleAt }) => staleAt))
-  // A record that people keep does not say how old what is collected is.
+  // Manually maintained records do not count for the age of collected data.
   const collected = known(told.map(({ asOf, staleAt }) => (staleAt === null ? null : asOf)))
   const times = collected.length > 0 ? collected : known(told.map(({ asOf }) => asOf))
   return {
@@ -143,8 +146,8 @@ function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
 }
 
 /**
- * A route of everything that is known of one entity: its sections are the records of other routes, byte for byte (docs/contract.md,
- * section 9).
+ * Defines a route with all data of one entity: its sections are the records of other routes, byte for byte
+ * (docs/contract.md, section 9).
  */
 export function defineProfile<E extends Named>(profile: Profile<E>): Route {
   const { kind, sections } = profile

@@ -1,10 +1,111 @@
+import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
-import { writeArray } from '../answers/written-json.ts'
-import type { Representation } from './representation.ts'
-import { type RecordSource, writeTable } from './table.ts'
+import type { FORMATS, Representation } from '../answers/formats.ts'
+import { writeArray } from '../answers/rows.ts'
+import { columnTypes, type RecordSource, writeTable } from './table.ts'
 
-/** The source with a record of only some of its members. */
+/** A column of an answer: its name, and its SQL in a row with `record`. */
+interface Column {
+  readonly name: string
+  readonly sql: string
+  /** The member names from the record to the value. */
+  readonly path: readonly string[]
+  /** The schema of its values, if it is known. */
+  readonly schema: z.ZodType
+  /** Whether some records have no value. */
+  readonly isNullable: boolean
+}
+
+type Shape = Pick<(typeof FORMATS)['json'], 'shape' | 'hasLists'>
+
+const quoted = (text: string) => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
+const member = (record: string, name: string) => `tupleElement(${record}, ${quoted(name)})`
+
+function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
+  if (schema instanceof z.ZodNullable) return { schema: schema.unwrap() as z.ZodType, isNullable: true }
+  return { schema, isNullable: false }
+}
+
+/**
+ * The ClickHouse type of a schema, with `toLeaf` for single values. A nullable object is a Variant, which contains the
+ * object or nothing.
+ */
+function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string {
+  const { schema: inner, isNullable } = bare(schema)
+  if (inner instanceof z.ZodObject) {
+    const members = Object.entries(inner.shape as z.ZodRawShape)
+    const types = members.map(([name, one]) => `${name} ${toType(one as z.ZodType, toLeaf)}`)
+    return isNullable ? `Variant(Tuple(${types.join(', ')}))` : `Tuple(${types.join(', ')})`
+  }
+  if (inner instanceof z.ZodArray) return `Array(${toType(inner.element as z.ZodType, toLeaf)})`
+  // A value of several types is a Variant, which contains one of them or nothing.
+  if (inner instanceof z.ZodUnion) return toLeaf(inner)
+  return isNullable ? `Nullable(${toLeaf(inner)})` : toLeaf(inner)
+}
+
+function toJsonLeaf(value: z.ZodType): string {
+  if (value instanceof z.ZodBoolean) return 'Bool'
+  if (value instanceof z.ZodNumber) return value.format === null ? 'Float64' : 'Int64'
+  return 'String'
+}
+
+/** The ClickHouse type that parses a value of a schema from JSON. */
+export const toJsonType = (schema: z.ZodType): string => toType(schema, toJsonLeaf)
+
+/** The ClickHouse type of a schema in statements and tables. */
+const toColumnType = (schema: z.ZodType): string =>
+  toType(schema, (value) => columnTypes.get(value)?.type ?? toJsonLeaf(value))
+
+/** SQL for an object from its values in the order of its members. */
+export const toObject = (schema: z.ZodObject, values: string): string =>
+  `CAST(tuple(${values}), $type$${toColumnType(schema)}$type$)`
+
+/** A nullable object is a Variant in ClickHouse; its members can be extracted only from its JSON. */
+function flattenNullable(schema: z.ZodObject, path: readonly string[], sql: string): Column[] {
+  return Object.entries(schema.shape).map(([key, one]) => {
+    const value = bare(one as z.ZodType).schema
+    const extracted = `JSONExtract(toJSONString(${sql}), ${quoted(key)}, ${quoted(toJsonType(z.nullable(value)))})`
+    return { ...toColumn([...path, key], extracted), schema: value, isNullable: true }
+  })
+}
+
+const toColumn = (path: readonly string[], sql: string) => ({ name: path.join('_'), path, sql })
+
+function flatten(schema: z.ZodType, path: readonly string[], sql: string, shape: Shape): Column[] {
+  const { schema: inner, isNullable } = bare(schema)
+  if (inner instanceof z.ZodObject) {
+    if (isNullable) return flattenNullable(inner, path, sql)
+    return Object.entries(inner.shape as z.ZodRawShape).flatMap(([key, one]) =>
+      flatten(one as z.ZodType, [...path, key], member(sql, key), shape),
+    )
+  }
+  const json = `toJSONString(${sql})`
+  if (inner instanceof z.ZodUnion)
+    return [{ ...toColumn(path, `if(isNull(${sql}), NULL, ${json})`), schema: inner, isNullable }]
+  const isText = inner instanceof z.ZodArray && !shape.hasLists
+  return [{ ...toColumn(path, isText ? json : sql), schema: inner, isNullable }]
+}
+
+/**
+ * The columns of a format: a record's members. Flat formats have one column per value, named by the member path with
+ * underscores (`financialData_price`), a name that needs no quotes in any tool.
+ */
+export function toColumns(record: z.ZodObject, fields: readonly string[], shape: Shape): readonly Column[] {
+  return fields.flatMap((name) => {
+    const sql = member('record', name)
+    const schema = record.shape[name] as z.ZodType
+    if (shape.shape === 'flat') return flatten(schema, [name], sql, shape)
+    const { schema: inner, isNullable } = bare(schema)
+    return [{ ...toColumn([name], sql), schema: inner, isNullable }]
+  })
+}
+
+/** Formats columns for a SELECT. */
+export const toSelectList = (columns: readonly Column[]) =>
+  columns.map(({ name, sql }) => `${sql} AS \`${name}\``).join(',\n  ')
+
+/** The source with a record of only the requested members. */
 function pick(source: RecordSource, { fields, hasAllFields }: Representation): RecordSource {
   if (hasAllFields) return source
   const values = fields.map((name) => `tupleElement(record, '${name}')`)
@@ -16,15 +117,14 @@ function pick(source: RecordSource, { fields, hasAllFields }: Representation): R
   }
 }
 
-/** The source with the parameters of its page: a row more than it holds tells whether more follow. */
+/** The source with the parameters of its page: one additional row shows whether more follow. */
 function toPage(source: RecordSource, { after }: Representation): RecordSource {
   if (source.page === undefined) return source
   return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
 }
 
 /**
- * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of
- * kept.
+ * A route's records in the requested form: format, members and page. With `isLong`, JSON is streamed instead of cached.
  * @throws DataError `storage`
  */
 export async function answerRecords(

@@ -2,39 +2,190 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Answer, MOST_KEPT, type StreamAnswer, toStream } from '../answers/answer.ts'
-import { FORMATS } from '../answers/formats.ts'
-import { openFramed } from '../answers/frame.ts'
-import { toColumns, toSelectList } from './columns.ts'
-import type { Representation } from './representation.ts'
+import { type Answer, MOST_KEPT, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
+import { FORMATS, type Representation } from '../answers/formats.ts'
+import { toColumns, toSelectList } from './answer.ts'
 
-/** Where a route's records come from. */
+/** The ClickHouse types of values that cannot be derived from their schemas. */
+export const columnTypes = z.registry<{ readonly type: string }>()
+
+/** A record's id (docs/contract.md, section 3). */
+export const idValue = z
+  .string()
+  .regex(/^[0-9a-f]{24}$/)
+  .describe('Id of the record: 24 lower-case hexadecimal characters, the same for ever.')
+
+/** A time: ISO 8601 UTC with milliseconds. */
+export const timeValue = z.iso.datetime({ precision: 3 }).register(columnTypes, { type: "DateTime64(3, 'UTC')" })
+
+/** A number that may be unknown: then null, never 0 (docs/contract.md, section 4). */
+export const numberOrNull = z.number().nullable()
+
+/** Counts. The integer width is visible in Parquet and Arrow files, so it must never change. */
+export const uint8 = z.int().register(columnTypes, { type: 'UInt8' })
+export const uint32 = z.int().register(columnTypes, { type: 'UInt32' })
+export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
+
+/** A count that may be unknown. */
+export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()
+
+/** The end of a JSON value that begins at `at`: a string, an object, a list, or a word. */
+function endOf(text: string, at: number): number {
+  const opening = text[at]
+  if (opening === '"') return endOfString(text, at)
+  if (opening !== '{' && opening !== '[') {
+    let end = at
+    while (end < text.length && !',}]'.includes(text[end] as string)) end++
+    return end
+  }
+  let depth = 0
+  for (let end = at; ; end++) {
+    const char = text[end]
+    if (char === '"') end = endOfString(text, end) - 1
+    else if (char === '{' || char === '[') depth++
+    else if (char === '}' || char === ']') depth--
+    if (depth === 0) return end + 1
+  }
+}
+
+function endOfString(text: string, at: number): number {
+  for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
+    let slashes = 0
+    while (text[end - 1 - slashes] === '\\') slashes++
+    if (slashes % 2 === 0) return end + 1
+  }
+}
+
+/**
+ * The members of a JSON object written without spaces, by name, each as the text of its value: numbers keep their
+ * digits, which parsing and serializing would not preserve.
+ */
+export function readMembers(text: string): Map<string, string> {
+  const members = new Map<string, string>()
+  for (let at = 1; at < text.length - 1; ) {
+    const nameEnd = endOfString(text, at)
+    const valueEnd = endOf(text, nameEnd + 1)
+    members.set(JSON.parse(text.slice(at, nameEnd)) as string, text.slice(nameEnd + 1, valueEnd))
+    at = valueEnd + 1
+  }
+  return members
+}
+
+const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
+
+/** Converts a value's JSON to CSV: unknown is an empty field, a list is JSON in quotes. */
+function toCell(json: string): string {
+  if (json === 'null') return ''
+  if (json.startsWith('"')) return quote(JSON.parse(json) as string)
+  return json.startsWith('[') ? quote(json) : json
+}
+
+function toCells(schema: z.ZodType, json: string): string[] {
+  const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+  if (!(inner instanceof z.ZodObject)) return [toCell(json)]
+  const members = json === 'null' ? new Map<string, string>() : readMembers(json)
+  return Object.entries(inner.shape as z.ZodRawShape).flatMap(([name, one]) =>
+    toCells(one as z.ZodType, members.get(name) ?? 'null'),
+  )
+}
+
+/** Converts records from JSON to CSV, byte for byte as ClickHouse writes it (`CSVWithNames`). */
+export function toCsv(record: z.ZodObject, fields: readonly string[], records: readonly string[]): string {
+  const columns = toColumns(record, fields, { shape: 'flat', hasLists: false })
+  const lines = records.map((json) => {
+    const members = readMembers(json)
+    return fields.flatMap((name) => toCells(record.shape[name] as z.ZodType, members.get(name) ?? 'null')).join(',')
+  })
+  return [columns.map(({ name }) => quote(name)).join(','), ...lines, ''].join('\n')
+}
+
+export type MemberKind = 'number' | 'text' | 'time' | 'boolean'
+
+/** The ClickHouse types of a member's `sql`. */
+export const MEMBER_TYPES = {
+  number: 'Float64',
+  text: 'String',
+  time: 'Int64',
+  boolean: 'UInt8',
+} as const satisfies Readonly<Record<MemberKind, string>>
+
+/** A value of a record for sorting and filtering. */
+export interface Member {
+  /** The member names from the record to the value, separated by dots: `financialData.marketCap`. */
+  readonly path: string
+  readonly kind: MemberKind
+  readonly isNullable: boolean
+  /**
+   * SQL for its value in a row with `record`: a float, Unix milliseconds, 0 or 1, or a text in lower case, like
+   * `toComparable`.
+   */
+  readonly sql: string
+}
+
+function toKind(schema: z.ZodType): MemberKind {
+  if (schema instanceof z.ZodNumber) return 'number'
+  if (schema instanceof z.ZodBoolean) return 'boolean'
+  return columnTypes.get(schema)?.type.startsWith('DateTime64') ? 'time' : 'text'
+}
+
+const TO_SQL: Readonly<Record<MemberKind, (sql: string) => string>> = {
+  number: (sql) => `toFloat64(${sql})`,
+  time: (sql) => `toUnixTimestamp64Milli(${sql})`,
+  boolean: (sql) => `toUInt8(${sql})`,
+  text: (sql) => `lowerUTF8(toString(${sql}))`,
+}
+
+/** The members of a record by path, without lists and their items (docs/contract.md, section 8). */
+export function toMembers(record: z.ZodObject): ReadonlyMap<string, Member> {
+  const columns = toColumns(record, Object.keys(record.shape), { shape: 'flat', hasLists: true })
+  return new Map(
+    columns
+      .filter(({ schema }) => !(schema instanceof z.ZodArray))
+      .map(({ path, schema, isNullable, sql }) => {
+        const kind = toKind(schema)
+        return [path.join('.'), { path: path.join('.'), kind, isNullable, sql: TO_SQL[kind](sql) }]
+      }),
+  )
+}
+
+/**
+ * A member's value for comparison: times as Unix milliseconds, booleans as 0 or 1, text in lower case; null is unknown.
+ */
+export function toComparable(record: unknown, { path, kind }: Member): number | string | null {
+  let value = record
+  for (const name of path.split('.')) value = (value as Record<string, unknown> | null)?.[name] ?? null
+  if (value === null) return null
+  if (kind === 'time') return Date.parse(String(value))
+  return kind === 'text' ? String(value).toLowerCase() : Number(value)
+}
+
+/** The source of a route's records. */
 export interface RecordSource {
   readonly name: string
   /**
-   * Selects `record` (a named tuple) and `as_of` (DateTime64(3)) in order. One that comes in pages also selects
-   * `page_key` and takes the parameters `limit` and `after`.
+   * Selects `record` (a named tuple) and `as_of` (DateTime64(3)) in order. A paged source also selects `page_key` and
+   * takes the parameters `limit` and `after`.
    */
   readonly sql: string
   readonly params?: Readonly<Record<string, unknown>>
-  /** Most records of the page; without it the source is whole. */
+  /** Maximum records of the page; a source without it is not paged. */
   readonly page?: number
-  /** A hash of all that can change in one row, where one is at hand that costs less than the record's JSON. */
+  /** A hash of all variable data in one row, if one exists that is cheaper than a hash of the record's JSON. */
   readonly rowHash?: string
-  /** What rows have that `rowHash` leaves out, such as the names of tokens: with another name they are other bytes. */
+  /** Data that `rowHash` does not cover, such as the names of tokens: another name changes the bytes. */
   readonly identity?: string
 }
 
 const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
 
-/** How many records a page holds, their newest time, a digest of them, and where the next page begins. */
+/** Number of records in a page, their newest time, their digest, and the start of the next page. */
 async function summarize(db: Database, source: RecordSource) {
   const { name, sql, params, page, rowHash = 'cityHash64(toJSONString(record))' } = source
   const inPage = page === undefined ? '1' : `at < ${page}`
   const last = page === undefined ? "''" : `toJSONString(argMaxIf(page_key, at, ${inPage}))`
   const [row] = await db.rows({
     name: `${name}-summary`,
-    // The place is part of the hash: the same records in another order are other bytes.
+    // The row number is part of the hash: the same records in another order are other bytes.
     sql: `SELECT countIf(${inPage}) AS records, toUnixTimestamp64Milli(maxIf(as_of, ${inPage})) AS newest,
   toString(sumIf(cityHash64(at, hash), ${inPage})) AS digest, ${last} AS last, toUInt8(count() > records) AS is_cut
 FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`,
@@ -50,8 +201,8 @@ async function collect(answer: StreamAnswer, timeoutMs: number): Promise<Buffer>
 }
 
 /**
- * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next`
- * are the sort values of the last record where more follow on the page, else an empty text.
+ * Records as a table in the requested format, written by ClickHouse: short ones as bytes, long ones as a stream. `next`
+ * has the sort values of the last record if more follow, else an empty text.
  * @throws DataError `storage`
  */
 export async function writeTable(
@@ -61,7 +212,7 @@ export async function writeTable(
 ): Promise<Answer & { records: number; next: string }> {
   const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[representation.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
-  // The stream is limited to the records that the digest covers: another one may be stored in between.
+  // The stream is limited to the records that the digest covers: another record may be stored in between.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
   const facts = {
     records,

@@ -1,46 +1,100 @@
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { toFixed } from '../../shared/registry/living.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
+import { toFixed } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
+import type { Caller, RateLimits } from '../admission/admission.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { Format } from '../answers/formats.ts'
-import { withSignal } from '../answers/leaving.ts'
-import type { Memory } from '../answers/memory.ts'
+import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
+import type { ChunkCache } from '../cache/chunks.ts'
+import { withSignal } from '../cache/flight.ts'
 import type { Counts } from '../coverage/counts.ts'
-import { createMediaTypeChooser } from '../http/accept.ts'
-import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
-import type { Caller, GateOptions } from '../limits/gate.ts'
+import { type FlatHeaders, PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { QueryShape } from '../parameters/parse.ts'
-import { recordParameters } from '../parameters/records.ts'
+import { recordParameters } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
-import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
-import { type Deprecation, toDeprecated } from './deprecation.ts'
-import { type Described, toDescribed } from './described.ts'
 import { type EntityKind, eachOfKind, findEach, findOne, type Named, oneOfKind } from './entities.ts'
 import type { Connect, Exchange } from './exchange.ts'
 import type { StoredPoints } from './stored-points.ts'
 
-/** What every route may use. `now` is the only clock, in Unix milliseconds. */
+/** A deprecated route. Days are UTC, as `2027-01-31`. */
+export interface Deprecation {
+  readonly since: string
+  /** The first day on which it may be removed. */
+  readonly sunset: string
+  /** The path that replaces it. */
+  readonly instead: string
+}
+
+/** Minimum notice for breaking changes (docs/contract.md, section 11). */
+const LEAST_DAYS = 180
+
+/** @throws Error if clients would have less time than promised. */
+export function toDeprecated(deprecation: Deprecation): Deprecation {
+  const days = (Date.parse(deprecation.sunset) - Date.parse(deprecation.since)) / DAY_MS
+  if (days >= LEAST_DAYS) return deprecation
+  throw new Error(
+    `a deprecated route is served for ${LEAST_DAYS} days at least, not from ${deprecation.since} to ${deprecation.sunset}`,
+  )
+}
+
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to the replacement. */
+export const toDeprecationHeaders = ({ since, sunset, instead }: Deprecation): FlatHeaders => [
+  ...['Deprecation', `@${Date.parse(since) / 1000}`],
+  ...['Sunset', new Date(sunset).toUTCString()],
+  ...['Link', `<${instead}>; rel="successor-version"`],
+]
+
+/** The documentation of a route. */
+export interface Described {
+  /** Its operation id in the OpenAPI document, as a method name: `listTokens`. */
+  readonly operation: string
+  /** Parts in braces are path parameters, declared in `query` like the others. */
+  readonly path: string
+  /** Also served, with a `Link` to `path` (docs/contract.md, section 1). */
+  readonly aliases?: readonly string[]
+  readonly tag: string
+  readonly summary: string
+  readonly description: string
+}
+
+/** Picks these members from a declaration with more. */
+export function toDescribed({
+  operation,
+  path,
+  aliases = [],
+  tag,
+  summary,
+  description,
+}: Described): Required<Described> {
+  return { operation, path, aliases, tag, summary, description }
+}
+
+/** Dependencies of every route. `now` is the only clock, in Unix milliseconds. */
 export interface Surroundings {
   readonly db: Database
   readonly registry: Registry
   readonly config: Config
   readonly commits: CommitFeed
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly storedPoints: StoredPoints
   readonly readiness: Readiness
   readonly counts: Counts
   readonly connect: Connect
-  /** Who may ask how often; everybody, unless it is given. */
-  readonly limits?: Pick<GateOptions, 'keys' | 'anonymous' | 'counting'>
+  /** Keys and request limits; requests are unlimited if absent. */
+  readonly limits?: RateLimits
   readonly now: () => number
-  /** Who asks, where requests are limited: for answers of the moment only, because others are everybody's. */
+  /**
+   * The client and its limit, if requests are limited. Set only for volatile answers, because other answers are shared
+   * by all clients.
+   */
   readonly caller?: Caller | undefined
-  /** Aborted once the process is to end: it still answers, but says that it is not ready. */
+  /** Aborted when the process is stopping: it still answers, but reports that it is not ready. */
   readonly stopping?: AbortSignal
 }
 
@@ -50,14 +104,14 @@ type NoRecord = undefined
 type Call<Query, Found, R> = Surroundings & {
   readonly query: Query
   readonly found: Found
-  /** All entities asked for, in the order of their ids; one unless the route takes several. */
+  /** All requested entities, ordered by id; one unless the route takes several. */
   readonly entities: readonly Found[]
   readonly representation: R extends z.ZodObject ? Representation : undefined
-  /** Aborted when nobody waits for the answer any more; every statement of `db` ends with it. */
+  /** Aborted when no client waits for the answer; every statement of `db` ends with it. */
   readonly signal: AbortSignal
 }
 
-/** A record with further members, for requests that give a parameter. */
+/** A record with additional members, for requests with a parameter. */
 interface WiderRecord<Parameter extends string = string> {
   readonly parameter: Parameter
   readonly record: z.ZodObject
@@ -67,54 +121,56 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   extends Described {
   /** A single-entity route: it takes one `id` or one `name`, and `found` is the entity. */
   readonly one?: E extends Named ? EntityKind<E> : never
-  /** A parameter that may stand in place of the entity. */
+  /** A parameter that may replace the entity. */
   readonly oneUnless?: keyof Shape & string
-  /** With another format than JSON, which holds one entity, the route takes several. */
+  /** With another format than JSON, which contains one entity, the route takes several. */
   readonly severalInTables?: boolean
   readonly query: Shape
   /**
-   * One of the records that the answer is a list of: the route takes `format` and `fields` then. Where `response` is one
-   * object with the records inside, `fields` is for the other formats.
+   * The schema of one record if the answer is a list: the route then takes `format` and `fields`. If `response` is one
+   * object around the records, `fields` is only for the other formats.
    */
   readonly record?: R
-  /** The record with the members that it has only where a parameter is given, or `fields` names them. */
+  /** The record with additional members, which are present only if a parameter is given or `fields` names them. */
   readonly recordWith?: WiderRecord<keyof Shape & string>
-  /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
+  /** The schema of every JSON body. Default: a list of records. For other types than JSON it describes the text. */
   readonly response?: z.ZodType
   readonly contentType?: string
-  /** Set where something else is to be asked instead: the route goes on until its sunset (docs/contract.md, section 11). */
+  /** Set for a deprecated route with a replacement: the route works until its sunset (docs/contract.md, section 11). */
   readonly deprecated?: Deprecation
-  /** Whose commits make kept bytes stale; the first one's cadence says when the data is. */
+  /**
+   * Change events of these datasets invalidate cached answers; the first one's cadence decides when the data is stale.
+   */
   readonly datasets: readonly DatasetFacts[]
-  /** Answers of the moment, such as health: never kept, by nobody, and made however many others are being made. */
+  /** Answers of the moment, such as health. They are never cached, and bypass the queue. */
   readonly volatile?: boolean
-  /** Whether the answer is `no_data` while nothing is stored; other answers are empty then. */
+  /** Whether the answer is `no_data` while nothing is stored; other answers are then empty. */
   readonly mayHaveNoData?: boolean
-  /** Cheap, and asked for when there is trouble: made however many others wait, and kept. */
+  /** Cheap answers that are needed during incidents: they bypass the queue, and are cached. */
   readonly isUrgent?: boolean
-  /** Headers of its own that a 200 answer carries, name to description. */
+  /** Additional headers of a 200 answer, name to description. */
   readonly headers?: Readonly<Record<string, string>>
   /** Makes the answer; every route has it or `connect`. */
   handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
-  /** The same answer, if it can be put together from what is kept without any statement: nobody has to wait for it then. */
+  /** The same answer, if it can be assembled from the caches without a statement. Such requests need not wait. */
   peek?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>): Answer | undefined
-  /** Answers by itself, and without an end: the response is in its hands. */
+  /** Handles the response itself, without an end. */
   connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, exchange: Exchange): void
 }
 
-/** A declared route with its own types closed over, so that one list can hold all of them. */
+/** A declared route with its own types hidden, so that one list can contain all routes. */
 export interface Route extends Required<Described> {
   readonly query: QueryShape
-  /** The parameters of a request for another format, where they are not the same. */
+  /** The parameters of a request for another format, if they differ. */
   readonly tableQuery: QueryShape
   readonly record: z.ZodObject | undefined
-  /** The record with the members that a parameter brings. */
+  /** The record with the additional members of a parameter. */
   readonly recordWith: WiderRecord | undefined
   readonly response: z.ZodType
   readonly contentType: string
   /** The content type without parameters. */
   readonly mediaType: string
-  /** Whether an `Accept` header takes the media type. */
+  /** Whether an `Accept` header accepts the media type. */
   accepts(accept: string | undefined): boolean
   readonly datasets: readonly DatasetFacts[]
   readonly volatile: boolean
@@ -125,8 +181,8 @@ export interface Route extends Required<Described> {
   readonly isEndless: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
-   * Settles what a parsed query means. `key` is equal for every query with the same answer; `answer` finds it.
-   * @throws Problem when the query names no entity or several, or has a cursor of another one.
+   * Resolves a parsed query. `key` is equal for all queries with the same answer; `answer` finds it.
+   * @throws Problem if the query selects no entity or several, or has a cursor of another query.
    */
   settle(query: Query, format: Format, surroundings: Surroundings): Settled
 }
@@ -135,20 +191,20 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
-  /** The version of the registry that it was settled with. */
+  /** The registry version that it was resolved with. */
   readonly basis: string
-  /** Answers an exchange by itself; undefined for every route with answers that end. */
+  /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((exchange: Exchange) => void) | undefined
-  /** The answer of a moment, if it can be put together from what is kept. */
+  /** The answer at a given time, if it can be assembled from the caches. */
   peek(at: number): Answer | undefined
   /**
-   * Every statement that is sent for it ends with the signal. `at` is its moment, now unless it is given, in Unix
-   * milliseconds: all of an answer is as of one reading of the clock.
+   * All its statements end with the signal. `at` is the time of the answer in Unix milliseconds, default now: one
+   * answer uses one reading of the clock.
    */
   answer(signal: AbortSignal, at?: number): Promise<Answer>
 }
 
-/** Where JSON is one object with the records inside. */
+/** For routes with JSON that is one object around the records. */
 const refuseFields = () =>
   new Problem('invalid_parameter', 'fields works with another format than JSON here, for example format=csv.', {
     param: 'fields',
@@ -158,17 +214,17 @@ const NO_RECORD = 'a route without a record and without a response'
 const NO_ANSWER = 'a route that makes no answer'
 
 /**
- * The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer.
+ * The selected entities, and the query with their ids instead of names: a query by id and one by name share one answer.
  */
 function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, query: Query, registry: Registry) {
   if (kind === undefined) return { entities: [], canonical: query }
   const entities = isMany ? findEach(kind, registry, query) : [findOne(kind, registry, query)]
   const found = { id: entities.map(({ id }) => id).join(), name: undefined }
-  // Its members in one order: the link to the next page is the same too.
+  // A fixed order of members, so that the link to the next page is also the same.
   return { entities, canonical: { ...found, ...query, ...found } }
 }
 
-/** What JSON is of a list of records, which may be wider ones. */
+/** The JSON schema of a list of records, which may be the wider ones. */
 function toListOf(record: z.ZodObject | undefined, wider: z.ZodObject | undefined): z.ZodType | undefined {
   if (record === undefined) return undefined
   return wider === undefined ? z.array(record) : z.union([z.array(record), z.array(wider)])
@@ -176,7 +232,7 @@ function toListOf(record: z.ZodObject | undefined, wider: z.ZodObject | undefine
 
 const isOfEntity = ({ id, name }: Query) => id !== undefined || name !== undefined
 
-/** Declares a route: everything about one path that is not plumbing. */
+/** Declares a route: everything specific to one path. */
 export function defineRoute<
   Shape extends QueryShape,
   E extends Named | NoEntity = NoEntity,
@@ -220,7 +276,7 @@ export function defineRoute<
       if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
       const isMany = severalInTables && format !== 'json'
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
-      // Another one may come into force before the answer is made.
+      // The active registry may change before the answer is made.
       const registry = toFixed(surroundings.registry)
       const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, registry)
       const names = entities.map(({ name }) => name)

@@ -1,11 +1,10 @@
 import { toId } from '../../shared/ids.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { eachName, manyIds, manyNames, oneId, oneName } from '../parameters/kinds.ts'
-import { nearestWord } from '../parameters/nearest.ts'
+import { eachName, manyIds, manyNames, nearestWord, oneId, oneName } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** What every named record of the registry has. */
+/** Members of every named record of the registry. */
 export interface Named {
   readonly id: string
   readonly key: number
@@ -18,7 +17,7 @@ export interface EntityKind<E extends Named> {
   readonly example: { readonly id: string; readonly name: string }
   all(registry: Registry): readonly E[]
   byId(registry: Registry, id: string): E | undefined
-  /** The symbol that stands for the entity, where it has one. */
+  /** The entity's symbol, if it has one. */
   symbolOf(registry: Registry, entity: E): string | undefined
   /** Slugs of the categories and of the chains that the entity belongs to. */
   categoriesOf(registry: Registry, entity: E): readonly string[]
@@ -51,13 +50,13 @@ export const oneOfKind = <E extends Named>(kind: EntityKind<E>) => ({
   name: oneName(kind.noun, kind.example.name).optional(),
 })
 
-/** The parameters of a route of several entities, each as `oneOfKind` has it. */
+/** The parameters of a route of several entities, each like `oneOfKind`. */
 export const eachOfKind = <E extends Named>(kind: EntityKind<E>) => ({
   id: manyIds(`${kind.noun}s`, kind.example.id),
   name: eachName(`${kind.noun}s`, kind.example.name),
 })
 
-/** The parameters that select on a list route. */
+/** The selection parameters of a list route. */
 export const manyOfKind = <E extends Named>(kind: EntityKind<E>) => ({
   id: manyIds(`${kind.noun}s`, kind.example.id),
   name: manyNames(`${kind.noun}s`, kind.example.name),
@@ -80,7 +79,7 @@ function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, na
 }
 
 /**
- * The one entity that `id` or `name` means, live or not (docs/contract.md, sections 2 and 3).
+ * The one entity that `id` or `name` selects, live or not (docs/contract.md, sections 2 and 3).
  * @throws Problem `missing_parameter`, `not_found`, `ambiguous_name`, or `invalid_parameter` when the two differ.
  */
 export function findOne<E extends Named>(
@@ -106,8 +105,8 @@ export function findOne<E extends Named>(
 }
 
 /**
- * Each of the entities that ids and names mean, live or not, once and in the order of their ids.
- * @throws Problem as `findOne` for any of them.
+ * The entities that ids and names select, live or not, without duplicates and ordered by id.
+ * @throws Problem as `findOne` for each of them.
  */
 export function findEach<E extends Named>(
   kind: EntityKind<E>,
@@ -123,16 +122,16 @@ export function findEach<E extends Named>(
   return [...new Set(found)].sort((a, b) => a.key - b.key)
 }
 
-/** Which records a list route is asked for, by the integer keys of ClickHouse. */
+/** The records that a list request selects, by their integer keys in ClickHouse. */
 export type Selection = {
-  /** Nothing was asked for: every live record. */
+  /** No selection: every live record. */
   readonly all: boolean
   readonly keys: readonly number[]
-  /** Those whose name is exactly one that was asked for: they come first. */
+  /** Records with exactly a requested name: they come first. */
   readonly exact: readonly number[]
 }
 
-/** What a list route is asked for. */
+/** The selection parameters of a list request. */
 export interface AskedFor {
   readonly id?: readonly string[] | undefined
   readonly name?: readonly string[] | undefined
@@ -143,8 +142,8 @@ export interface AskedFor {
 const ID = /^[0-9a-f]{24}$/
 
 /**
- * The slugs that ids or slugs mean; an id that is unknown means none.
- * @throws Problem `invalid_parameter` for a slug that is unknown.
+ * The slugs for ids or slugs; an unknown id selects none.
+ * @throws Problem `invalid_parameter` for an unknown slug.
  */
 function toSlugs(param: string, asked: readonly string[], records: readonly { id: string; slug: string }[]) {
   return new Set(
@@ -163,7 +162,7 @@ function toSlugs(param: string, asked: readonly string[], records: readonly { id
   )
 }
 
-/** Whether an entity belongs to any of the categories and to any of the chains that are asked for. */
+/** Whether an entity belongs to at least one requested category and one requested chain. */
 function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, { category, chain }: AskedFor) {
   const categories = category && toSlugs('category', category, registry.categories)
   const chains = chain && toSlugs('chain', chain, registry.chains)
@@ -173,9 +172,9 @@ function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, 
 }
 
 /**
- * What ids and names of a list route select, of either (docs/contract.md, sections 2 and 3): a name fits by a part of the name or
- * by the whole symbol, and unknown ids and names select nothing. Of these, and of all where neither is given, what belongs to
- * the categories and chains asked for (docs/contract.md, section 8).
+ * The records that ids and names of a list request select, with either (docs/contract.md, sections 2 and 3). A name
+ * matches a part of the name or the complete symbol; unknown ids and names select nothing. The result is limited to the
+ * requested categories and chains (docs/contract.md, section 8).
  */
 export function selectMany<E extends Named>(kind: EntityKind<E>, registry: Registry, asked: AskedFor): Selection {
   const isNamed = asked.id !== undefined || asked.name !== undefined

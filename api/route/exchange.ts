@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Caller } from '../admission/admission.ts'
 import type { FlatHeaders } from '../http/headers.ts'
-import type { Caller } from '../limits/gate.ts'
 
-/** One request and what is known of it on the way to its response. */
+/** The context of one request until its response. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -10,10 +10,10 @@ export interface Exchange {
   readonly startedAt: number
   /** Extra headers, such as the `Link` of an alias. */
   readonly extra: FlatHeaders
-  /** Who asks, and what the answer says of the limit; undefined where requests are not limited. */
+  /** The client and its limit, and the limit's headers; undefined if requests are not limited. */
   caller?: Caller | undefined
   limit?: FlatHeaders
 }
 
-/** Connects a client to the stream of commits. Undefined is every dataset. */
+/** Connects a client to the change stream. Undefined means every dataset. */
 export type Connect = (exchange: Exchange, datasets: readonly string[] | undefined) => void

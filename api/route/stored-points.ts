@@ -1,8 +1,8 @@
 import type { Interval, TimeRange } from '../../shared/intervals.ts'
-import type { ReadFor } from '../answers/gathering.ts'
 import type { Rows } from '../answers/rows.ts'
+import type { ReadFor } from '../cache/flight.ts'
 
-/** Whole buckets of a token, by its key. */
+/** Complete buckets of a token, by its key. */
 export interface PointsRange extends TimeRange {
   readonly token: number
 }

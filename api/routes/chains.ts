@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineKnownList } from '../lists/known-list.ts'
-import { idValue } from '../records/values.ts'
+import { idValue } from '../records/table.ts'
 
 const chainRecord = z
   .strictObject({

@@ -6,13 +6,13 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
-import { idValue, timeValue } from '../records/values.ts'
+import { idValue, timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
 
 const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
 
-/** A job of history may store any dataset at any moment: one answer serves everybody for so long. */
+/** A history job may store any dataset at any time, so an answer is reused for this time. */
 const HOLDS_MS = 5000
 
 const change = z
@@ -39,8 +39,8 @@ const stored = z.object({
 })
 
 /**
- * Whoever reads on does so with the last time as `end`: of one millisecond all are told, or the rest of them never would be.
- * A job stores what it has of many entities in the same moment.
+ * A client reads the next page with the last time as `end`. The answer therefore contains all changes of one
+ * millisecond, or the rest of them would be lost. A job stores the data of many entities at the same time.
  */
 const SQL = `
 SELECT * FROM
@@ -55,7 +55,7 @@ SELECT * FROM
 )
 ORDER BY at DESC, dataset, entity, from, to, job`
 
-/** Every entity that a dataset may be about, by its key: its id. */
+/** Maps the key of every possible entity of a dataset to its id. */
 const toIds = ({ tokens, daos, index }: Registry) =>
   new Map<number, string | null>([
     [EVERYBODY, null],

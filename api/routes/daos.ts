@@ -3,11 +3,11 @@ import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { ACCOUNT_IDS, twitterCounts } from '../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../lists/list.ts'
-import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from '../lists/token-members.ts'
-import { toObject } from '../records/columns.ts'
-import { idValue, timeValue, uint32 } from '../records/values.ts'
+import { toObject } from '../records/answer.ts'
+import { idValue, timeValue, uint32 } from '../records/table.ts'
+import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from './tokens.ts'
 
-/** A Token as a DAO's record embeds it: without financial data. */
+/** The token in a DAO's record, without financial data. */
 const embeddedToken = z
   .strictObject({
     ...tokenFacts,
@@ -48,7 +48,7 @@ const daoRecord = z
 
 const filled = (field: string) => `coalesce(d.${field}, nullIf(d.links['${field}'], ''))`
 
-/** The account's id as X tells it with the counts, where the registry's files have none. */
+/** The id of the account: from the registry, else from the last response of X. */
 const TWITTER_ID = `coalesce(d.twitter_id, nullIf(JSONExtractString(ifNull(
       (SELECT value FROM job_state FINAL WHERE job = '${twitterCounts.name}' AND name = '${ACCOUNT_IDS}'), '{}'), toString(d.key)), ''))`
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineRoute, type Route } from '../route/define-route.ts'
 
-/** The OpenAPI document; `write` makes it from the list of routes. */
+/** The OpenAPI document; `write` generates it from the list of routes. */
 export const openApiRoute = (write: () => object): Route =>
   defineRoute({
     operation: 'getOpenApi',

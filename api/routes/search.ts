@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
-import { toKeyset } from '../lists/keyset.ts'
-import { answerKnown, EVERYTHING } from '../lists/known-list.ts'
+import { EVERYTHING } from '../lists/engine.ts'
+import { answerKnown } from '../lists/known-list.ts'
 import { limit, searchText } from '../parameters/kinds.ts'
-import { idValue } from '../records/values.ts'
+import { idValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
-import { readMarketCaps } from '../search/market-caps.ts'
-import { search } from '../search/search.ts'
+import { readMarketCaps, search } from '../search/search.ts'
 
 const found = z
   .strictObject({
@@ -40,9 +39,9 @@ export const searchRoute = defineRoute({
     const answer = await answerKnown(
       call,
       { name: 'search', records, asOf: null },
-      { selection: EVERYTHING, sort: [], filters: [], keyset: toKeyset([]), limit: query.limit },
+      { selection: EVERYTHING, sort: [], filters: [], limit: query.limit },
     )
-    // A page of this list has no next one: whoever looks for something more says more.
+    // The route has no pages: a longer `q` finds the other matches.
     const { Link: _, ...headers } = answer.headers ?? {}
     return { ...answer, headers, staleAt: null }
   },

@@ -6,11 +6,11 @@ import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
-import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
+import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
 import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
 import type { Count } from '../coverage/counts.ts'
-import { timeValue } from '../records/values.ts'
+import { timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const failing = z
@@ -67,7 +67,7 @@ const UPSTREAM = {
   live: 'The data providers themselves.',
 } as const
 
-/** Asking how complete everything is costs time: this long one answer serves everybody. */
+/** Completeness is expensive to compute, so an answer is reused for this time. */
 const HOLDS_MS = 5000
 
 const NOT_COLLECTED = 'not collected: it is turned off'
@@ -78,11 +78,11 @@ const toNote = (failing: FailingProviders) =>
     .join('; ')
 
 interface Read {
-  /** Undefined where nothing is stored. */
+  /** Undefined if no rows are stored. */
   readonly counted: Count | undefined
   readonly completeness: Completeness
   readonly failing: FailingProviders | undefined
-  /** What people should know besides. */
+  /** Additional notes for people. */
   readonly told: string
 }
 
@@ -120,11 +120,11 @@ export const statusRoute = defineRoute({
     'Of each dataset how often it is collected, how old its newest datum is, what share of the expected data is stored, and which providers fail. Asked anew at most every five seconds; of what is stored, only months that a commit concerns are counted again.',
   query: {},
   response: status,
-  // It does not follow commits: during a back-fill every commit would ask for a new one.
+  // It does not depend on change events: during a back-fill every event would require a new answer.
   datasets: [],
   isUrgent: true,
   handle: async ({ db, config, registry, counts: stored, readiness, now }) => {
-    // It corrects a clock that is ahead of the database's, by which all data would look stale.
+    // Corrects a clock that is ahead of the database's, which would make all data look stale.
     await readiness()
     const at = now()
     const [counts, completeness, failing, quiet, unpriced] = await Promise.all([

@@ -3,10 +3,35 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../lists/list.ts'
 import { lastKnown } from '../lists/past-quotes.ts'
-import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from '../lists/token-members.ts'
-import { numberOrNull, timeValue } from '../records/values.ts'
+import { idValue, numberOrNull, timeValue, uint8 } from '../records/table.ts'
 
-/** How much the price changed, in percent. */
+/** The first members of a token in the records of tokens and of DAOs. Financial data comes between these and `tokenLinks`. */
+export const tokenFacts = {
+  _id: idValue.describe('Id of the token.'),
+  name: z.string().describe('Name of the token.'),
+  symbol: z.string().describe('Its ticker symbol; several tokens may share one.'),
+  contractAddress: z.string().describe('Address of its contract on `chain`; in lower case on EVM chains.'),
+  decimal: uint8.describe('Decimal places of an amount on the chain.'),
+  live: z.boolean().describe('Whether data is collected of it: those that ended only show up with `asOf`.'),
+  dao: idValue.describe('Id of the DAO that it belongs to.'),
+  cmcId: z.string().nullable().describe('Id at CoinMarketCap; null where it is not listed there.'),
+  chain: idValue.describe('Id of its chain, a record of /data/chains.'),
+}
+
+/** SQL of their values, of a token's row `t`. */
+export const TOKEN_FACTS =
+  't.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id'
+
+/** The last members of a token. */
+export const tokenLinks = {
+  livePrice: z.boolean().describe('Whether its price is collected every five minutes.'),
+  chart24h: z.url().describe('URL of an SVG image of its price over the last 24 hours.'),
+}
+
+/** SQL of their values, of a token's row `t`. */
+export const TOKEN_LINKS = "t.live_price, concat({charts: String}, t.id, '.svg')"
+
+/** The change of the price, in percent. */
 const priceChange = (over: string) =>
   numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null where it is not known.`)
 
@@ -41,7 +66,7 @@ const financialData = z
   })
   .meta({ id: 'FinancialData', description: 'What a token is worth, as it was last observed.' })
 
-/** A Token with its financial data (docs/contract.md, section 4). */
+/** A token with its financial data. */
 const tokenRecord = z
   .strictObject({
     ...tokenFacts,
@@ -60,10 +85,9 @@ export const tokensRoute = defineList({
   record: tokenRecord,
   datasets: [tokenPrices, protocolTvl],
   name: 'tokens',
-  // The answer is as old as its quotes: a fresher value locked must not hide that prices stopped coming.
+  // The quote decides the age of the answer. A newer TVL must not hide that prices are overdue.
   asOf: 'q.observed_at',
-  // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days
-  // older than the quote.
+  // If the provider has no TVL, the TVL of the DAO's protocols replaces it, unless it is days older than the quote.
   values: `${TOKEN_FACTS},
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
@@ -71,7 +95,6 @@ export const tokensRoute = defineList({
     ${TOKEN_LINKS}`,
   joins: 'LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM protocol_tvl_latest FINAL) AS p ON p.dao = t.dao_key',
   pastJoins: `LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM ${lastKnown(protocolTvl)}) AS p ON p.dao = t.dao_key`,
-  // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed
-  // yet.
+  // `lastUpdated` is never null, so a token is listed from its first quote on.
   where: 'q.token = t.key',
 })

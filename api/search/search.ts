@@ -1,9 +1,34 @@
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { compareValues } from '../records/order.ts'
+import { compareValues } from '../answers/keyset.ts'
+import type { ChunkCache } from '../cache/chunks.ts'
+import { findRecords, type ListSource, loadRecords } from '../lists/answer.ts'
 
-/** A token or DAO that fits, as `/data/search` lists it. */
-interface Found {
+/** The latest quote of each token as a list, which the process loads once after each change. */
+const QUOTES: ListSource = {
+  name: 'market-caps',
+  key: 'market-caps',
+  datasets: [tokenPrices],
+  sql: `SELECT token AS key, '' AS name, market_cap, observed_at AS as_of, tuple(token) AS record
+FROM token_quotes FINAL WHERE {all: Bool} OR has({keys: Array(UInt64)}, token)`,
+  params: {},
+}
+
+/**
+ * The latest known market caps in US dollars, by the key of the token.
+ * @throws DataError `storage`, and the reason of `signal`.
+ */
+export async function readMarketCaps(call: {
+  readonly chunks: ChunkCache
+  readonly signal: AbortSignal
+}): Promise<ReadonlyMap<number, number>> {
+  const { records } = await findRecords(call.chunks, QUOTES, () => loadRecords(call, QUOTES))
+  return new Map(records.flatMap(({ key, marketCap }) => (marketCap === null ? [] : [[key, marketCap]])))
+}
+
+/** A token or DAO that matches, as `/data/search` lists it. */
+interface SearchResult {
   readonly type: 'token' | 'dao'
   readonly _id: string
   readonly name: string
@@ -13,13 +38,13 @@ interface Found {
   readonly matched: string
 }
 
-/** What something can be found by, the best way first; a part of it is enough unless it says otherwise. */
-type Known = readonly (readonly [member: string, text: string | null, asked?: 'whole' | 'beginning'])[]
+/** The searchable texts of an entity, the best match first. By default a part of the text is enough. */
+type SearchTexts = readonly (readonly [member: string, text: string | null, least?: 'whole' | 'beginning'])[]
 
 const fold = (text: string) => text.toLowerCase()
 
-/** How well something fits, the lower the better, and by which member; undefined where it doesn't. */
-function rank(known: Known, asked: string): { rank: number; matched: string } | undefined {
+/** The rank of an entity, lower is better, and the member that matches; undefined if none does. */
+function rank(known: SearchTexts, asked: string): { rank: number; matched: string } | undefined {
   const texts = known.flatMap(([member, text, least = 'part'], place) =>
     text === null ? [] : [{ member, text: fold(text), place, least }],
   )
@@ -31,7 +56,7 @@ function rank(known: Known, asked: string): { rank: number; matched: string } | 
   return inside && { rank: known.length + 1, matched: inside.member }
 }
 
-/** From this length on, the beginning of a word of a category is enough. */
+/** From this length on, a prefix of a word of a category matches. */
 const LEAST_BEGINNING = 4
 
 const toWords = (text: string) =>
@@ -39,7 +64,7 @@ const toWords = (text: string) =>
     .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
     .trim()} `
 
-/** The slugs of the categories whose name or slug has the whole words of a text, or a long enough beginning of them. */
+/** The slugs of the categories whose name or slug contains the words of a text, or a long enough prefix of them. */
 function findCategories({ categories }: Registry, asked: string): ReadonlySet<string> {
   const words = toWords(asked)
   const wanted = words.trim().length >= LEAST_BEGINNING ? words.trimEnd() : words
@@ -47,7 +72,7 @@ function findCategories({ categories }: Registry, asked: string): ReadonlySet<st
   return new Set(found.map(({ slug }) => slug))
 }
 
-const toKnownToken = ({ symbol, name, contractAddress, cmcId }: Token): Known => [
+const toKnownToken = ({ symbol, name, contractAddress, cmcId }: Token): SearchTexts => [
   ['symbol', symbol],
   ['name', name],
   ['slug', null],
@@ -55,7 +80,7 @@ const toKnownToken = ({ symbol, name, contractAddress, cmcId }: Token): Known =>
   ['cmcId', cmcId, 'whole'],
 ]
 
-const toKnownDao = ({ name, slug }: Dao, symbol: string | null): Known => [
+const toKnownDao = ({ name, slug }: Dao, symbol: string | null): SearchTexts => [
   ['symbol', symbol],
   ['name', name],
   ['slug', slug],
@@ -64,13 +89,13 @@ const toKnownDao = ({ name, slug }: Dao, symbol: string | null): Known => [
 ]
 
 /**
- * Live tokens and DAOs that fit a text, best first (docs/contract.md, section 8); equally good ones by market cap in USD, the largest
- * first, then by name. A token comes before its DAO. Those that only belong to a category of that name come last.
+ * Live tokens and DAOs that match a text, best first (docs/contract.md, section 8), then by market cap in USD, the largest first, then
+ * by name. A token comes before its DAO. Entities of a matching category come last.
  */
-export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): Found[] {
+export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): SearchResult[] {
   const asked = fold(text)
   const wanted = findCategories(registry, asked)
-  const rankIn = (known: Known, categories: readonly string[] = []) =>
+  const rankIn = (known: SearchTexts, categories: readonly string[] = []) =>
     rank(known, asked) ??
     (categories.some((slug) => wanted.has(slug)) ? { rank: known.length + 2, matched: 'category' } : undefined)
   const tokens = registry.tokens

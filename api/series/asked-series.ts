@@ -2,31 +2,38 @@ import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
+import { refuseCursor } from '../answers/keyset.ts'
 import { answerRecords } from '../records/answer.ts'
-import { refuseCursor } from '../records/cursor.ts'
-import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { toFilledSchema } from './filled.ts'
-import { checkFill, checkInterval, type SeriesQuestion } from './questions.ts'
-import { countMissing, type PointCounts, type SeriesRange, toExpiry, toSeriesRange } from './series.ts'
-import { chooseInterval, findNewestOf } from './series-extent.ts'
-import { toSeriesHeaders } from './series-headers.ts'
-import { type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
+import { toFilledSchema } from './candles.ts'
+import {
+  checkFill,
+  checkInterval,
+  countMissing,
+  type PointCounts,
+  type SeriesQuestion,
+  type SeriesRange,
+  toExpiry,
+  toSeriesHeaders,
+  toSeriesRange,
+} from './series.ts'
+import { chooseInterval, findNewestOf, type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
 
-/** What an answer is made of. */
+/** The parsed parameters of an answer. */
 interface Asked extends Pick<SeriesQuestion, 'fill'> {
   readonly order: 'asc' | 'desc'
   readonly range: SeriesRange
   readonly interval: Interval
-  /** The end of the buckets that are due, in Unix milliseconds. */
+  /** The end of the due buckets, in Unix milliseconds. */
   readonly due: number
-  /** Most rows; all of the range unless it is given. */
+  /** Maximum rows. Default: all rows of the range. */
   readonly limit: number | undefined
 }
 
-/** How many points an answer has, and the starts of its first and last bucket in time, in Unix milliseconds. */
+/** Number of points in an answer, and the starts of its earliest and latest bucket in Unix milliseconds. */
 interface Described extends PointCounts {
   readonly first: number
   readonly last: number
@@ -37,15 +44,15 @@ type Call = Pick<Surroundings, 'now' | 'db'> & { readonly representation: Repres
 const AT = 'toUnixTimestamp64Milli(bucket)'
 const ORDERS = { asc: AT, desc: `${AT} DESC` } as const
 
-/** Where a page ends: the start of its last bucket, and how long its buckets are, both in milliseconds. */
+/** The position of a page's end: start of its last bucket and bucket length, both in milliseconds. */
 const PLACE = `tuple(${AT}, {step: Int64})`
 const placeValues = z.tuple([z.int(), z.int()])
 
 const counted = z.object({ points: z.int(), early: z.int(), first: z.int(), last: z.int() })
 
 /**
- * A series in the order asked for, with a row for every bucket if it is asked for that.
- * @throws DataError `storage`, Problem `invalid_parameter` for a cursor that leads nowhere.
+ * A series in the requested order; with `fill` a row for every bucket.
+ * @throws DataError `storage`, Problem `invalid_parameter` for an invalid cursor.
  */
 async function answerAsked(
   { db, representation }: Call,
@@ -85,11 +92,11 @@ async function answerAsked(
     }),
   ])
   const described = found ?? { points: 0, early: 0, first: 0, last: 0 }
-  // A row that is filled in is made of nothing.
+  // Filled rows contain no data, so they do not count for the time of the data.
   return { ...answer, asOf: described.points === 0 ? null : answer.asOf, ...described }
 }
 
-/** The headers of such an answer: what is missing is counted over the range, or over what `limit` left of it. */
+/** Headers of such an answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
 function toAskedHeaders(
   { range, interval, due, order }: Pick<Asked, 'range' | 'interval' | 'due' | 'order'>,
   { first, last, next, ...counts }: Described & { readonly next: string },
@@ -101,9 +108,9 @@ function toAskedHeaders(
 }
 
 /**
- * Where the page before ended. Its interval is kept: after a commit `points` may choose another one, and pages of two
- * intervals do not fit together.
- * @throws Problem `invalid_parameter` for a place that no answer has given.
+ * Parses the end position of the previous page. Its interval is kept: after a change event `points` may select another
+ * one, and pages with two intervals would not fit together.
+ * @throws Problem `invalid_parameter` for a position that no answer contained.
  */
 function readPlace(after: string, { intervals }: SeriesSource): { at: number; interval: Interval } | undefined {
   if (after === '') return undefined
@@ -114,9 +121,10 @@ function readPlace(after: string, { intervals }: SeriesSource): { at: number; in
 }
 
 /**
- * What a page is of that goes on after a place in a range. A range that begins so long before now has moved on since the
- * page before, so that the place may lie before it: what follows is told all the same, oldest first, and none newest first.
- * @throws Problem `invalid_parameter` for a place that no answer has given.
+ * The range of a page that continues after a position. A range relative to now has moved since the previous page, so
+ * the position may lie before its start. With oldest first the page continues from the position; with newest first it
+ * is empty.
+ * @throws Problem `invalid_parameter` for a position that no answer contained.
  */
 function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', at: number): SeriesRange {
   const earliest = Math.min(range.from, Date.parse(HISTORY_START))
@@ -126,16 +134,17 @@ function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', a
     : { ...range, to: Math.max(at, range.from), open: false }
 }
 
-/** A series that is asked for in some way, and what was found of it. */
+/** The answer to a series request, and its counts. */
 export interface AskedAnswer extends Described {
   readonly answer: Answer
   readonly interval: Interval
-  /** Most times of rows: what is counted of the answer lies in it. */
+  /** Upper bound for the times of rows: the counts of the answer refer to this range. */
   readonly covered: SeriesRange
 }
 
 /**
- * The points of a series from `start` on as a question wants them; `usual` is the order without one (docs/contract.md, section 8).
+ * The points of a series from `start` on, in the requested form; `usual` is the default order (docs/contract.md,
+ * section 8).
  * @throws DataError `storage`, Problem `invalid_parameter`.
  */
 export async function answerQuestion(
@@ -143,7 +152,9 @@ export async function answerQuestion(
   source: SeriesSource,
   question: SeriesQuestion & {
     readonly start: number
-    /** Set where that is the first point of all: its bucket is the first, even where it begins earlier. */
+    /**
+     * Set if `start` is the first point of all: its bucket is then the first one, even if the bucket begins earlier.
+     */
     readonly isFirstPoint?: boolean
     readonly end?: number | undefined
     readonly limit?: number | undefined
@@ -167,9 +178,9 @@ export async function answerQuestion(
   const due = toSeriesDueEnd(source.dataset, interval, now)
   const asked = { range, interval, due, limit, order, fill }
   const { next, ...found } = await answerAsked(call, source, asked)
-  // What was cut off at its newer end does not grow stale.
+  // An answer that was cut at its newer end does not become stale.
   const endsNow = range.open && (next === '' || order === 'desc')
-  // A point of a coarse bucket may be days old while there are newer ones of the finest.
+  // A point of a coarse bucket may be days old while the finest interval has newer points.
   const isOlder = interval !== finest || source.readUpTo !== undefined
   const newest = endsNow && isOlder ? await findNewestOf(call.db, source, range) : null
   const answer = {

@@ -4,40 +4,36 @@ import { HISTORY_START, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from 
 import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { optionalPage, time } from '../parameters/kinds.ts'
-import { toObject } from '../records/columns.ts'
-import { idValue } from '../records/values.ts'
-import { defineRoute, type Route } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
+import { toObject } from '../records/answer.ts'
+import { idValue } from '../records/table.ts'
+import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
 import { answerQuestion } from './asked-series.ts'
-import { toPoints } from './filled.ts'
-import { inFrame, toTokenFrame } from './frame.ts'
-import { checkChosen, chosenParameters } from './questions.ts'
-import { checkRange } from './series.ts'
+import { checkChosen, checkRange, chosenParameters, inFrame, toTokenFrame } from './series.ts'
 import type { SeriesSource } from './series-source.ts'
 
 const MAX_CANDLES = 1_000_000
 
 interface Candles extends Omit<Described, 'tag'> {
-  /** What the documentation calls the answer. */
+  /** Schema name in the API documentation. */
   readonly series: string
-  /** Whose stored rows are summed up. */
+  /** The dataset with the stored rows to aggregate. */
   readonly dataset: DatasetFacts
-  /** The interval that stands for a cadence comes first: the finest. */
+  /** The finest interval comes first; it corresponds to a cadence. */
   readonly intervals: readonly [Interval, ...Interval[]]
-  /** A candle, `timestamp` first. */
+  /** The schema of a candle, `timestamp` first. */
   readonly candle: z.ZodObject
-  /** Its other members, as aggregates over the rows of a bucket. */
+  /** Its other members, as SQL aggregates over the rows of a bucket. */
   readonly values: string
   /** The column with a row's time. */
   readonly time: string
-  /** As a source has it; `{token: UInt64}` is the token. */
+  /** See `SeriesSource.readUpTo`; `{token: UInt64}` is the token. */
   readonly readUpTo?: string
 }
 
 /**
- * One candle per bucket with a row. Buckets lie on the grid of all series, which begins on the first Monday (docs/contract.md, section
- * 4).
+ * SQL for one candle per bucket with a row. Buckets lie on the common grid, which begins on the first Monday
+ * (docs/contract.md, section 4).
  */
 const toSql = ({ dataset, candle, values, time: at }: Candles, interval: Interval) => `
 WITH toInt64(toUnixTimestamp(${at})) AS second
@@ -48,7 +44,7 @@ WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64
   AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
 GROUP BY row_at`
 
-/** A route of one token's candles over what is stored of it (docs/contract.md, section 8). */
+/** Defines a route for one token's candles from stored rows (docs/contract.md, section 8). */
 export function defineCandles(candles: Candles): Route {
   return defineRoute({
     ...toDescribed({ ...candles, tag: 'Tokens' }),
@@ -88,4 +84,72 @@ export function defineCandles(candles: Candles): Route {
       return inFrame(answer, toTokenFrame(token))
     },
   })
+}
+
+/** Members of a record that are the same in every row of a series, with their SQL. */
+export type Constants = Readonly<Record<string, string>>
+
+/** The series for which rows are filled in. */
+interface Filled {
+  readonly record: z.ZodObject
+  /** The member with the time. */
+  readonly time: string
+  readonly constants?: Constants
+}
+
+const bare = (schema: z.ZodType): z.ZodType =>
+  schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+
+/** Makes all values of a schema nullable, and adds that to their descriptions. */
+function toNullable(schema: z.ZodType): z.ZodType {
+  const inner = bare(schema)
+  const description = schema.description ?? ''
+  if (!(inner instanceof z.ZodObject))
+    return z.nullable(inner).describe(`${description} Null in a bucket where nothing was observed.`.trim())
+  const members = Object.entries(inner.shape as z.ZodRawShape)
+  const nullable = members.map(([name, one]) => [name, toNullable(one as z.ZodType)])
+  return z.strictObject(Object.fromEntries(nullable)).describe(description)
+}
+
+/** A point, or a row for a bucket without one: there everything except time and constants may be null. */
+export function toFilledSchema({ record, time, constants = {} }: Filled): z.ZodObject {
+  const members = Object.entries(record.shape as z.ZodRawShape)
+  const isKnown = (name: string) => name === time || name in constants
+  return z.strictObject(
+    Object.fromEntries(members.map(([name, one]) => [name, isKnown(name) ? one : toNullable(one as z.ZodType)])),
+  )
+}
+
+/** The points of a series, or with `fill=null` a row for every bucket. */
+export const toPoints = (filled: Filled) => {
+  const { id, description } = filled.record.meta() ?? {}
+  const row = toFilledSchema(filled).meta({ id: `Filled${id}`, description: `${description} With \`fill=null\`.` })
+  return z.union([z.array(filled.record), z.array(row)]).meta({
+    description:
+      'With `fill=null` there is a row for every bucket that is due, and its values are null where nothing was observed.',
+  })
+}
+
+/** SQL for a row's value, null if there is no row; recursive for the members of objects. */
+function toValue(schema: z.ZodType, sql: string, isThere: string): string {
+  const inner = bare(schema)
+  if (!(inner instanceof z.ZodObject)) return `if(${isThere}, toNullable(${sql}), NULL)`
+  const members = Object.entries(inner.shape as z.ZodRawShape)
+  return `tuple(${members.map(([name, one]) => toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)).join(', ')})`
+}
+
+/** SQL for the members of `toFilledSchema`, from a row's record if `isThere`; `bucket` is the time. */
+export function toFilledValues(
+  { record, time, constants = {} }: Filled,
+  sql: string,
+  isThere: string,
+  bucket: string,
+): string {
+  const members = Object.entries(record.shape as z.ZodRawShape)
+  return members
+    .map(([name, one]) => {
+      if (name === time) return bucket
+      return constants[name] ?? toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)
+    })
+    .join(', ')
 }

@@ -1,7 +1,7 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { TOKEN } from './daily.ts'
 
-/** Of the token `{entity: UInt64}` the first snapshot of each day. */
+/** The first snapshot of each day of the token `{entity: UInt64}`. */
 const FIRST_OF_DAYS = `(
   SELECT token, toDateTime64(toStartOfDay(observed_at, 'UTC'), 3, 'UTC') AS day, observed_at, total_holders, top100_share,
     holders.share AS shares, holders.address AS addresses
@@ -11,11 +11,11 @@ const FIRST_OF_DAYS = `(
   LIMIT 1 BY day
 )`
 
-/** What every daily series about who held a token has in common. */
+/** Common properties of all daily series about token holders. */
 export const DAILY_HOLDERS = {
   of: TOKEN,
   intervals: ['1d'],
-  // Snapshots come hourly where a plan allows it; a daily series of them has a new point a day.
+  // Snapshots are hourly if a plan allows it; the daily series has one new point per day.
   dataset: { ...tokenHolders, cadence: '1d' },
   rows: FIRST_OF_DAYS,
 } as const

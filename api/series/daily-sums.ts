@@ -7,23 +7,27 @@ import { DAY_MS, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
 import { type Lifetime, toLifetimes } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
 import { NO_FRAME, toArray, toSlice } from '../answers/rows.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toObject } from '../records/columns.ts'
-import type { Representation } from '../records/representation.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
+import { answerRecords, toObject } from '../records/answer.ts'
+import { timeValue, uint32 } from '../records/table.ts'
+import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
 import { answerQuestion } from './asked-series.ts'
-import { type SumNames, toSumRecords } from './daily-sum-records.ts'
-import { toPoints } from './filled.ts'
-import { toLikeForLikeSql } from './like-for-like.ts'
-import { countSince, countSlices, findNewest } from './pieces.ts'
-import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
-import { checkRange, countRows, describeSeries, nextGridTime, type PointCounts } from './series.ts'
-import type { SeriesSource } from './series-source.ts'
-import { isOfWholeRows, readWhole } from './whole-series.ts'
+import { toPoints } from './candles.ts'
+import { countSince, countSlices, findNewest, isOfWholeRows, readWhole } from './pieces.ts'
+import {
+  checkRange,
+  countRows,
+  describeSeries,
+  isPlain,
+  nextGridTime,
+  type PointCounts,
+  type SeriesQuestion,
+  seriesParameters,
+} from './series.ts'
+import { type SeriesSource, toLikeForLikeSql } from './series-source.ts'
 
 const MAX_DAYS = 10_000
 const DEFAULT_DAYS = 10
@@ -33,9 +37,9 @@ const VALUES = 'recorded_at, tuple(value_usd, tuple(member_count))'
 
 interface DailySums extends SumNames, Omit<Described, 'tag'> {
   readonly dataset: DatasetFacts & Pick<Dataset, 'table'>
-  /** What each member has of a day's sum. */
+  /** SQL for each member's part of a day's sum. */
   readonly members: DayMembers
-  /** All that may be members. */
+  /** All possible members. */
   readonly all: (registry: Registry) => readonly (Lifetime & { readonly key: number })[]
 }
 
@@ -43,8 +47,8 @@ const LIKE_FOR_LIKE =
   'With `basis=like-for-like` each day is compared with the day before, or with `interval=7d` with the day a week before: the two sums are over those that have a value on both days, so that one that is new, or gone, is neither growth nor loss.'
 
 /**
- * A route of sums over all members of the registry by day: as they were stored, or like for like (docs/contract.md, sections 2, 8
- * and 9).
+ * Defines a route for daily sums over all members of the registry: as stored, or like for like (docs/contract.md,
+ * sections 2, 8 and 9).
  */
 export function defineDailySums(sums: DailySums): Route {
   const { plain, alike } = toSumRecords(sums)
@@ -92,24 +96,24 @@ const dailySumParameters = {
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
-/** The sums of the last days or of a range, as a question wants them. */
+/** The sums of the last days or of a range, in the requested form. */
 async function answerAsked(call: Call, source: SeriesSource, query: Query): Promise<Answer> {
   checkRange(query)
   const { limit, ...question } = query
   const now = call.now()
-  // An end alone is the end of the days that are told of when nothing is asked for.
+  // An `end` alone is the end of the default number of days.
   const until = limit === undefined && query.start === undefined ? Math.min(query.end ?? now, now) : now
   const back = query.start !== undefined && limit === undefined ? 0 : until - (limit ?? DEFAULT_DAYS) * DAY_MS
-  // Nobody asked for the time before all history: so many days back may reach there.
+  // A number of days back may reach before the start of the history, which is no client error.
   const start = Math.max(query.start ?? FIRST_DAY, back)
   const { answer } = await answerQuestion(call, source, { ...question, start })
-  // So many days before now begin later with every day, wherever they end.
+  // A range of days back from now starts later every day, whatever its end.
   return until === now && back > (query.start ?? 0) ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
 /**
- * The stored points, oldest first unless it is asked for otherwise: a record is the day, the sum and how many have a part in
- * it. Those of the last days are put together from what is kept.
+ * The stored points, oldest first by default. A record contains the day, the sum and the number of its members. The
+ * last days are assembled from cached rows.
  */
 async function answerStored(
   call: Call,
@@ -130,7 +134,7 @@ async function answerStored(
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }
 
-/** The sums as they are stored. */
+/** The sums as stored. */
 const toStoredSource = (dataset: DatasetFacts, record: z.ZodObject): SeriesSource => ({
   name: dataset.name,
   dataset,
@@ -170,4 +174,42 @@ ORDER BY recorded_at`
   const slice = toSlice(rows, { from, to: Number.POSITIVE_INFINITY })
   const counts = { points: countSlices([slice]), early: countSince([slice], due) }
   return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), ...counts }
+}
+
+/** Names and descriptions in the records of daily sums. */
+export interface SumNames {
+  /** The member with the sum, the record's schema name, and the summed quantity. */
+  readonly sum: { readonly name: string; readonly series: string; readonly of: string }
+  /** The member with the count, and the counted noun. */
+  readonly count: { readonly name: string; readonly noun: string }
+}
+
+/**
+ * Builds the schemas of a plain and a like-for-like point. Both have the same members, so that `fields` has the same
+ * meaning.
+ */
+function toSumRecords({ sum, count }: SumNames) {
+  const metadata = (which: string) =>
+    z
+      .strictObject({ [count.name]: uint32.describe(`${count.noun} that ${which}.`) })
+      .describe('What the sum is made of.')
+  const toPoint = (members: z.ZodRawShape, description: string) =>
+    z.strictObject({
+      recordedAt: timeValue.describe('The day: its first moment.'),
+      [sum.name]: z.strictObject(members).describe(description),
+    })
+  const plain = { value: z.number().describe('The sum in US dollars.'), metadata: metadata('have a part in the sum') }
+  const alike = {
+    value: z.number().describe('The sum in US dollars over those that have a value on the earlier day as well.'),
+    before: z.number().describe('The sum over the same ones on the earlier day, in US dollars.'),
+    change: z.number().describe('Change from `before` to `value`, in percent.'),
+    metadata: metadata('have a value on both days'),
+  }
+  return {
+    plain: toPoint(plain, `${sum.of}.`).meta({ id: sum.series, description: `${sum.of} on one day.` }),
+    alike: toPoint(alike, `${sum.of}, of those that are in both days.`).meta({
+      id: `LikeForLike${sum.series}`,
+      description: `${sum.of} on one day against an earlier one, of those that are in both. With \`basis=like-for-like\`.`,
+    }),
+  }
 }

@@ -3,36 +3,29 @@ import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { Memory } from '../answers/memory.ts'
+import type { Representation } from '../answers/formats.ts'
+import { refuseCursor, toIdSql } from '../answers/keyset.ts'
 import { NO_FRAME, toArray, toSliceBack } from '../answers/rows.ts'
+import type { ChunkCache } from '../cache/chunks.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toObject } from '../records/columns.ts'
-import { refuseCursor } from '../records/cursor.ts'
-import { toIdSql } from '../records/id-sql.ts'
-import type { Representation } from '../records/representation.ts'
-import { defineRoute, type Route } from '../route/define-route.ts'
-import { type Described, toDescribed } from '../route/described.ts'
+import { answerRecords, toObject } from '../records/answer.ts'
+import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { answerQuestion } from './asked-series.ts'
-import { toPoints } from './filled.ts'
-import { countSlices, cutSlices, findNewest } from './pieces.ts'
-import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
-import { checkRange, countMissing } from './series.ts'
-import { findOldest } from './series-extent.ts'
-import { toSeriesHeaders } from './series-headers.ts'
-import type { SeriesSource } from './series-source.ts'
-import { isOfWholeRows, readWhole } from './whole-series.ts'
-import type { RowsStatement } from './written-rows.ts'
+import { toPoints } from './candles.ts'
+import type { RowsStatement } from './pieces.ts'
+import { countSlices, cutSlices, findNewest, isOfWholeRows, readWhole } from './pieces.ts'
+import { checkRange, countMissing, isPlain, type SeriesQuestion, seriesParameters, toSeriesHeaders } from './series.ts'
+import { findOldest, type SeriesSource, toBucketSql } from './series-source.ts'
 
-/** Whose a series is. */
+/** The owner of a series. */
 interface SeriesOwner {
   readonly kind: EntityKind<Named>
   readonly tag: string
-  /** The column of the rows that names the owner, and the member of a point that does, where one does. */
+  /** The column with the owner's key, and the member of a point with the owner, if there is one. */
   readonly column: string
 }
 
@@ -42,35 +35,40 @@ export const TOKEN: SeriesOwner = { kind: tokenKind, tag: 'Tokens', column: 'tok
 const INTERVALS_OF_DAYS = ['1d', '7d'] as const
 
 interface DailySeries extends Omit<Described, 'tag'> {
-  /** Whose owner it has; a DAO unless it is given. */
+  /** The owner. Default: a DAO. */
   readonly of?: SeriesOwner
-  /** Days and weeks unless they are given. */
+  /** Default: days and weeks. */
   readonly intervals?: readonly [Interval, ...Interval[]]
   readonly dataset: DatasetFacts
-  /** A point: its time, `_id` and the owner's id where it has them, and what was counted. */
+  /** The schema of a point: its time, `_id` and the owner's id if it has them, and the values. */
   readonly point: z.ZodObject
   /**
-   * Rows of which there is one a day, with the owner's column, the time of the point as `day` and that of the observation as
-   * `observed_at`; those of the dataset's table unless they are given. `{entity: UInt64}` is the owner.
+   * SQL for one row per day, with the owner's column, the time of the point as `day` and that of the observation as
+   * `observed_at`. Default: the rows of the dataset's table. `{entity: UInt64}` is the owner.
    */
   readonly rows?: string
-  /** What was counted, from the table's row. */
+  /** SQL for the values, from the table's row. */
   readonly values: string
+  /** The same of a whole week, as aggregates of its rows; without it the first day of a week stands for it. */
+  readonly weekValues?: string
 }
 
 const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
 
 interface SeriesCall {
   readonly db: Database
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly signal: AbortSignal
   readonly representation: Representation
 }
 
-/** The points of an answer, how many they are and how many of them are not due, whether more follow, and the time of the oldest, 0 where there is none. */
+/**
+ * The points of an answer, their number, the number of points in buckets that are not due, whether more follow, and the
+ * time of the oldest point, 0 if there is none.
+ */
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 
-/** The first `limit` points of a range, newest first, out of all points of a DAO. */
+/** The first `limit` points of a range, newest first, from the cached series of a DAO. */
 async function findKept(
   call: SeriesCall,
   series: string,
@@ -91,7 +89,7 @@ async function findKept(
 
 type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
 
-/** The member of a point that says when: the first. */
+/** The member with the point's time: the first. */
 const timeOf = (point: z.ZodObject) => Object.keys(point.shape)[0] ?? ''
 
 interface SeriesQuery {
@@ -100,15 +98,15 @@ interface SeriesQuery {
   readonly limit: number
 }
 
-/** Where the points of a series are: the rows, the time of a point, and that of what it is made of. */
+/** The source of the points of a series: the rows, the time of a point, and the time of its data. */
 function toPlaces({ rows, dataset: { series } }: DailySeries) {
   if (rows === undefined) return { table: `${series.table} FINAL`, at: series.time, asOf: series.time }
   return { table: rows, at: 'day', asOf: 'observed_at' }
 }
 
 /**
- * A route of daily points of a DAO or a token, newest first (docs/contract.md, section 2). The id of a point derives from dataset, DAO and
- * time like every id (docs/contract.md, section 3), in ClickHouse, which writes the points.
+ * Defines a route for daily points of a DAO or a token, newest first (docs/contract.md, section 2). ClickHouse writes
+ * the points and derives the id of a point from dataset, DAO and time like every id (docs/contract.md, section 3).
  */
 export function defineDailySeries(series: DailySeries): Route {
   const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS } = series
@@ -119,15 +117,28 @@ WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: 
   const points = (limit: string) => `${within}
 ORDER BY ${column} DESC, ${at} DESC
 LIMIT ${limit}`
-  const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${at})`)
-  const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
-  const record = `${toObject(series.point, `${at}, ${whose}${series.values}`)} AS record`
+  const toRecord = (time: string, values: string) => {
+    const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${time})`)
+    const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
+    return `${toObject(series.point, `${time}, ${whose}${values}`)} AS record`
+  }
+  const record = toRecord(at, series.values)
   const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,
   ${record}${points('{limit: UInt32}')}`
   const all = `SELECT ${at} AS row_at, ${asOf} AS as_of, ${record}
 FROM ${table}
 WHERE ${column} = {entity: UInt64}
 ORDER BY ${column} DESC, ${at} DESC`
+  // The last week of a range may end after the range, which is of the weeks' starts.
+  const weeks =
+    series.weekValues &&
+    `SELECT ${toBucketSql(at, '7d')} AS row_at, max(toDateTime64(${asOf}, 3, 'UTC')) AS as_of,
+  ${toRecord('row_at', series.weekValues)}
+FROM ${table}
+WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC') + INTERVAL 7 DAY
+GROUP BY row_at
+HAVING toUnixTimestamp64Milli(row_at) >= {from: Int64} AND toUnixTimestamp64Milli(row_at) < {to: Int64}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
     const statement = `SELECT least(count(), {limit: UInt32}) AS points,
@@ -160,8 +171,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       time: timeOf(series.point),
       constants: { [column]: '{id: String}' },
       intervals,
-      sql: () =>
-        `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
+      sql: (interval) =>
+        interval === '7d' && weeks !== undefined
+          ? weeks
+          : `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
       params,
     }
     const now = call.now()
@@ -187,7 +200,7 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       const { found: owner, now, representation } = call
       checkRange(call.query)
       if (!isPlain(call.query, 'desc', '1d')) return answerOther(call, call.query)
-      // A page that goes on holds the days before the last one of the page before.
+      // A following page contains the days before the last day of the previous page.
       const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
@@ -207,16 +220,16 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
   })
 }
 
-/** @throws Problem `invalid_parameter` for a place that no answer has given. */
+/** @throws Problem `invalid_parameter` for a position that no answer contained. */
 function toPlace(after: string): number {
   if (/^\d{1,15}$/.test(after)) return Number(after)
   throw refuseCursor()
 }
 
 /**
- * Age, expiry and headers of an answer. Days are counted from `start`, or from the oldest point where there is no
- * `start` or `limit` cut the series there, up to the last one that is due. A range up to now becomes stale as a snapshot does, unless it ends earlier, and has
- * one day more from the next midnight on.
+ * Age, expiry and headers of an answer. Days are counted from `start` up to the last due day. Without `start`, or if
+ * `limit` cut the series, they are counted from the oldest point. A range up to now becomes stale like a snapshot,
+ * unless it ends earlier, and gets one more day at each midnight.
  */
 function describe(
   dataset: DatasetFacts,

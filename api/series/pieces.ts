@@ -1,47 +1,93 @@
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Memory, Place } from '../answers/memory.ts'
-import { detach, NO_ROWS, type Rows, type Slice, toSlice } from '../answers/rows.ts'
+import type { Representation } from '../answers/formats.ts'
+import { detach, JSON_SETTINGS, NO_ROWS, type Rows, readWritten, type Slice, toRows, toSlice } from '../answers/rows.ts'
+import type { ChunkCache, ChunkKey } from '../cache/chunks.ts'
 
-/** Buckets of a piece: a day of 5-minute points, some 60 kB of JSON. */
+export interface RowsStatement {
+  readonly name: string
+  /**
+   * Selects `record` (a named tuple, the row), `row_at` (DateTime64(3), the time by which rows are ordered) and `as_of`
+   * (DateTime64(3)) in the requested order.
+   */
+  readonly sql: string
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+const numbers = z.array(z.number())
+const head = z.tuple([numbers, numbers, numbers])
+
+/**
+ * Reads rows with their JSON as ClickHouse writes it, in one statement with their lengths and times.
+ * @throws DataError `storage`
+ */
+export async function writeRows(db: Database, { sql, ...statement }: RowsStatement): Promise<Rows> {
+  const written = await readWritten(db, {
+    ...statement,
+    sql: `SELECT concat(toJSONString(tuple(groupArray(length(row)), groupArray(toUnixTimestamp64Milli(row_at)), groupArray(toUnixTimestamp64Milli(as_of)))),
+  '\\n', arrayStringConcat(groupArray(row), ','))
+FROM (SELECT row_at, as_of, toJSONString(record) AS row FROM (${sql}))`,
+    settings: JSON_SETTINGS,
+    signal: AbortSignal.timeout(db.answerTimeoutMs),
+  })
+  const parsed = head.safeParse(written.head)
+  const [lengths, at, asOf] = parsed.data ?? [[], [], []]
+  const starts = toStarts(lengths)
+  const whole = lengths.length === 0 ? 0 : (starts.at(-1) ?? 0) - 1
+  if (!parsed.success || written.body.length !== whole) {
+    throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
+  }
+  return toRows(written.body, starts, Float64Array.from(at), Float64Array.from(asOf))
+}
+
+/** Start offsets of rows with these lengths, separated by commas. */
+function toStarts(lengths: readonly number[]): Uint32Array {
+  const starts = new Uint32Array(lengths.length + 1)
+  for (const [row, length] of lengths.entries()) starts[row + 1] = (starts[row] ?? 0) + length + 1
+  return starts
+}
+
+/** Buckets per chunk: one day of 5-minute points, about 60 kB of JSON. */
 const PIECE_BUCKETS = 288
 
-/** A piece of a series: the buckets that start in one stretch of the grid that all requests share. */
+/** A chunk of a series: a fixed range of buckets on a grid that all requests share. */
 export interface Piece extends TimeRange {
-  /** Which stretch. */
+  /** The number of the chunk. */
   readonly piece: number
 }
 
-/** A series whose pieces are kept. */
+/** A series with cached chunks. */
 export interface Series {
-  /** What tells it from all other series that are kept. */
+  /** Distinguishes it from all other cached series. */
   readonly key: string
   readonly dataset: string
   readonly interval: Interval
 }
 
-/** One that answers are put together from. */
+/** A series with a function that reads its chunks, for answers assembled from chunks. */
 export interface PieceSource extends Series {
-  /** Rows of the series, oldest first, among them all whose buckets start in a range. Ends with the signal. */
+  /** Reads rows of the series, oldest first, including all with buckets that start in the range. Ends with the signal. */
   read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
 }
 
-/** One that also tells where it has rows at all, for answers that end after some of them. */
+/** A series that can also count its rows, for answers with a limited number of rows. */
 export interface CountedSource extends PieceSource {
-  /** How many rows each piece has whose buckets start in a range; those without any may be left out. */
+  /** Number of rows per chunk, of buckets that start in the range; empty chunks may be absent. */
   count(db: Database, range: TimeRange, pieceMs: number): Promise<ReadonlyMap<number, number>>
 }
 
-/** What a request needs to read pieces; `signal` ends its waiting. */
+/** Dependencies for reading chunks; `signal` ends the wait. */
 interface Reader {
-  readonly memory: Memory
+  readonly chunks: ChunkCache
   readonly db: Database
   readonly signal: AbortSignal
 }
 
 export const toPieceMs = (interval: Interval): number => PIECE_BUCKETS * INTERVAL_SECONDS[interval] * 1000
 
-/** The pieces that hold a range, whole. */
+/** The complete chunks that contain a range. */
 export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
   const length = toPieceMs(interval)
   const pieces: Piece[] = []
@@ -51,32 +97,31 @@ export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
   return pieces
 }
 
-/** Where a piece is kept. The observations of its last bucket may lie behind it. */
-export function toPlace({ key, dataset, interval }: Series, piece: Piece): Place & Piece {
+/** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
+export function toPlace({ key, dataset, interval }: Series, piece: Piece): ChunkKey & Piece {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
 
-/** Pieces in order, with one statement for all that are not kept. */
-async function readPieces(source: PieceSource, { memory, signal }: Reader, pieces: readonly Piece[]): Promise<Rows[]> {
+/** Reads chunks in order, with one statement for all that are not cached. */
+async function readPieces(source: PieceSource, { chunks, signal }: Reader, pieces: readonly Piece[]): Promise<Rows[]> {
   const length = toPieceMs(source.interval)
   const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
   const places = pieces.map((piece) => toPlace(source, piece))
-  const read = async (missing: readonly (Place & Piece)[], db: Database, abandoned: AbortSignal) => {
+  const read = async (missing: readonly (ChunkKey & Piece)[], db: Database, abandoned: AbortSignal) => {
     const ranges = missing.map(toRange)
     const range = { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }
     const rows = await source.read(db, range, abandoned)
     return ranges.map((range) => detach(toSlice(rows, range)))
   }
-  return memory.shelf<Rows>().ask(places, read, signal)
+  return chunks.read(places, read, signal)
 }
 
-/** All rows of a range, oldest first, if all of its pieces are kept. */
-export function peekRange(series: Series, memory: Memory, range: TimeRange): Slice[] | undefined {
-  const shelf = memory.shelf<Rows>()
+/** All rows of a range, oldest first, if all its chunks are cached. */
+export function peekRange(series: Series, chunks: ChunkCache, range: TimeRange): Slice[] | undefined {
   const slices: Slice[] = []
   for (const piece of toPieces(range, series.interval)) {
-    const rows = shelf.get(toPlace(series, piece).key)
+    const rows = chunks.get<Rows>(toPlace(series, piece).key)
     if (rows === undefined) return undefined
     slices.push(toSlice(rows, range))
   }
@@ -90,9 +135,9 @@ export async function readRange(source: PieceSource, reader: Reader, range: Time
 }
 
 /**
- * The first rows of a range, oldest first: at least `least` of them where there are so many. First the pieces are read
- * that hold them if no bucket is empty. Where that is not enough, and no kept piece goes on, one statement tells which
- * pieces have rows at all, so that however sparse a series is two more statements are enough.
+ * The first rows of a range, oldest first: at least `least` rows if there are that many. First reads the chunks that
+ * would contain them if no bucket were empty. If that is not enough and no cached chunk follows, one statement counts
+ * the rows per chunk. Two more statements are therefore enough, however sparse the series is.
  */
 export async function readFirst(
   source: CountedSource,
@@ -111,9 +156,8 @@ export async function readFirst(
     }
   }
   add(await readPieces(source, reader, rest.splice(0, Math.ceil(least / PIECE_BUCKETS) + 1)))
-  const shelf = reader.memory.shelf<Rows>()
   while (rows < least && rest.length > 0) {
-    const kept = shelf.get(toPlace(source, rest[0] as Piece).key)
+    const kept = reader.chunks.get<Rows>(toPlace(source, rest[0] as Piece).key)
     if (kept === undefined) add(await readPieces(source, reader, await takeFilled(source, reader, rest, least - rows)))
     else {
       add([kept])
@@ -123,14 +167,16 @@ export async function readFirst(
   return slices
 }
 
-/** Takes from the pieces those that hold the next `least` rows. That those before and between have none is kept. */
+/**
+ * Removes from `rest` the chunks with the next `least` rows. The chunks before and between them are cached as empty.
+ */
 async function takeFilled(
   source: CountedSource,
-  { memory, db }: Reader,
+  { chunks, db }: Reader,
   rest: Piece[],
   least: number,
 ): Promise<readonly Piece[]> {
-  const mark = memory.mark()
+  const mark = chunks.mark()
   const range = { from: rest[0]?.from ?? 0, to: rest.at(-1)?.to ?? 0 }
   const counts = await source.count(db, range, toPieceMs(source.interval))
   const taken: Piece[] = []
@@ -139,13 +185,13 @@ async function takeFilled(
     if (piece === undefined) break
     const count = counts.get(piece.piece) ?? 0
     if (count > 0) taken.push(piece)
-    else memory.shelf<Rows>().keep(toPlace(source, piece), mark, NO_ROWS)
+    else chunks.store(toPlace(source, piece), mark, NO_ROWS)
     rows += count
   }
   return taken
 }
 
-/** The newest time of what the slices are made of, in Unix milliseconds; null where they have no rows. */
+/** The newest data time in the slices, in Unix milliseconds; null if they have no rows. */
 export function findNewest(slices: readonly Slice[]): number | null {
   let newest: number | null = null
   for (const { rows, first, end } of slices) {
@@ -156,7 +202,7 @@ export function findNewest(slices: readonly Slice[]): number | null {
 
 export const countSlices = (slices: readonly Slice[]) => slices.reduce((sum, { first, end }) => sum + end - first, 0)
 
-/** How many rows of slices, oldest first, are of a time or later. */
+/** Number of rows in slices, oldest first, with a time of at least `since`. */
 export const countSince = (slices: readonly Slice[], since: number): number =>
   slices.reduce((sum, { rows, first, end }) => {
     const late = toSlice(rows, { from: since, to: Number.POSITIVE_INFINITY })
@@ -173,4 +219,23 @@ export function cutSlices(slices: readonly Slice[], most: number): Slice[] {
     rows += end - slice.first
   }
   return left
+}
+
+/** Whether an answer consists of complete rows as JSON, which are cached; ClickHouse writes all other forms. */
+export const isOfWholeRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
+
+/**
+ * Reads all rows of a short series, such as a daily one: once for all ranges, and again after a change event of
+ * the dataset, which may have several series.
+ * @throws DataError `storage`
+ */
+export async function readWhole(
+  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
+  { dataset, series, entity }: { readonly dataset: string; readonly series: string; readonly entity: number },
+  statement: RowsStatement,
+): Promise<Rows> {
+  const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+  const place = { key: `${series} ${entity}`, dataset, ...always }
+  const [rows] = await chunks.read([place], async (_, db) => [await writeRows(db, statement)], signal)
+  return rows as Rows
 }

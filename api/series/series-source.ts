@@ -1,34 +1,37 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
-import { toObject } from '../records/columns.ts'
-import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
+import { DAY_MS, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { toObject } from '../records/answer.ts'
+import { type Constants, toFilledSchema, toFilledValues } from './candles.ts'
+import type { SeriesRange } from './series.ts'
 
-/** A series as statements, of which answers of any order, interval and number of points are made. */
+/** A series as SQL statements, for answers of any order, interval and number of points. */
 export interface SeriesSource {
-  /** What logs and traces call the statements. */
+  /** Name of the statements in logs and traces. */
   readonly name: string
-  /** Whose cadence says when the series is stale. */
+  /** The dataset; its cadence decides when the series is stale. */
   readonly dataset: DatasetFacts
   readonly record: z.ZodObject
-  /** The member that says when, which stays where a row is filled in. */
+  /** The member with the time, which filled rows also have. */
   readonly time: string
   /** Members that are the same in every row, as SQL. */
   readonly constants?: Constants
   readonly intervals: readonly [Interval, ...Interval[]]
   /**
-   * The points whose buckets start in a range (parameters `from` and `to`, Unix milliseconds) in no order: `row_at`, `as_of` (both
-   * DateTime64(3)) and `record`. Unless there are points of each interval, those of the finest one, of which the first of a coarser
-   * bucket stands for it.
+   * SQL for the points of buckets that start in a range (parameters `from` and `to`, Unix milliseconds), unordered:
+   * `row_at`, `as_of` (both DateTime64(3)) and `record`. If the series has no separate points per interval, selects
+   * those of the finest one; the first of a coarser bucket represents it.
    */
   sql(interval: Interval): string
   readonly params: Readonly<Record<string, unknown>>
   /**
-   * Selects `newest`, up to when the rows were read (Unix milliseconds), where they are read on time and yet seldom new; else
-   * the series is as old as its newest row.
+   * SQL that selects `newest`, the time up to which the rows were read (Unix milliseconds), for rows that are read on
+   * time but rarely change. If absent, the series is as old as its newest row.
    */
   readonly readUpTo?: string
-  /** Set where an interval has points in other buckets than the finest one has. */
+  /** Set if an interval can have points in buckets where the finest interval has none. */
   readonly hasOwnPoints?: boolean
 }
 
@@ -55,8 +58,8 @@ ORDER BY p.row_at
 LIMIT 1 BY bucket`
 
 /**
- * Every bucket of the range that is due, before the parameter `due`, or has a point: `bucket`, `as_of` and `record` as with a point,
- * and whether there is one.
+ * Every bucket of the range that is due (before the parameter `due`) or has a point: `bucket`, `as_of` and `record`
+ * like a point, and `is_there`.
  */
 export const toFilledSql = (source: SeriesSource, interval: Interval) => `
 SELECT grid.bucket AS bucket, if(p.is_there, p.as_of, toDateTime64(0, 3, 'UTC')) AS as_of, p.is_there AS is_there,
@@ -67,3 +70,108 @@ FROM
 ) AS grid
 LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket
 WHERE p.is_there OR toUnixTimestamp64Milli(grid.bucket) < {due: Int64}`
+
+/** Number of points of a range per interval. */
+async function countPoints(
+  db: Database,
+  source: SeriesSource,
+  toRange: (interval: Interval) => SeriesRange,
+  intervals: readonly Interval[],
+): Promise<readonly (readonly [Interval, number])[]> {
+  const [finest] = intervals as [Interval]
+  const { from, to } = toRange(finest)
+  const schema = z.object(Object.fromEntries(intervals.map((interval) => [`of_${interval}`, z.int()])))
+  const ranges = intervals.map((interval) => {
+    const range = toRange(interval)
+    return { [`from_${interval}`]: range.from, [`to_${interval}`]: range.to }
+  })
+  const counts = intervals.map((interval) => {
+    const bucket = toBucketSql('bucket', interval)
+    const at = `toUnixTimestamp64Milli(${bucket})`
+    return `uniqExactIf(${bucket}, ${at} >= {from_${interval}: Int64} AND ${at} < {to_${interval}: Int64}) AS of_${interval}`
+  })
+  const [row] = await db.rows({
+    name: `${source.name}-intervals`,
+    sql: `SELECT ${counts.join(', ')} FROM (${toPointsSql(source, finest)})`,
+    params: { ...source.params, from, to, ...Object.assign({}, ...ranges) },
+    settings: { max_threads: 2 },
+    schema,
+  })
+  return intervals.map((interval) => [interval, Number(row?.[`of_${interval}`] ?? 0)])
+}
+
+/**
+ * The coarsest interval with at least `points` points in a range, or the finest if there is none (docs/contract.md,
+ * section 8).
+ * @throws DataError `storage`
+ */
+export async function chooseInterval(
+  db: Database,
+  source: SeriesSource,
+  toRange: (interval: Interval) => SeriesRange,
+  points: number,
+): Promise<Interval> {
+  const { intervals, hasOwnPoints = false } = source
+  const alike = hasOwnPoints ? intervals.map((interval) => [interval]) : [intervals]
+  const counts = (await Promise.all(alike.map((some) => countPoints(db, source, toRange, some)))).flat()
+  const enough = counts.filter(([, count]) => count >= points)
+  return enough.at(-1)?.[0] ?? intervals[0]
+}
+
+/**
+ * Time up to which a series was read, or the newest time in an open range's last two weeks, in Unix milliseconds; null
+ * if there is none.
+ */
+export async function findNewestOf(db: Database, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
+  const [row] = await db.rows({
+    name: `${source.name}-newest`,
+    sql:
+      source.readUpTo ??
+      `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
+    params: { ...source.params, from: to - 14 * DAY_MS, to },
+    settings: { max_threads: 1 },
+    schema: z.object({ newest: z.int() }),
+  })
+  return row === undefined || row.newest === 0 ? null : row.newest
+}
+
+/** The time of the first point of a series up to now, in Unix milliseconds; undefined if it has none. */
+export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number | undefined> {
+  const [row] = await db.rows({
+    name: `${source.name}-oldest`,
+    sql: `SELECT toUnixTimestamp64Milli(min(row_at)) AS oldest, count() AS points FROM (${source.sql(source.intervals[0])})`,
+    params: { ...source.params, from: 0, to: now },
+    settings: { max_threads: 1 },
+    schema: z.object({ oldest: z.int(), points: z.int() }),
+  })
+  return row === undefined || row.points === 0 ? undefined : row.oldest
+}
+
+/**
+ * SQL for the points of a series source that compare each day with the day one interval before: the sums on both days
+ * over the members with a value on both, and their number. A day without common members has no point. Values are added
+ * as decimals, like the stored sums: floating-point sums depend on the order in which rows are read.
+ */
+export function toLikeForLikeSql(record: z.ZodObject, members: DayMembers, interval: Interval): string {
+  const seconds = INTERVAL_SECONDS[interval]
+  const sum = (column: string) => `toFloat64(sum(toDecimal256(${column}, 12)))`
+  return `SELECT toDateTime64(day, 3, 'UTC') AS row_at, row_at AS as_of,
+  ${toObject(record, 'row_at, tuple(value, before, 100 * (value / before - 1), tuple(members))')} AS record
+FROM
+(
+  SELECT day, ${sum('usd_now')} AS value, ${sum('usd_before')} AS before, count() AS members
+  FROM
+  (
+    SELECT place.1 AS day, member, anyIf(usd, NOT place.2) AS usd_now, anyIf(usd, place.2) AS usd_before
+    FROM
+    (
+      SELECT member, usd, arrayJoin([(toDateTime(day, 'UTC'), false), (toDateTime(day, 'UTC') + INTERVAL ${seconds} SECOND, true)]) AS place
+      FROM (${members(seconds * 1000)})
+    )
+    GROUP BY day, member
+    HAVING countIf(place.2) > 0 AND countIf(NOT place.2) > 0
+  )
+  GROUP BY day
+)
+WHERE row_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND row_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+}

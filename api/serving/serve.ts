@@ -1,50 +1,44 @@
 import type { Logger } from '../../shared/telemetry/log.ts'
+import type { Admission, ClientKey } from '../admission/admission.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
+import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
-import { DataChanged } from '../answers/frame.ts'
-import { ClientLeft, type Leaving, toLeaving } from '../answers/leaving.ts'
-import type { ToClient } from '../http/client-address.ts'
+import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
+import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
+import { breakOff } from '../http/break-off.ts'
 import type { FlatHeaders } from '../http/headers.ts'
+import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
 import type { Exchange } from '../route/exchange.ts'
-import { breakOff } from './break-off.ts'
-import { createByteCache } from './cache.ts'
-import { createKnownUrls } from './known-urls.ts'
-import type { Asker } from './lines.ts'
-import type { Queue } from './queue.ts'
-import { type ReadyAnswer, toHead, toReady } from './ready.ts'
-import type { Refused } from './refused.ts'
-import type { ApiMetrics, Origin } from './request-metrics.ts'
-import { sendProblem, sendReady, toStaleHeader } from './send.ts'
-import type { Readers } from './slow-readers.ts'
+import type { ApiMetrics, RouteMeters } from './observe.ts'
+import { type ReadyAnswer, sendProblem, sendReady, toHead, toReady, toStaleHeader } from './respond.ts'
 import type { SendStream } from './stream.ts'
-import { createUnsent } from './unsent.ts'
 
-/** The parts of a request's path that stand for parameters. */
+/** Path parameters of a request. */
 type InPath = Readonly<Record<string, string | string[]>>
 
 export interface Serving {
-  /** Answers from kept bytes if it can, before anything is parsed; tells whether it did. */
-  serveKept(exchange: Exchange): boolean
-  /** Answers a GET or HEAD request for a route, unless its client leaves before. */
+  /** Answers from the response cache, before anything is parsed. Returns whether it did. */
+  serveCached(exchange: Exchange): boolean
+  /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
   serve(route: Route, exchange: Exchange, inPath: InPath): Promise<void>
   /**
-   * The whole answer to a GET request of this process itself, in the name of a client.
-   * @throws Problem, or the signal's reason once that is aborted.
+   * Returns the complete answer to an in-process GET request on behalf of a client.
+   * @throws Problem, or the signal's reason after it is aborted.
    */
   answer(
     route: Route,
     asked: { readonly url: string; readonly client: string; readonly requestId: string },
     left: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
-  /** Answers with a failure, and logs those that are the service's own. */
+  /** Answers with a failure. Failures of the service itself are logged. */
   fail(exchange: Exchange, error: unknown): void
 }
 
 /**
- * The format of an answer. A parameter wins over `Accept`; what the parameter says is checked with the others.
+ * The format of an answer. The `format` parameter wins over `Accept`; its value is validated with the other parameters.
  * @throws Problem `not_acceptable`
  */
 function toFormat(route: Route, accept: string | undefined, named: string | undefined): Format {
@@ -53,7 +47,7 @@ function toFormat(route: Route, accept: string | undefined, named: string | unde
   throw new Problem('not_acceptable', `This path answers with ${route.mediaType} only.`, { allowed: [route.mediaType] })
 }
 
-/** What a request asks of a route: typed parameters, and the format. */
+/** Parses a request into typed parameters and the format. */
 function parse(route: Route, accept: string | undefined, raw: RawParameters, inPath: InPath) {
   const named = raw.values.get('format')?.[0]
   const format = toFormat(route, accept, named)
@@ -63,18 +57,13 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
   return { query, format, isNamed: named !== undefined }
 }
 
-/** By whom limits are about: whoever sends many requests waits behind himself. */
-const createToAsker =
-  (toClient: ToClient) =>
-  ({ path }: Route, { request }: Exchange): Asker => ({ client: toClient(request), route: path })
-
-/** Whether a request is refused because the service is busy or stopping: that is no failure. */
+/** Whether a request is rejected because the service is busy or stopping. Such rejections are no failures. */
 const isRefusal = (error: unknown): error is Problem =>
   error instanceof Problem && error.status >= 500 && error.particulars.cause === undefined
 
 const TELL_REFUSALS_MS = 1_000
 
-/** Logs refusals, at most one line a second: a line for each would cost more than refusing does. */
+/** Logs rejections, at most one line per second: a line for each would cost more than the rejection. */
 export function createRefusals(log: Logger) {
   let toldAt = Number.NEGATIVE_INFINITY
   let untold = 0
@@ -89,7 +78,7 @@ export function createRefusals(log: Logger) {
   }
 }
 
-/** What a client is told of a failure. Those that are the service's own are logged. */
+/** Converts an error to the problem for the client. Failures of the service itself are logged. */
 function createTell(log: Logger) {
   const refusals = createRefusals(log)
   return (requestId: string, error: unknown): Problem => {
@@ -101,20 +90,14 @@ function createTell(log: Logger) {
   }
 }
 
-function createFail(
-  { log, refused, toClient, publicUrl }: { log: Logger; refused: Refused; toClient: ToClient; publicUrl: string },
-  tell: ReturnType<typeof createTell>,
-): Serving['fail'] {
+function createFail(log: Logger, publicUrl: string, tell: ReturnType<typeof createTell>): Serving['fail'] {
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
       log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
       return
     }
-    const problem = tell(exchange.requestId, error)
-    sendProblem(exchange, problem, publicUrl)
-    const { request } = exchange
-    if (isRefusal(error) || problem.code === 'rate_limited') refused.hold(toClient(request), request.socket)
+    sendProblem(exchange, tell(exchange.requestId, error), publicUrl)
   }
 }
 
@@ -124,10 +107,10 @@ const tooLong = () =>
     'The answer is too long to be given whole: ask for a shorter range or fewer records.',
   )
 
-/** How often an answer is tried whose data changes each time while it is read. */
+/** Maximum attempts for an answer whose data changes each time while it is read. */
 const MOST_TRIES = 5
 
-/** Makes an answer again when its data changed before any of it was sent. */
+/** Makes an answer again if its data changed before any of it was sent. */
 async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -139,77 +122,92 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
   }
 }
 
-/** Most memory of answers that were just made and wait for their clients, which may be on as many connections as they like. */
-const MOST_UNSENT_BYTES = 128 * 1024 * 1024
-
-/** An answer, where it is from, and whether this request alone has it. */
+/** An answer, its origin, and whether only this request uses it. */
 interface Found {
   readonly answer: ReadyAnswer | StreamAnswer
   readonly from: Origin
   readonly isPassing?: boolean
 }
 
-/** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
+/** The result of parsing and resolving a request. */
+interface Resolved {
+  readonly route: Route
+  /** The cache key of the answer. */
+  readonly key: string
+  readonly meters: RouteMeters
+  /** The encoding that the client prefers. */
+  readonly encoding: Encoding
+}
+
+/** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
   options: {
     log: Logger
     metrics: ApiMetrics
     cacheBytes: number
-    queue: Queue
+    admission: Admission
     sendStream: SendStream
-    readers: Readers
-    refused: Refused
-    toClient: ToClient
   },
 ): Serving {
-  const { now, config, commits, memory } = surroundings
-  const { metrics, log, cacheBytes, queue, sendStream } = options
+  const { now, config, commits, chunks } = surroundings
+  const { metrics, log, cacheBytes, admission, sendStream } = options
+  const { answers: queue, clientKeyOf } = admission
   const tell = createTell(log)
-  const unsent = createUnsent(options.readers, MOST_UNSENT_BYTES)
-  const toAsker = createToAsker(options.toClient)
-  const onLost = (error: unknown) => {
+  const onRenewalFailed = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
-  const basis = () => surroundings.registry.version
-  const cache = createByteCache({ maxBytes: cacheBytes, commits, basis, queue, now, onLost })
+  const registryVersion = () => surroundings.registry.version
+  const cache = createResponseCache<ReadyAnswer, StreamAnswer>({
+    maxBytes: cacheBytes,
+    commits,
+    registryVersion,
+    queue,
+    now,
+    onRenewalFailed,
+  })
   metrics.keeps('answers', cacheBytes, () => cache.bytes)
-  metrics.keeps('pieces', memory.maxBytes, () => memory.bytes)
-  const known = createKnownUrls(metrics, basis)
-  const { refused, toClient } = options
-  const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)
+  metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
+  const resolvedRequests = createResolvedRequests<Resolved>(registryVersion)
+  const fail = createFail(log, config.api.publicUrl, tell)
 
-  /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
+  /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
     const at = now()
     const { datasets } = route
-    const kept = cache.peek(settled.key, datasets, at)
-    if (kept !== undefined) return { answer: kept, from: 'cache' as const }
+    const cached = cache.find(settled.key, datasets, at)
+    if (cached !== undefined) return { answer: cached, from: 'cache' as const }
     const made = settled.peek(at)
     if (made === undefined) return undefined
     const answer = toReady(route, made)
-    const isPassing = !('open' in answer) && !cache.offer({ key: settled.key, basis: settled.basis, datasets }, answer)
+    const isPassing =
+      !('open' in answer) && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
     return { answer, from: 'made' as const, isPassing }
   }
 
-  /** An answer for somebody, found among the kept or made. */
-  const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: Leaving) => {
+  /** Finds an answer in the caches or makes it. */
+  const find = async (route: Route, settled: ReturnType<Route['settle']>, client: ClientKey, left: Leaving) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
-    const wanted = { key, basis, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
+    const lookup = {
+      key,
+      registryVersion: basis,
+      datasets: route.datasets,
+      client: route.isUrgent ? undefined : client,
+    }
     const found: Found = route.volatile
       ? { answer: await make(left()), from: 'made' as const }
-      : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
+      : (findAtOnce(route, settled) ?? (await cache.get(lookup, make, left)))
     metrics.of(route.path).answered(found.from)
     return found
   }
 
-  /** A request's way: parse, settle what is asked for, find it, send. */
+  /** Handles a request: parse, resolve, find the answer, send. */
   const serveOnce = async (
     route: Route,
     exchange: Exchange,
     inPath: InPath,
-    asker: Asker,
+    client: ClientKey,
     left: Leaving,
   ): Promise<void> => {
     const { url = '', headers } = exchange.request
@@ -217,25 +215,29 @@ export function createServing(
     const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
     const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
-    const { answer, from, isPassing } = await find(route, settled, asker, left)
-    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
-    // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
-    if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
-    if (from !== 'cache') unsent.take(exchange.response, answer.body)
-    const { format, isNamed } = asked
-    if (exchange.extra.length === 0) known.add(url, { route, key: settled.key, basis: settled.basis, format, isNamed })
-    await sendReady(exchange, answer, now(), from)
+    const { answer, from, isPassing } = await find(route, settled, client, left)
+    if ('open' in answer) return sendStream(exchange, client, answer, toHead(route, answer), now(), left())
+    // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
+    if (isPassing === true) exchange.response.once('close', () => chunks.buffers.release(answer.body))
+    if (from !== 'cache') admission.unreadBytes.add(exchange.response, answer.body)
+    // Answers of volatile routes are never cached.
+    if (exchange.extra.length === 0 && !route.volatile) {
+      const encoding = chooseEncoding(headers['accept-encoding'])
+      const resolved = { route, key: settled.key, meters: metrics.of(route.path), encoding }
+      resolvedRequests.add(exchange.request, resolved, settled.basis)
+    }
+    await sendReady(exchange, answer, { now: now(), from })
   }
 
   return {
     serve: async (route, exchange, inPath) => {
       const { request, response } = exchange
-      const asker = toAsker(route, exchange)
-      // What was answered before may be kept, or be made for others at this moment.
-      const isKnown = known.find(request.url ?? '', request.headers.accept) !== undefined
-      if (!isKnown && !route.volatile && !route.isUrgent) queue.turnAway(asker)
+      const client = clientKeyOf(request)
+      // An answer that was served before may be cached, or another request may be making it.
+      const isResolved = resolvedRequests.find(request) !== undefined
+      if (!isResolved && !route.volatile && !route.isUrgent) queue.rejectEarly(client)
       const left = toLeaving(response)
-      const work = () => serveOnce(route, exchange, inPath, asker, left)
+      const work = () => serveOnce(route, exchange, inPath, client, left)
       await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientLeft)) throw error
       })
@@ -243,8 +245,7 @@ export function createServing(
     answer: async (route, { url, client, requestId }, left) => {
       try {
         const { query, format } = parse(route, undefined, readQuery(url), {})
-        const asker = { client, route: route.path }
-        const once = () => find(route, route.settle(query, format, surroundings), asker, () => left)
+        const once = () => find(route, route.settle(query, format, surroundings), client, () => left)
         const { answer } = await tryAgain(() => false, once)
         if ('open' in answer) throw tooLong()
         return { body: answer.body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
@@ -252,19 +253,19 @@ export function createServing(
         throw left.aborted ? error : tell(requestId, error)
       }
     },
-    serveKept: (exchange) => {
-      const { method, url = '', headers } = exchange.request
-      // These may fail, and only `serve` reports failures.
+    serveCached: (exchange) => {
+      const { method, headers } = exchange.request
+      // Range requests and preconditions may fail, and only `serve` reports failures.
       if (headers.range !== undefined || headers['if-match'] !== undefined) return false
       if (method !== 'GET' && method !== 'HEAD') return false
-      const meant = known.find(url, headers.accept)
-      if (meant === undefined) return false
+      const resolved = resolvedRequests.find(exchange.request)
+      if (resolved === undefined) return false
       const at = now()
-      const answer = cache.peek(meant.key, meant.route.datasets, at)
+      const answer = cache.find(resolved.key, resolved.route.datasets, at)
       if (answer === undefined) return false
-      // Not at the response's end: a listener there costs more than finding the bytes.
-      const count = () => meant.meters.servedKept(exchange.response.statusCode, exchange.startedAt)
-      const sending = sendReady(exchange, answer, at, 'cache')
+      // Counted now and not at the response's end: a listener would cost more than finding the bytes.
+      const count = () => resolved.meters.servedFromCache(exchange.response.statusCode, exchange.startedAt)
+      const sending = sendReady(exchange, answer, { now: at, from: 'cache', encoding: resolved.encoding })
       if (sending === undefined) count()
       else sending.then(count).catch((error: unknown) => fail(exchange, error))
       return true

@@ -1,32 +1,57 @@
-import type { FileHandle } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { openUnnamed, writeAt } from './unnamed-file.ts'
 
-/** What is told of an answer on its way through a spool. */
+/** Opens a file without a name: it disappears with the process, however the process ends. */
+export async function openUnnamed(): Promise<FileHandle> {
+  const path = join(tmpdir(), `dao-data-${randomUUID()}`)
+  const file = await open(path, 'wx+', 0o600)
+  try {
+    await unlink(path)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** Writes all bytes at an offset of a file. */
+export async function writeAt(file: FileHandle, bytes: Buffer, place: number): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    at += (await file.write(bytes, at, bytes.length - at, place + at)).bytesWritten
+  }
+}
+
+/** Callbacks about an answer that passes through a spool. */
 interface Told {
-  /** The first time that its source has to wait for the client: there is no room left on the disk. */
+  /** The source waits for the client for the first time because no disk space is left. */
   blocked(): void
-  /** Its source has ended, or failed: whatever the client has not taken yet is here. */
+  /** The source has ended or failed; the bytes not yet read by the client are in the spool. */
   ended(): void
 }
 
-/** Room for what clients have not taken yet, for all answers on their way together. */
+/** Buffer space for bytes that clients have not read yet, shared by all answers. */
 export interface Spools {
-  /** The bytes of a source, which is read as fast as it writes while there is room, however slow the client is. */
+  /**
+   * Yields the bytes of a source. The source is read at full speed while there is space, independent of the client's
+   * speed.
+   */
   through(source: AsyncIterable<Buffer>, told: Told): AsyncGenerator<Buffer>
 }
 
-/** So much of an answer waits in memory before any of it goes to the disk. */
+/** Bytes of an answer buffered in memory before the disk is used. */
 const MEMORY_BYTES = 256 * 1024
-/** What is read from the disk at once. */
+/** Bytes per read from the disk. */
 const READ_BYTES = 64 * 1024
 /**
- * So long, all in all, a source waits for its client before the disk is used: a client that is about as fast needs none,
- * and for it the way over the disk would be the longer one.
+ * Total time that a source waits for its client before the disk is used. A client that is about as fast as the source
+ * needs no disk, and the disk would slow it down.
  */
 const PATIENCE_MS = 500
 
-/** The bytes on the disk of all answers together. */
+/** Disk usage of all answers. */
 function createDisk(maxBytes: number) {
   let used = 0
   return {
@@ -43,7 +68,7 @@ function createDisk(maxBytes: number) {
 
 type Disk = ReturnType<typeof createDisk>
 
-/** Somebody waits until somebody else rings. */
+/** A signal between two tasks: `wait` resolves at the next `ring`. */
 function createBell() {
   let ring = () => {}
   let rung = new Promise<void>((resolve) => {
@@ -61,7 +86,7 @@ function createBell() {
   }
 }
 
-/** The end of a queue of bytes that is on the disk, read and written in turn. */
+/** The on-disk end of a queue of bytes; reads and writes alternate. */
 function createTail(disk: Disk, open: () => Promise<FileHandle>) {
   let opening: Promise<FileHandle> | undefined
   let [from, to] = [0, 0]
@@ -69,7 +94,7 @@ function createTail(disk: Disk, open: () => Promise<FileHandle>) {
     get isEmpty() {
       return from === to
     },
-    /** @returns false when there is no room. */
+    /** @returns false when there is no space. */
     append: async (bytes: Buffer): Promise<boolean> => {
       if (from === to && to > 0) {
         disk.release(to)
@@ -96,14 +121,14 @@ function createTail(disk: Disk, open: () => Promise<FileHandle>) {
     },
     close: async () => {
       disk.release(to)
-      // The client may leave while the file is being opened.
+      // The client may disconnect while the file is being opened.
       const file = await opening?.catch(() => undefined)
       await file?.close()
     },
   }
 }
 
-/** The bytes of one answer between its source and its client: the first in memory, then those on the disk. */
+/** The bytes of one answer between its source and its client: first those in memory, then those on the disk. */
 function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBlocked: () => void) {
   const memory: Buffer[] = []
   const tail = createTail(disk, open)
@@ -115,12 +140,12 @@ function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBl
     try {
       return await tail.append(bytes)
     } catch (err) {
-      // Without a disk the source goes at the pace of its client.
+      // Without a disk the source runs at the client's speed.
       log.warn({ err }, 'a download cannot be kept on the disk')
       return false
     }
   }
-  /** Waits until the client has taken something, for as long as a source may. */
+  /** Waits until the client has read something, within the source's waiting time. */
   const waitShortly = async () => {
     const since = performance.now()
     let timer: NodeJS.Timeout | undefined
@@ -144,17 +169,17 @@ function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBl
         else if (await append(bytes)) return bell.ring()
         else {
           onBlocked()
-          // The client may have taken all while the disk was asked, and waits now: nobody would ring.
+          // The client may have read everything during `append` and be waiting now: no `ring` would follow.
           if (!hasRoom()) await bell.wait()
         }
       }
     },
-    /** Nothing more comes; `failure` is what the client's side hears of at the end. */
+    /** No more bytes follow. The client's side receives `failure` at the end. */
     end: (how: { readonly failure?: unknown }) => {
       end = how
       bell.ring()
     },
-    /** The client has gone, or has everything. */
+    /** The client has disconnected or has everything. */
     close: () => {
       isOver = true
       bell.ring()
@@ -179,11 +204,11 @@ function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBl
 interface SpoolOptions {
   readonly maxBytes: number
   readonly log: Logger
-  /** Where bytes go that wait, unless a test has a disk of its own. */
+  /** Opens the file for waiting bytes. Tests may replace it. */
   readonly open?: () => Promise<FileHandle>
 }
 
-/** Spools with so many bytes of disk, in the system's folder for temporary files. */
+/** Creates spools with `maxBytes` of disk space in the system's folder for temporary files. */
 export function createSpools(options: SpoolOptions): Spools {
   const { maxBytes, log } = options
   const disk = createDisk(maxBytes)
@@ -209,7 +234,7 @@ export function createSpools(options: SpoolOptions): Spools {
         yield* spool.take()
       } finally {
         spool.close()
-        // The file may still be written to.
+        // The file may still be in use by a write.
         reading
           .then(spool.tail.close)
           .catch((err: unknown) => log.warn({ err }, 'a temporary file could not be closed'))

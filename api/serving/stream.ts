@@ -1,45 +1,31 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
+import type { Admission, ClientKey, Release } from '../admission/admission.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
+import { DataChanged, openFramed } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
-import { DataChanged, openFramed } from '../answers/frame.ts'
-import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
-import { createEncoder } from '../http/encoding.ts'
+import { breakOff } from '../http/break-off.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
-import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
-import { Problem, toUnavailable } from '../problem/problem.ts'
+import {
+  type ByteRange,
+  chooseEncoding,
+  createEncoder,
+  type Encoding,
+  isKnownTo,
+  isSameAs,
+  toByteRange,
+  toEntityTag,
+  toTagValue,
+} from '../http/negotiation.ts'
 import type { Exchange } from '../route/exchange.ts'
-import { breakOff } from './break-off.ts'
-import type { Asker } from './lines.ts'
-import type { Leave, Queue } from './queue.ts'
-import type { Head } from './ready.ts'
-import { checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './send.ts'
-import type { Readers } from './slow-readers.ts'
+import type { Head } from './respond.ts'
+import { checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
 import type { WholeFile, WholeFiles } from './whole-files.ts'
 
 /**
- * Most long answers that ClickHouse has not written to their end. Where there is room on the disk that is a matter of
- * moments, else it lasts as long as the client reads. 64 of them, all slow, take ClickHouse up to 2.2 GB, about half of
- * what it has by default, and more than half of the reader's quota of execution time. That leaves enough for all other
- * requests; twice as many would not.
- */
-const MAX_STATEMENTS = 64
-/** Most long answers on their way at once: each holds memory and perhaps a file. */
-const MAX_DOWNLOADS = 256
-/**
- * Most of them that one client has, so that others find places while it reads all of its own slowly. Of statements there is
- * no such share: only where the disk has no room are they as slow as their clients, and sixty-four slow readers of one
- * address are then served like any.
- */
-const MAX_OF_CLIENT = 128
-/** When a client may have one more, in seconds, unless one of its others ends before. */
-const RETRY_AFTER = '10'
-
-/**
- * So much of an answer is read before its head is sent. A shorter one is known to be whole by then, or is made again.
+ * Bytes of an answer that are read before its headers are sent. A shorter answer is complete by then, or is made again.
  */
 const READ_AHEAD_BYTES = 256 * 1024
 
@@ -60,15 +46,15 @@ async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
 }
 
 async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  // Bytes that were sent are let go at once: the rest may take minutes.
+  // Sent bytes are released immediately: the rest may take minutes.
   while (read.length > 0) yield read.shift() as Buffer
   yield* rest
 }
 
-/** Most bytes of one write, so that it can be seen how fast a client takes them. */
+/** Maximum bytes per write, so that the client's reading speed can be measured. */
 const WRITE_BYTES = 64 * 1024
 
-/** The bytes in small writes. `onFailure` hears of failures of the answer itself, and not of those of the client. */
+/** Splits the bytes into small writes. `onFailure` receives failures of the answer, not disconnects of the client. */
 async function* toWrites(
   framed: AsyncGenerator<Buffer>,
   left: AbortSignal,
@@ -86,46 +72,19 @@ async function* toWrites(
 
 export type SendStream = (
   exchange: Exchange,
-  asker: Asker,
+  client: ClientKey,
   answer: StreamAnswer,
   head: Head,
   now: number,
   left: AbortSignal,
 ) => Promise<void>
 
-/** Places for the responses of long answers, so many in all and so many for a client; without that, as for all. */
-function createDownloadPlaces(readers: Readers, most: number, perClient = most) {
-  const taken = new Map<ServerResponse, string>()
-  /** Closes the slowest of these; tells whether one of them was slow. */
-  const makeRoom = (among: Iterable<ServerResponse>): boolean => {
-    const slowest = readers.closeSlowest(among)
-    return slowest !== undefined && taken.delete(slowest)
-  }
-  return {
-    /**
-     * @throws Problem `rate_limited` when the client has all of its places, `unavailable` when all are taken; and none of
-     * those who read is slow.
-     */
-    take: (response: ServerResponse, client: string) => {
-      const own = [...taken].flatMap(([one, its]) => (its === client ? [one] : []))
-      if (own.length >= perClient && !makeRoom(own)) {
-        const detail = `${own.length} long answers of yours are on their way: read them first.`
-        throw new Problem('rate_limited', detail, { headers: { 'Retry-After': RETRY_AFTER } })
-      }
-      if (taken.size >= most && !makeRoom(taken.keys()))
-        throw toUnavailable('Too many long answers are on their way at once.')
-      taken.set(response, client)
-    },
-    leave: (response: ServerResponse) => taken.delete(response),
-  }
-}
-
-/** Whether a request asks for a part, and for one of these bytes. */
+/** Whether a request selects a range of this representation. */
 const isPartWanted = ({ headers }: IncomingMessage, tag: string): boolean =>
   toByteRange(headers.range, Number.POSITIVE_INFINITY) !== undefined &&
   isSameAs(headers['if-range'], toEntityTag(tag, 'identity'))
 
-/** Sends a file, or a part of it; to HEAD, only how long it is. */
+/** Sends a file or a range of it; for HEAD only its length. */
 async function sendWhole(
   { request, response }: Exchange,
   whole: WholeFile,
@@ -140,15 +99,13 @@ async function sendWhole(
 }
 
 interface StreamingOptions {
-  readonly readers: Readers
   readonly spools: Spools
-  /** For those that are read in parts. */
+  /** For answers that are read in ranges. */
   readonly files: WholeFiles
-  /** For those that ClickHouse is to write. */
-  readonly queue: Queue
+  readonly admission: Pick<Admission, 'downloads' | 'longAnswers' | 'statements'>
 }
 
-/** In which form an answer goes to a client: how it is packed, and whether it is made whole first. */
+/** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
 function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
   const { isPacked, isBinary } = FORMATS[format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
@@ -159,36 +116,35 @@ function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
 }
 
 /**
- * Sends long answers as ClickHouse writes them. What a slow client has not taken waits on the disk, so that the
- * statement ends early; where there is no room, it goes at the pace of the client. The query ends when the client leaves,
- * and the response breaks off when the query fails, or its data changed on the way and it is no snapshot. Where there
- * are too many, of all or of one client, the slowest is closed in favour of a new one.
- * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a snapshot;
- * Problem `unavailable` when too many wait, `rate_limited` when too many are one client's; the reason of `left` when the client leaves.
+ * Sends long answers while ClickHouse writes them. Bytes that a slow client has not read wait on the disk, so that the
+ * statement ends early. Without disk space the statement runs at the client's speed. The query ends when the client
+ * disconnects. The response is aborted when the query fails, or when its data changes before the end and it is no
+ * snapshot. With too many answers, in total or of one client, the slowest is closed in favour of a new one.
+ * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a
+ * snapshot; Problem `unavailable` when too many wait, `rate_limited` when one client has too many; the reason of `left`
+ * when the client disconnects.
  */
-export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
-  const downloads = createDownloadPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
-  const statements = createDownloadPlaces(readers, MAX_STATEMENTS)
+export function createStreaming({ spools, files, admission }: StreamingOptions): SendStream {
+  const { downloads, longAnswers, statements } = admission
   const deliver = async (
     { response }: Exchange,
-    { asker, answer, left }: { asker: Asker; answer: StreamAnswer; left: AbortSignal },
+    { client, answer, left }: { client: ClientKey; answer: StreamAnswer; left: AbortSignal },
     { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
   ) => {
     const over = new AbortController()
-    let leaveQueue: Leave = () => {}
+    let releaseSlot: Release = () => {}
     let rest: AsyncGenerator<Buffer> | undefined
     const ended = () => {
-      leaveQueue()
-      statements.leave(response)
+      releaseSlot()
+      statements.remove(response)
     }
-    // However the response ends, `left` is aborted too. Who failed is told by what came first: the answer or the
-    // client.
+    // `left` is aborted however the response ends. The first event decides whether the answer or the client failed.
     let failure: unknown
     try {
-      leaveQueue = await queue.enter(asker, left).turn
-      statements.take(response, asker.client)
+      releaseSlot = await downloads.enter(client, left).turn
+      statements.add(response, client)
       const opened = await openFramed(answer, AbortSignal.any([left, over.signal]))
-      rest = spools.through(opened, { blocked: leaveQueue, ended })
+      rest = spools.through(opened, { blocked: releaseSlot, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
         breakOff(response)
@@ -201,12 +157,12 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     } finally {
       over.abort()
       ended()
-      // Where the client left before the first write nobody else ends it, and its file would stay open. Not waited for: places
-      // are free at once.
+      // If the client disconnects before the first write, no other code ends the generator, and its file would stay
+      // open. The result is not awaited, so that slots are free immediately.
       void rest?.return(undefined)
     }
   }
-  return async (exchange, asker, answer, head, now, left) => {
+  return async (exchange, client, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
     const { encoding, tag, isWhole } = toForm(exchange, answer)
@@ -220,20 +176,21 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     ]
     checkIfMatch(request, tag)
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
-    // Readers of remote Parquet and Arrow ask HEAD for a length; of other tables it needs no statement.
+    // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
+    // statement.
     if (request.method === 'HEAD' && !isWhole) return void response.writeHead(200, toHeaders()).end()
-    downloads.take(response, asker.client)
+    longAnswers.add(response, client)
     try {
       const open = (signal: AbortSignal) => openFramed(answer, signal)
-      const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
+      const whole = isWhole ? await files.get(tag, client, open, left) : undefined
       if (whole !== undefined) {
         const part = toPart(request, toEntityTag(tag, 'identity'), whole.length)
         return await sendWhole(exchange, whole, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
-      await deliver(exchange, { asker, answer, left }, { encoding, toHeaders })
+      await deliver(exchange, { client, answer, left }, { encoding, toHeaders })
     } finally {
-      downloads.leave(response)
+      longAnswers.remove(response)
     }
   }
 }

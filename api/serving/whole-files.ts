@@ -1,28 +1,28 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { ByteRange } from '../http/range.ts'
-import { createFlights } from './flight.ts'
-import type { Asker } from './lines.ts'
-import type { Queue } from './queue.ts'
-import { openUnnamed, writeAt } from './unnamed-file.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
+import { createFlights } from '../cache/flight.ts'
+import type { ByteRange } from '../http/negotiation.ts'
+import { openUnnamed, writeAt } from './spool.ts'
 
-/** A long answer that is on the disk as a whole. */
+/** A long answer that is completely on the disk. */
 export interface WholeFile {
   readonly length: number
-  /** A part of it; the file stays at least until the part has been read or given up. */
+  /** Reads a range. The file stays at least until the range has been read or the reader is closed. */
   read(range: ByteRange): Readable
 }
 
-/** Begins to write the bytes, until the signal is aborted. */
+/** Starts writing the bytes; stops when the signal is aborted. */
 type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
 
 export interface WholeFiles {
   /**
-   * The bytes that an entity tag names, written by `open` where they are not there yet; undefined where there is no room, or
-   * the disk fails. They are to be read in the turn of the loop in which they are given. Rejects with the reason of `left` when the client leaves.
+   * Returns the bytes that an entity tag names; `open` writes them if they are not on the disk yet. Returns undefined
+   * if there is no space or the disk fails. The caller must start reading in the same turn of the event loop. Rejects
+   * with the reason of `left` when the client disconnects.
    */
-  get(tag: string, asker: Asker, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
+  get(tag: string, client: ClientKey, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
 }
 
 interface Kept {
@@ -34,19 +34,22 @@ interface Kept {
 
 interface Options {
   readonly maxBytes: number
-  readonly queue: Queue
+  readonly queue: FairQueue
   readonly log: Logger
-  /** Where the bytes go, unless a test has a disk of its own. */
+  /** Opens the file for the bytes. Tests may replace it. */
   readonly openFile?: () => Promise<FileHandle>
 }
 
-/** Most files that are kept: each is open, and small ones would be as many as there is room for. */
+/** Maximum number of files: each is open, and small files would not be limited by `maxBytes`. */
 const MOST_FILES = 256
 
-/** What is read from the disk at once. */
+/** Bytes per read from the disk. */
 const READ_BYTES = 64 * 1024
 
-/** Not a stream of the file itself: when its client leaves it closes the file, which others read too. */
+/**
+ * Not a stream of the file itself: such a stream closes the file when its client disconnects, but other clients read
+ * the file too.
+ */
 async function* readPart(file: FileHandle, { start, end }: ByteRange): AsyncGenerator<Buffer> {
   for (let at = start; at <= end; ) {
     const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, end + 1 - at))
@@ -57,9 +60,9 @@ async function* readPart(file: FileHandle, { start, end }: ByteRange): AsyncGene
   }
 }
 
-/** Files that are kept while there is room: whoever reads a part of a table comes back for the next. */
+/** Caches files while there is space: clients read a table in consecutive ranges. */
 export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed }: Options): WholeFiles {
-  // In the order in which they were asked for.
+  // Ordered by last use.
   const kept = new Map<string, Kept>()
   const flights = createFlights<Kept | undefined>(queue)
   let used = 0
@@ -72,7 +75,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
     entry.isGone = true
     close(entry.file)
   }
-  /** Gives up what nobody reads and has been asked for least lately, until there is room for as many bytes and files. */
+  /** Evicts the least recently used files without readers until there is space for `bytes` and `files`. */
   const makeRoom = (bytes: number, files: number): boolean => {
     const isEnough = () => used + bytes <= maxBytes && kept.size + files <= MOST_FILES
     for (const [tag, entry] of kept) {
@@ -81,7 +84,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
     }
     return isEnough()
   }
-  /** Without a disk there is no room. */
+  /** A disk failure counts as no space. */
   const onDisk = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()
@@ -100,7 +103,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
         await onDisk(() => writeAt(file, bytes, length - bytes.length))
       }
       if (!makeRoom(0, 1)) throw new NoRoom()
-      // Somebody else may be writing the same by now.
+      // A concurrent request may be writing the same file.
       abandoned.throwIfAborted()
       return { file, length, readers: 0, isGone: false }
     } catch (error) {
@@ -111,7 +114,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
   }
   const write = async (tag: string, open: Open, abandoned: AbortSignal): Promise<Kept | undefined> => {
     try {
-      // First, so that nothing is asked of ClickHouse that cannot be kept.
+      // The file is opened first, so that no query runs whose result cannot be stored.
       const entry = await fill(await onDisk(openFile), open, abandoned)
       kept.set(tag, entry)
       return entry
@@ -120,7 +123,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
       throw error
     }
   }
-  /** Keeps a file until whoever was given it reads: what others write may need its room before that. */
+  /** Protects a file from eviction until its caller starts reading: other writes may need space before that. */
   const hold = (entry: Kept): Kept => {
     entry.readers += 1
     setImmediate(() => {
@@ -138,7 +141,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
     },
   })
   return {
-    get: async (tag, asker, open, left) => {
+    get: async (tag, client, open, left) => {
       for (;;) {
         left.throwIfAborted()
         const known = kept.get(tag)
@@ -147,14 +150,14 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
           kept.set(tag, known)
         }
         const make = (abandoned: AbortSignal) => write(tag, open, abandoned)
-        const entry = known ?? (await flights.board(tag, make, asker).flight.join(left))
+        const entry = known ?? (await flights.board(tag, make, client).flight.join(left))
         if (entry === undefined) return undefined
-        // Another one may have needed its room already.
+        // Another write may have evicted it already.
         if (!entry.isGone) return toWhole(hold(entry))
       }
     },
   }
 }
 
-/** What is to be kept is larger than the room for it, or the disk does not take it. */
+/** The file is larger than the available space, or the disk failed. */
 class NoRoom extends Error {}

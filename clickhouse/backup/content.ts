@@ -3,24 +3,24 @@ import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { onCluster, toLocal } from '../../shared/store/topology.ts'
-import { SHARDED } from '../cluster/sharding.ts'
+import { readShardingColumns } from '../cluster/sharding.ts'
 
-/** A table with rows: its columns that are stored, and what its rows are ordered and replaced by. */
+/** A table with rows: its stored columns, and its sorting key, which orders and replaces rows. */
 export interface StoredTable {
   readonly name: string
   readonly columns: readonly string[]
   readonly sortingKey: string
-  /** Whether some of its rows go when they are old. */
+  /** Whether some of its rows expire. */
   readonly hasTtl: boolean
 }
 
-/** Text, so that it goes into any version of ClickHouse, and line by line. */
+/** Text, because every ClickHouse version can read it, line by line. */
 export const FORMAT = 'TabSeparated'
 
-/** Only the schema's own record is left out: whoever restores makes the schema first. */
-const LEFT_OUT = new Set(['migrations'])
+/** The record of the schema is omitted, because a restore creates the schema first. */
+const OMITTED = new Set(['migrations'])
 
-/** What says that rows are there. */
+/** Tables that describe other tables' rows. */
 const SPEAKING = ['job_state', 'coverage', 'coverage_notes', 'coverage_wanted', 'computations', 'registry_versions']
 
 const tableRow = z.object({
@@ -30,13 +30,13 @@ const tableRow = z.object({
   columns: z.array(z.string()),
 })
 
-/** The table that holds the rows. */
+/** The table with the rows. */
 const toStored = (db: Database, name: string) => (db.cluster === undefined ? name : toLocal(name))
 
 /**
- * The tables with rows, in the order in which they are copied while others go on writing. What speaks of rows comes first,
- * so that it never speaks of some that are not there; roll-ups come after what they are made of, because a row of theirs
- * that is ahead is stored again with the next run, while one that is missing stays missing.
+ * Lists the tables with rows in the order of the copy, which runs while others write. Tables that describe rows come
+ * first, so that they never describe rows missing in the copy. Roll-ups come after their inputs: a row that is ahead of
+ * its input is stored again by the next run, while a missing row would stay missing.
  */
 export async function listTables(db: Database): Promise<StoredTable[]> {
   const rows = await db.rows({
@@ -52,7 +52,10 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
     schema: tableRow,
   })
   const stored = new Map(rows.map((row) => [row.name, row]))
-  const names = [...SPEAKING, ...[...SHARDED.keys()].filter((name) => !SPEAKING.includes(name) && !LEFT_OUT.has(name))]
+  const names = [
+    ...SPEAKING,
+    ...[...readShardingColumns().keys()].filter((name) => !SPEAKING.includes(name) && !OMITTED.has(name)),
+  ]
   return names.flatMap((name) => {
     const row = stored.get(toStored(db, name))
     if (row === undefined) return []
@@ -60,31 +63,31 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
   })
 }
 
-/** A table's rows as text, each key once, in the order of their keys: the same rows are the same bytes. */
+/** A table's rows as text, each key once, sorted by key, so that equal rows have equal bytes. */
 export function readContent(db: Database, { name, columns, sortingKey }: StoredTable): Promise<Readable> {
   const sql = `SELECT ${columns.join(', ')} FROM ${name} FINAL ORDER BY ${sortingKey}`
   return db.stream({ name: `read ${name}`, sql, format: FORMAT, settings: { max_execution_time: 0 } })
 }
 
 /**
- * Does `work` while the table keeps the rows that its TTL would take. A server knows that only until it restarts, and until
- * this is done again when the work was killed.
+ * Runs `work` while the TTL of the table is suspended. The server forgets this at its restart; if `work` is killed, the
+ * next call restarts the TTL.
  */
 export async function keepingOld<T>(db: Database, { name, hasTtl }: StoredTable, work: () => Promise<T>): Promise<T> {
   if (!hasTtl) return work()
-  const tell = (verb: 'STOP' | 'START') => {
+  const switchTtl = (verb: 'STOP' | 'START') => {
     const sql = `SYSTEM ${verb} TTL MERGES${onCluster(db.cluster)} ${db.name}.${toStored(db, name)}`
     return db.command({ name: `${verb.toLowerCase()} ttl of ${name}`, sql })
   }
-  await tell('STOP')
+  await switchTtl('STOP')
   try {
     return await work()
   } finally {
-    await tell('START')
+    await switchTtl('START')
   }
 }
 
-/** What a table's rows are told apart by: SHA-256 of them as text. */
+/** SHA-256 of a table's rows as text. */
 export async function hashContent(db: Database, table: StoredTable): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of await readContent(db, table)) hash.update(chunk as Buffer)

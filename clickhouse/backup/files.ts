@@ -11,12 +11,12 @@ import type { OnPart } from '../../shared/progress-bar.ts'
 
 const file = z.object({ path: z.string().regex(/^\w+\/\d+\.tsv\.gz$/), rows: z.int(), sha256: z.string() })
 
-/** What a backup says of itself; hashes are of the text before it is compressed. */
+/** The manifest of a backup. Hashes are of the uncompressed text. */
 export const manifest = z.object({
   version: z.literal(1),
   createdAt: z.iso.datetime(),
   database: z.string(),
-  /** The schema that the rows are of: the migrations that the database had. */
+  /** The schema of the rows: the migrations of the database. */
   migrations: z.array(z.object({ name: z.string(), checksum: z.string() })),
   tables: z.array(
     z.object({
@@ -37,8 +37,8 @@ const FILE_BYTES = 64 * 1024 * 1024
 const NEWLINE = 10
 
 /**
- * Makes the folder of a backup.
- * @throws DataError `config` when there is something in it, or it cannot be made.
+ * Creates the folder of a backup.
+ * @throws DataError `config` if it is not empty or cannot be created.
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {
@@ -47,10 +47,10 @@ export async function makeFolder(folder: string): Promise<void> {
   } catch (cause) {
     throw new DataError('config', `${folder} cannot be made or read: ${toReason(cause)}`, { cause })
   }
-  throw new DataError('config', `${folder} is not empty: a backup needs a folder of its own`)
+  throw new DataError('config', `${folder} is not empty: a backup needs a new folder`)
 }
 
-/** One after the other: told to make them all, Node tries for ever where the system says no to a name that it lacks (/proc). */
+/** Creates one level at a time: with `recursive`, Node retries forever if the system denies a missing name (/proc). */
 async function makeMissing(folder: string): Promise<void> {
   if (existsSync(folder)) return
   await makeMissing(dirname(folder))
@@ -58,8 +58,9 @@ async function makeMissing(folder: string): Promise<void> {
 }
 
 /**
- * Writes a table's text into compressed files of whole lines, about 64 MiB of text each.
- * @throws DataError `config` when somebody else writes there, `storage` when the text ends in anything but a row of `columns`.
+ * Writes a table's text into compressed files of complete lines, about 64 MiB of text each.
+ * @throws DataError `config` if the table's folder already exists, `storage` if the text ends in anything but a row of
+ * `columns`.
  */
 export async function writeTable(
   folder: string,
@@ -72,7 +73,7 @@ export async function writeTable(
   } catch (cause) {
     throw new DataError('config', `${join(folder, name)} cannot be made: ${toReason(cause)}`, { cause })
   }
-  const whole = createHash('sha256')
+  const tableHash = createHash('sha256')
   const files: TableFiles['files'] = []
   let lines: Buffer[] = []
   let bytes = 0
@@ -87,7 +88,7 @@ export async function writeTable(
   }
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of content) {
-    whole.update(chunk)
+    tableHash.update(chunk)
     const end = chunk.lastIndexOf(NEWLINE) + 1
     if (end === 0) {
       rest = Buffer.concat([rest, chunk])
@@ -99,20 +100,20 @@ export async function writeTable(
     requireRow(name, columns, chunk.subarray(0, end))
     if (bytes >= FILE_BYTES) await flush()
   }
-  if (rest.length > 0) throw new DataError('storage', `${name} broke off in the middle of a row`)
+  if (rest.length > 0) throw new DataError('storage', `${name} ended early, in the middle of a row`)
   await flush()
   const rows = files.reduce((sum, one) => sum + one.rows, 0)
-  return { name, columns: [...columns], rows, sha256: whole.digest('hex'), files }
+  return { name, columns: [...columns], rows, sha256: tableHash.digest('hex'), files }
 }
 
-/** A server that fails while it answers can say so only within the text, which is no row then. */
+/** A server that fails during the response can report it only within the text, as a line that is not a row. */
 function requireRow(name: string, columns: readonly string[], lines: Buffer): void {
-  // Before the first byte there is nothing: an offset below zero would count from the end.
+  // A negative offset would count from the end.
   const start = lines.length < 2 ? 0 : lines.lastIndexOf(NEWLINE, lines.length - 2) + 1
-  // A line that began in an earlier chunk is looked at whole only there; its tail has fewer tabs, never more.
+  // A line may start in an earlier chunk. Its tail has fewer tabs than the line, never more.
   const cells = lines.subarray(start).toString().split('\t').length
   if (cells > columns.length || (start > 0 && cells !== columns.length))
-    throw new DataError('storage', `${name} broke off: ${lines.subarray(start).toString().trim().slice(0, 300)}`)
+    throw new DataError('storage', `${name} ended early: ${lines.subarray(start).toString().trim().slice(0, 300)}`)
 }
 
 function countLines(text: Buffer): number {
@@ -121,30 +122,30 @@ function countLines(text: Buffer): number {
   return lines
 }
 
-/** The last file of a backup: a folder without it is none. */
+/** The last file of a backup. A folder without it is not a finished backup. */
 export async function writeManifest(folder: string, told: Manifest): Promise<void> {
   await writeFile(join(folder, `${MANIFEST}.part`), `${JSON.stringify(told, null, 2)}\n`)
   await rename(join(folder, `${MANIFEST}.part`), join(folder, MANIFEST))
 }
 
-/** @throws DataError `config` when the folder holds no finished backup. */
+/** @throws DataError `config` if the folder has no finished backup. */
 export async function readManifest(folder: string): Promise<Manifest> {
   try {
     return manifest.parse(JSON.parse(await readFile(join(folder, MANIFEST), 'utf8')))
   } catch (cause) {
-    throw new DataError('config', `${folder} holds no finished backup: ${toReason(cause)}`, { cause })
+    throw new DataError('config', `${folder} has no finished backup: ${toReason(cause)}`, { cause })
   }
 }
 
-/** What a backup is told apart from others by. */
+/** Identifies a backup. */
 export const toBackupId = (told: Manifest): string => createHash('sha256').update(JSON.stringify(told)).digest('hex')
 
 export const openFile = (folder: string, path: string): Readable =>
   createReadStream(join(folder, path)).pipe(createGunzip())
 
 /**
- * Reads every file of a backup.
- * @throws DataError `storage` that names each one that is gone or damaged.
+ * Reads and verifies every file of a backup.
+ * @throws DataError `storage` that names each missing or damaged file.
  */
 export async function checkFiles(folder: string, { tables }: Manifest, onFile: OnPart = () => {}): Promise<void> {
   const mistakes: string[] = []
@@ -153,7 +154,7 @@ export async function checkFiles(folder: string, { tables }: Manifest, onFile: O
     const hash = createHash('sha256')
     try {
       await pipeline(createReadStream(join(folder, path)), createGunzip(), hash)
-      if (hash.digest('hex') !== sha256) mistakes.push(`${path} holds something else than was written`)
+      if (hash.digest('hex') !== sha256) mistakes.push(`${path} differs from the written content`)
     } catch (error) {
       mistakes.push(`${path}: ${toReason(error)}`)
     }

@@ -5,42 +5,41 @@ import { loadReleased } from '../schema/released.ts'
 import { findUnreleased } from '../schema/stored.ts'
 import type { Manifest } from './files.ts'
 
-/** The migrations from the point of view of a backup. */
+/** The migrations relative to a backup. */
 export interface SchemaOf {
-  /** Those that the backed-up database had. */
+  /** The migrations of the backed-up database. */
   readonly own: readonly Migration[]
-  /** Those that came since. */
+  /** Migrations after the backup. */
   readonly later: readonly Migration[]
   readonly released: ReadonlyMap<string, string>
 }
 
 /**
- * What this program knows of a backup's schema.
- * @throws DataError `schema_too_old` for a backup from before the first release, `migration` for one of a newer program or
- *   of files that were never released, `storage` for one without a table that its schema has.
+ * Compares a backup's schema with this program's migrations.
+ * @throws DataError `schema_too_old` for a backup from before the first release, `migration` for one of a newer program
+ * or with unreleased files, `storage` if a table of its schema is missing.
  */
 export function toSchemaOf({ migrations, tables }: Manifest, from?: string): SchemaOf {
   const released = loadReleased(from)
-  const told = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
-  const [early] = findUnreleased(told, released)
+  const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
+  const [early] = findUnreleased(checksums, released)
   if (early !== undefined) {
-    const reason = `the backup was made before the first release (its ${early} is another one)`
+    const reason = `the backup was made before the first release (its ${early} differs)`
     throw new DataError('schema_too_old', `${reason} and cannot be restored: collect its history with npm run backfill`)
   }
-  const known = loadMigrations(from)
-  const unknown = migrations.filter((one) => !known.some(({ name }) => name === one.name)).map(({ name }) => name)
+  const shipped = loadMigrations(from)
+  const unknown = migrations.filter((one) => !shipped.some(({ name }) => name === one.name)).map(({ name }) => name)
   if (unknown.length > 0)
     throw new DataError(
       'migration',
       `the backup is of a newer program, which has ${unknown.join(', ')}: restore with that`,
     )
-  const edited = known.filter(({ name, checksum }) => (told.get(name) ?? checksum) !== checksum).map(({ name }) => name)
+  const edited = shipped
+    .filter(({ name, checksum }) => (checksums.get(name) ?? checksum) !== checksum)
+    .map(({ name }) => name)
   if (edited.length > 0)
-    throw new DataError(
-      'migration',
-      `the backup is of a schema that nobody released: its ${edited.join(', ')} is another one`,
-    )
-  const own = known.filter(({ name }) => told.has(name))
+    throw new DataError('migration', `the backup has an unreleased schema: its ${edited.join(', ')} differs`)
+  const own = shipped.filter(({ name }) => checksums.has(name))
   const lacking = toTables(own).filter((table) => !tables.some(({ name }) => name === table))
   if (lacking.length > 0)
     throw new DataError(
@@ -49,12 +48,12 @@ export function toSchemaOf({ migrations, tables }: Manifest, from?: string): Sch
     )
   return {
     own,
-    later: known.filter(({ name }) => !told.has(name)),
+    later: shipped.filter(({ name }) => !checksums.has(name)),
     released,
   }
 }
 
-/** The tables with rows that migrations make and leave. */
+/** The tables with rows that exist after the migrations. */
 function toTables(migrations: readonly Migration[]): string[] {
   const tables = new Set<string>()
   for (const statement of migrations.flatMap(({ statements }) => statements)) {
@@ -66,7 +65,10 @@ function toTables(migrations: readonly Migration[]): string[] {
   return [...tables]
 }
 
-/** @throws DataError `migration` when a database has migrations that the backup lacks: its rows have another shape there. */
+/**
+ * @throws DataError `migration` if the database has migrations that the backup lacks, because its rows have another
+ * shape.
+ */
 export function refuseLater(db: Database, own: readonly Migration[], applied: ReadonlyMap<string, string>): void {
   const later = [...applied.keys()].filter((name) => !own.some((one) => one.name === name))
   if (later.length === 0) return

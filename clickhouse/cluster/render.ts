@@ -1,35 +1,35 @@
 import { DataError } from '../../shared/errors.ts'
 import { onCluster, quoteName, toLocal } from '../../shared/store/topology.ts'
-import { SHARDED, toShardingKey } from './sharding.ts'
+import { readShardingColumns, toShardingKey } from './sharding.ts'
 
-/** The cluster that statements are rendered for, and the database they make tables in. */
+/** The cluster of the statements, and the database of the tables. */
 export interface Cluster {
   readonly cluster: string
   readonly database: string
 }
 
 /**
- * A statement of a migration file as the server gets it. `{engine}` is where a replicated engine has its prefix; a
- * single server needs none, and gets the statement as it stands. For a cluster the statement becomes one or two:
- * - a table: its replicated part on every node, and the distributed one over them under the table's own name
- * - a table that stores nothing: the same, so that rows reach the views of the shard they belong to
- * - a view, and a change of what it selects: from what is inserted on a node into what that node holds, so that it sees
- *   each row once
- * - ALTER TABLE: columns of both, everything else of the part that holds rows; DROP: both
+ * Renders a statement of a migration file for the server. `{engine}` is the position of a replicated engine's prefix. A
+ * single server gets the statement without it. For a cluster the statement becomes one or two:
+ * - a table: a replicated table on every node, and a Distributed table over them under the table's name
+ * - a table with the Null engine: the same, so that rows reach the views of their shard
+ * - a view, and a change of its query: reads the inserts of its own node and writes to that node's table, so that it
+ * sees each row once
+ * - ALTER TABLE: changes columns of both, everything else of the local table only; DROP: both
  * - a function: on every node
- * - INSERT ... SELECT: as it stands, through the distributed tables
- * @throws DataError `migration` for a statement that is none of these.
+ * - INSERT ... SELECT: unchanged, through the Distributed tables
+ * @throws DataError `migration` for any other statement.
  */
 export function renderStatement(sql: string, target?: Cluster): readonly string[] {
   if (target === undefined) return [sql.replaceAll('{engine}', '')]
   const statement = withoutComments(sql).trim()
   const rendering = RENDERINGS.find(({ pattern }) => pattern.test(statement))
   if (rendering === undefined)
-    throw new DataError('migration', `a cluster has no form of this statement: ${statement.slice(0, 80)}`)
+    throw new DataError('migration', `this statement is not supported on a cluster: ${statement.slice(0, 80)}`)
   return rendering.render(statement, target)
 }
 
-/** Comments of the migration files stand on lines of their own. */
+/** Comments in migration files are on separate lines. */
 const withoutComments = (sql: string): string => sql.replace(/^[ \t]*--.*\n?/gm, '')
 
 interface Rendering {
@@ -58,16 +58,16 @@ function renderTable(statement: string, target: Cluster): readonly string[] {
 }
 
 /**
- * A replicated table drops an insert that equals one of its last thousands. Here every row replaces by its key, so that
- * repeating is harmless anyway, while a value that returns to what it was must be stored. A setting of the table, because
- * those of a statement differ by the server's version.
+ * A replicated table drops an insert that equals one of its last few thousand inserts. Here rows replace by key, so
+ * repeats are harmless, but a value that returns to an earlier one must be stored. A table setting, because the
+ * statement settings differ between server versions.
  */
 const KEEPS_REPEATS = 'replicated_deduplication_window = 0'
 
 const withSetting = (clauses: string, setting: string): string =>
   `${clauses.trimEnd()}${/\nSETTINGS /.test(clauses) ? ',' : '\nSETTINGS'} ${setting}`
 
-/** The distributed table over the parts of `table` that nodes hold; the sharding key may be another table's. */
+/** The Distributed table over the local tables of `table`. The sharding key may be that of another table. */
 export function toDistributed(table: string, { cluster, database }: Cluster, keyOf: string = table): string {
   const names = [cluster, database, toLocal(table)].map(quoteName).join(', ')
   const head = `CREATE TABLE IF NOT EXISTS ${table}${onCluster(cluster)} AS ${toLocal(table)}`
@@ -75,18 +75,18 @@ export function toDistributed(table: string, { cluster, database }: Cluster, key
 }
 
 /**
- * `{shard}` and `{replica}` are the node's own macros. The path names the table, not its id: whoever adds a node can
- * tell where the tables of its shard are.
+ * `{shard}` and `{replica}` are macros of the node. The path contains the table's name instead of its id, so that an
+ * operator who adds a node can derive the paths of its shard.
  */
 function toReplicated(engine: string, table: string, { database }: Cluster): string {
   if (engine === 'Null') return engine
   const [, family, args = ''] = /^\{engine\}(\w*MergeTree)(?:\(([^()]*)\))?$/.exec(engine) ?? []
-  if (family === undefined) throw new DataError('migration', `${table}: a cluster has no form of ENGINE = ${engine}`)
+  if (family === undefined) throw new DataError('migration', `${table}: not supported on a cluster: ENGINE = ${engine}`)
   const place = [toReplicationPath(database, table), '{replica}'].map(quoteName).join(', ')
   return `Replicated${family}(${place}${args === '' ? '' : `, ${args}`})`
 }
 
-/** Where the replicas of a table find one another in Keeper. */
+/** The path in Keeper at which the replicas of a table find each other. */
 export const toReplicationPath = (database: string, table: string): string =>
   `/clickhouse/tables/{shard}/${database}/${table}`
 
@@ -103,10 +103,10 @@ function renderViewQuery(statement: string, { cluster }: Cluster): readonly stri
   return [readLocal(statement.replace(/^ALTER TABLE \w+/, (head) => `${head}${onCluster(cluster)}`))]
 }
 
-/** A view reads what is inserted on its own node. */
+/** A view reads the inserts of its own node. */
 function readLocal(select: string): string {
   return select.replace(/\b(FROM|JOIN)\s+(\w+)/g, (text, keyword: string, table: string) =>
-    SHARDED.has(table) ? `${keyword} ${toLocal(table)}` : text,
+    readShardingColumns().has(table) ? `${keyword} ${toLocal(table)}` : text,
   )
 }
 
@@ -114,7 +114,7 @@ function renderFunction(statement: string, { cluster }: Cluster): readonly strin
   return [statement.replace(/^CREATE OR REPLACE FUNCTION \w+/, (head) => `${head}${onCluster(cluster)}`)]
 }
 
-/** A distributed table has columns, but nothing else of what the part on a node has: no index, no codec, no setting. */
+/** A Distributed table has columns only: no indexes, codecs or settings. */
 const OF_COLUMNS = /^(ADD|DROP|RENAME|MODIFY|COMMENT) COLUMN\s/
 
 function renderAlter(statement: string, { cluster }: Cluster): readonly string[] {

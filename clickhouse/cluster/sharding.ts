@@ -1,72 +1,55 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { DataError } from '../../shared/errors.ts'
+import { MIGRATIONS } from '../schema/released.ts'
+import { MIGRATIONS_TABLE } from '../schema/stored.ts'
 
 /**
- * Which shard of a cluster a row is on, per table. It depends only on the entity that leads the table's sorting key, so
- * that rows which replace one another are on one shard, where alone they can: what is told of a token, or of a DAO, is
- * together. Small tables are sharded as well instead of being on every node: every table is then written and read in one
- * way, and a node that is down never stops the writes of another shard.
+ * Returns the column that decides the shard of a row, by table: the first column of the sorting key. Rows that replace
+ * one another have the same sorting key, and are only replaced within a shard. All rows of a token or of a DAO are on
+ * one shard. Small tables are sharded as well instead of being on every node: every table is written and read in one
+ * way, and an unavailable node never stops the writes of another shard. A table that stores nothing has the column of a
+ * table that one of its views fills.
  */
-const ENTITY = {
-  tokens: 'key',
-  token_quotes_in: 'token',
-  token_prices: 'token',
-  token_quotes: 'token',
-  token_price_rollups: 'token',
-  protocol_tvl: 'dao',
-  protocol_tvl_latest: 'dao',
-  job_state: 'job',
-  token_holders: 'token',
-  token_holders_latest: 'token',
-  dex_trades: 'token',
-  dex_trade_days: 'token',
-  dex_trade_parties: 'token',
-  dex_data: 'token',
-  daos: 'key',
-  dao_links: 'dao',
-  governance_in: 'dao',
-  dao_votes: 'dao',
-  dao_cast_votes: 'dao',
-  dao_proposals: 'dao',
-  dao_proposal_details: 'dao',
-  governance_readings: 'dao',
-  governance_sweeps: 'dao',
-  governors_in: 'dao',
-  governor_events: 'dao',
-  governor_readings: 'dao',
-  dao_treasuries: 'dao',
-  dao_ratings: 'dao',
-  dao_ratings_latest: 'dao',
-  twitter_counts: 'dao',
-  twitter_counts_latest: 'dao',
-  discord_members: 'dao',
-  discord_members_latest: 'dao',
-  telegram_members: 'dao',
-  twitter_sentiment: 'dao',
-  twitter_sentiment_latest: 'dao',
-  market_caps: 'recorded_at',
-  treasury_values: 'recorded_at',
-  index_points: 'index_key',
-  index_token: 'index_key',
-  coverage_in: 'entity',
-  coverage: 'entity',
-  coverage_notes: 'entity',
-  history_changes: 'entity',
-  coverage_wanted: 'dataset',
-  computations: 'dataset',
-  registry_records: 'version',
-  registry_versions: 'version',
-  migrations: 'name',
-} as const satisfies Readonly<Record<string, string>>
+export function toShardingColumns(statements: readonly string[]): ReadonlyMap<string, string> {
+  const columns = new Map<string, string>()
+  const unsorted: string[] = []
+  for (const statement of statements) {
+    const [, table, engine] = /CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*\nENGINE = (\S+)/.exec(statement) ?? []
+    const column = /\nORDER BY \(?(\w+)/.exec(statement)?.[1]
+    if (table !== undefined && engine === 'Null') unsorted.push(table)
+    else if (table !== undefined && column !== undefined) columns.set(table, column)
+  }
+  const views = statements.flatMap((statement) => {
+    const [, target, source] =
+      /CREATE MATERIALIZED VIEW IF NOT EXISTS \w+ TO (\w+) AS\s[\s\S]*?\bFROM (\w+)/.exec(statement) ?? []
+    return target === undefined ? [] : [{ source, column: columns.get(target) }]
+  })
+  for (const table of unsorted) {
+    const column = views.find(({ source, column }) => source === table && column !== undefined)?.column
+    if (column !== undefined) columns.set(table, column)
+  }
+  return columns
+}
 
-/** The tables that have a place on a cluster. */
-export const SHARDED: ReadonlyMap<string, string> = new Map(Object.entries(ENTITY))
+let known: ReadonlyMap<string, string> | undefined
+
+/** Returns the sharding columns of the tables that the migration files create. */
+export function readShardingColumns(): ReadonlyMap<string, string> {
+  if (known === undefined) {
+    const files = readdirSync(MIGRATIONS).filter((file) => file.endsWith('.sql'))
+    const texts = files.sort().map((file) => readFileSync(join(MIGRATIONS, file), 'utf8'))
+    known = toShardingColumns([MIGRATIONS_TABLE, ...texts.flatMap((text) => text.split(/;[ \t]*$/m))])
+  }
+  return known
+}
 
 /**
  * The sharding key of a table as SQL. Hashed, because keys of entities need not be spread evenly.
- * @throws DataError `migration` for a table that has none yet.
+ * @throws DataError `migration` for a table that no migration file creates.
  */
 export function toShardingKey(table: string): string {
-  const column = SHARDED.get(table)
+  const column = readShardingColumns().get(table)
   if (column !== undefined) return `cityHash64(${column})`
-  throw new DataError('migration', `${table} has no sharding key: add it to clickhouse/cluster/sharding.ts`)
+  throw new DataError('migration', `${table} has no sharding key: no migration file creates it with an ORDER BY`)
 }

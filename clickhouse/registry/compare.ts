@@ -1,13 +1,13 @@
 import type { RegistryFile } from '../../shared/registry/registry-file.ts'
 import { INDEX, type RegistrySource } from '../../shared/registry/source.ts'
 
-/** What is other in one registry than in the one before, a line for each record. */
+/** Returns the differences between two registries, a line per record. */
 export function compareSources(before: RegistrySource, after: RegistrySource): string[] {
   const [old, now] = [before.files, after.files]
   return [
     ...compareLists('categories', old.categories, now.categories, ({ slug }) => slug),
     ...compareLists('chains', old.chains, now.chains, ({ slug }) => slug),
-    // A symbol may be another token's too.
+    // Symbols are not unique.
     ...compareLists('tokens', old.tokens, now.tokens, ({ symbol, chain, contractAddress }) => {
       return `${symbol} (${chain}/${contractAddress})`
     }),

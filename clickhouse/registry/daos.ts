@@ -4,7 +4,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
-/** What the registry's files say of a DAO. */
+/** A DAO according to the registry's files. */
 const curated = z.object({
   key: z.number(),
   id: z.string(),
@@ -39,29 +39,28 @@ const storedDao = curated.extend({
 type Curated = z.infer<typeof curated>
 type StoredDao = z.infer<typeof storedDao>
 
-/** Somebody else may write the same record meanwhile; the loser of such a race looks again. */
+/** Limit on rounds. A concurrent process may write the same record, so each round compares again. */
 const MOST_ROUNDS = 3
 
 /**
- * Brings the `daos` table in step with the registry's files. A record's `created_at` is when it was first stored,
- * `updated_at` when it last changed, `changes` how often since. A link that the files now give takes the place of the
- * one that a provider gave.
+ * Updates the `daos` table to the registry's files. `created_at` of a record is the time of its first insert,
+ * `updated_at` of its last change, `changes` the number of changes. A link in the files replaces a found one.
  */
 export async function storeDaos(db: Database, registry: Registry, log: Logger): Promise<boolean> {
-  const wanted = registry.daos.map((dao) => toCurated(dao, registry))
+  const records = registry.daos.map((dao) => toCurated(dao, registry))
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
+    const changed = toChanged(records, await readDaos(db), new Date().toISOString())
     if (changed.length === 0) return round > 0
     await db.insert({ table: 'daos', rows: changed })
-    log.info({ daos: wanted.length, changed: changed.length }, 'DAOs of the registry stored')
+    log.info({ daos: records.length, changed: changed.length }, 'DAOs of the registry stored')
   }
   return true
 }
 
-/** Which records of the `daos` table are not as the registry has them, a line for each. */
+/** Returns the records of the `daos` table that differ from the registry, a line each. */
 export async function compareDaos(db: Database, registry: Registry): Promise<string[]> {
-  const wanted = registry.daos.map((dao) => toCurated(dao, registry))
-  const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
+  const curatedRecords = registry.daos.map((dao) => toCurated(dao, registry))
+  const changed = toChanged(curatedRecords, await readDaos(db), new Date().toISOString())
   return changed.map(({ slug }) => `daos: ${slug} differs in the table`)
 }
 
@@ -70,13 +69,13 @@ function readDaos(db: Database): Promise<StoredDao[]> {
   return db.rows({ name: 'stored-daos', sql: `SELECT ${columns} FROM daos FINAL`, schema: storedDao })
 }
 
-/** The records to write, so that what is stored becomes what is wanted; none where it is already. */
+/** The records to write to turn the stored state into the wanted one; empty if they are equal. */
 function toChanged(wanted: readonly Curated[], stored: readonly StoredDao[], now: string) {
-  const known = new Map(stored.map((record) => [record.key, record]))
-  const wantedKeys = new Set(wanted.map(({ key }) => key))
-  const gone = stored.filter(({ key, live }) => live && !wantedKeys.has(key)).map((dao) => ({ ...dao, live: false }))
+  const storedByKey = new Map(stored.map((record) => [record.key, record]))
+  const registryKeys = new Set(wanted.map(({ key }) => key))
+  const gone = stored.filter(({ key, live }) => live && !registryKeys.has(key)).map((dao) => ({ ...dao, live: false }))
   return [...wanted, ...gone].flatMap((record) => {
-    const before = known.get(record.key)
+    const before = storedByKey.get(record.key)
     if (before === undefined) return [{ ...record, links: {}, created_at: now, updated_at: now, changes: 0 }]
     const after = { ...before, ...record, links: toEmptyFieldsOnly(before.links, record) }
     if (JSON.stringify(after) === JSON.stringify(before)) return []
@@ -84,7 +83,7 @@ function toChanged(wanted: readonly Curated[], stored: readonly StoredDao[], now
   })
 }
 
-/** Without the links that the record has a word of its own for. */
+/** Removes links for which the record has its own value. */
 function toEmptyFieldsOnly(links: StoredDao['links'], record: Curated): StoredDao['links'] {
   const own: Readonly<Record<string, unknown>> = record
   return Object.fromEntries(Object.entries(links).filter(([field]) => own[field] === null))

@@ -7,18 +7,18 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 interface StoredRecord {
   readonly list: string
   readonly position: number
-  /** Its JSON, with every member that the schema knows. */
+  /** The record as JSON, with every member of the schema. */
   readonly record: string
 }
 
-/** So many rows are inserted at once. */
+/** Rows per insert. */
 const CHUNK = 10_000
 
 /**
- * Puts a registry into force: processes that follow the stored one have it within seconds. Its records come first, then
- * the line that says that they are whole. Of the registry that is in force already only that line is written again, and only
- * where `isChanged`: what statements join had become another's, such as of a run that was stopped before its own line, and
- * what was made with it must not be kept. What is written is later than what was in force, also where the clock was ahead then.
+ * Activates a registry: processes that follow the stored one load it within seconds. Writes the records first, then the
+ * version row, which marks them as complete. If the registry is already active, writes only the version row, and only
+ * with `isChanged`: the joined tables had another registry's content, for example of an interrupted run, so data
+ * derived from them is stale. The new time is always after that of the previous version, even if a clock was ahead.
  * @throws DataError `storage`
  */
 export async function storeRecords(
@@ -41,7 +41,7 @@ SELECT {version: String}, {records: UInt32}, greatest(now64(3), fromUnixTimestam
   })
   log.info(
     { version, records: rows.length, before: before?.version },
-    isThere ? 'the registry is in force once more' : 'a new registry is in force',
+    isThere ? 'the registry is active again' : 'a new registry is active',
   )
 }
 
@@ -56,7 +56,7 @@ function toRows({ files, index }: RegistrySource): StoredRecord[] {
   return [...rows, { list: INDEX, position: 0, record: JSON.stringify(index) }]
 }
 
-/** The digest of all records in their order: the same registry is the same version, whoever stores it. */
+/** The digest of all records in their order, so that equal registries have equal versions. */
 function toVersion(rows: readonly StoredRecord[]): string {
   const hash = createHash('sha256')
   for (const { list, record } of rows) hash.update(`${list}\n${record}\n`)

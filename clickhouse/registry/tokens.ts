@@ -20,12 +20,12 @@ const tokenRecord = z.object({
 
 type TokenRecord = z.infer<typeof tokenRecord>
 
-/** A record as it is stored, and when it was, in Unix milliseconds by the clock of who stored it. */
+/** A stored record with its time in Unix milliseconds, by the clock of its writer. */
 const storedToken = tokenRecord.extend({ at: z.int() })
 
 /**
- * Brings the `tokens` table in step with the registry's files. Of two versions of a record the later one counts: what is
- * written is later than what was stored, also by a machine whose clock is ahead.
+ * Updates the `tokens` table to the registry's files. The later version of a record wins, so a new row always has a
+ * later time than the stored one, even if that was written by a machine with a fast clock.
  */
 export async function storeTokens(db: Database, registry: Registry, log: Logger): Promise<boolean> {
   const { changed, storedAt } = await findChanged(db, registry)
@@ -40,13 +40,13 @@ export async function storeTokens(db: Database, registry: Registry, log: Logger)
   return true
 }
 
-/** Which records of the `tokens` table are not as the registry has them, a line for each. */
+/** Returns the records of the `tokens` table that differ from the registry, a line each. */
 export async function compareTokens(db: Database, registry: Registry): Promise<string[]> {
   const { changed } = await findChanged(db, registry)
   return changed.map(({ symbol, contract_address }) => `tokens: ${symbol} (${contract_address}) differs in the table`)
 }
 
-/** The records to write, so that the table has what the registry has. Those that left it stay, as not live. */
+/** The records to write so that the table equals the registry. Removed records are marked as not live. */
 async function findChanged(db: Database, registry: Registry) {
   const columns = Object.keys(tokenRecord.shape).join(', ')
   const rows = await db.rows({
@@ -56,13 +56,13 @@ async function findChanged(db: Database, registry: Registry) {
   })
   const storedAt = new Map(rows.map(({ key, at }) => [key, at]))
   const stored = rows.map(({ at: _, ...record }): TokenRecord => record)
-  const wanted = toRecords(registry)
-  const wantedKeys = new Set(wanted.map(({ key }) => key))
+  const records = toRecords(registry)
+  const registryKeys = new Set(records.map(({ key }) => key))
   const gone = stored
-    .filter(({ key, live }) => live && !wantedKeys.has(key))
+    .filter(({ key, live }) => live && !registryKeys.has(key))
     .map((record) => ({ ...record, live: false }))
-  const known = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
-  const changed = [...wanted.filter((record) => known.get(record.key) !== JSON.stringify(record)), ...gone]
+  const storedByKey = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
+  const changed = [...records.filter((record) => storedByKey.get(record.key) !== JSON.stringify(record)), ...gone]
   return { changed, storedAt }
 }
 

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 
 /**
- * Compares the tables and columns in the database with those the migration files make in an empty one.
- * @returns a line per difference; none when the schema is what the files say.
+ * Compares the tables and columns of the database with those that the migration files create in an empty one.
+ * @returns a line per difference; none if the schemas are equal.
  */
 export async function findDrift(
   db: Database,

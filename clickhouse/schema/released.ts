@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError } from '../../shared/errors.ts'
 
-/** Where the migration files are, with the list of those that are released. */
+/** Folder of the migration files and the list of released ones. */
 export const MIGRATIONS = join(import.meta.dirname, '../migrations')
 
 const LIST = 'released.sha256'
 
 /**
- * The released migration files with their SHA-256, in the form that `sha256sum` writes and checks. The first release is the
- * baseline: every database that was made since can be upgraded, because no file on the list changes any more.
+ * The released migration files with their SHA-256, in the format of `sha256sum`. The first release is the baseline:
+ * every database created since then can be upgraded, because listed files never change.
  */
 export function loadReleased(from: string = MIGRATIONS): ReadonlyMap<string, string> {
   const lines = readFileSync(join(from, LIST), 'utf8').split('\n').filter(Boolean)
@@ -17,15 +17,15 @@ export function loadReleased(from: string = MIGRATIONS): ReadonlyMap<string, str
     lines.map((line) => {
       const [, checksum, name] = /^([0-9a-f]{64}) [ *](\d{3}_\w+\.sql)$/.exec(line) ?? []
       if (checksum === undefined || name === undefined)
-        throw new DataError('migration', `${LIST}: this is no checksum and file: ${line}`)
+        throw new DataError('migration', `${LIST}: expected a checksum and a file, got ${line}`)
       return [name, checksum]
     }),
   )
 }
 
 /**
- * @throws DataError `migration` when a released file was edited or is gone, or when another one comes before it: a database
- *   that has the released files would apply it after them, and one that is made anew before.
+ * @throws DataError `migration` if a released file was edited or is missing, or if an unreleased one sorts before it:
+ * existing databases would apply it after the released files, new ones before.
  */
 export function refuseRewritten(
   migrations: readonly { readonly name: string; readonly checksum: string }[],
@@ -35,12 +35,12 @@ export function refuseRewritten(
   const newest = [...released.keys()].sort().at(-1) ?? ''
   const mistakes = [
     ...[...released].flatMap(([name, checksum]) => {
-      if (!files.has(name)) return [`${name} is released and its file is gone`]
+      if (!files.has(name)) return [`${name} is released, but its file is missing`]
       return files.get(name) === checksum ? [] : [`${name} is released and was edited: put the change into a new file`]
     }),
     ...[...files.keys()]
       .filter((name) => !released.has(name) && name < newest)
       .map((name) => `${name} is new and comes before ${newest}, which is released: give it a later number`),
   ]
-  if (mistakes.length > 0) throw new DataError('migration', `the migration files are not sound: ${mistakes.join('; ')}`)
+  if (mistakes.length > 0) throw new DataError('migration', `invalid migration files: ${mistakes.join('; ')}`)
 }

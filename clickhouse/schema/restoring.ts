@@ -1,16 +1,16 @@
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { onCluster, quoteName } from '../../shared/store/topology.ts'
 
-/** A restore that began and is not over: of which backup, and whether all rows are stored and compared. */
+/** An unfinished restore: the backup, and whether all rows are stored and compared. */
 export interface Restoring {
-  /** SHA-256 of what the backup says of itself. */
+  /** SHA-256 of the backup's manifest. */
   readonly backup: string
   readonly isLoaded: boolean
 }
 
 /**
- * A table without rows that is there as long as the database holds a part of a backup. What it says is its comment, so that
- * it is made and read in one step.
+ * A table without rows that exists while the database has a part of a backup. Its comment is the state, so that it is
+ * created and read atomically.
  */
 export const RESTORING_TABLE = 'restoring'
 
@@ -21,7 +21,7 @@ export function parseRestoring(comment: string): Restoring {
   return { backup, isLoaded: state === 'loaded' }
 }
 
-/** Says that the database holds a part of a backup; when that is said already, how far the restore is. */
+/** Marks the database as containing a part of a backup, or updates the state of the restore. */
 export async function markRestoring(db: Database, restoring: Restoring): Promise<void> {
   const [on, comment] = [onCluster(db.cluster), toComment(restoring)]
   const create = `CREATE TABLE IF NOT EXISTS ${RESTORING_TABLE}${on} (backup String) ENGINE = Null COMMENT ${comment}`

@@ -6,7 +6,9 @@ import { onCluster } from '../../shared/store/topology.ts'
 
 const PREFIX = 'dao_data_schema_check_'
 
-/** The database of a check: each has its own, so that several may run. Its name says since when. */
+/**
+ * The scratch database of a check. The name contains the start time and a random part, so that several checks may run.
+ */
 export const toScratchName = (now: number): string => `${PREFIX}${now}_${randomBytes(4).toString('hex')}`
 
 export async function dropScratch(server: Database, name: string): Promise<void> {
@@ -15,8 +17,8 @@ export async function dropScratch(server: Database, name: string): Promise<void>
 }
 
 /**
- * Drops what checks have left that were killed. A check takes seconds; what is younger than a day may be that of one that
- * runs, on a machine with another clock.
+ * Drops the scratch databases of killed checks. A check takes seconds; databases younger than a day may belong to a
+ * running check on a machine with another clock.
  */
 export async function dropLeftScratches(server: Database, now: number): Promise<void> {
   const databases = await server.rows({

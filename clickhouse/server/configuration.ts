@@ -5,33 +5,33 @@ import type { Credentials } from '../../shared/config/own-stores.ts'
 import { DataError } from '../../shared/errors.ts'
 
 export interface ServerConfiguration {
-  /** The folder of the configuration; created where it is missing. */
+  /** The folder of the configuration; created if missing. */
   readonly dir: string
   readonly listensToTcp: boolean
   readonly writer: Credentials
   readonly reader: Credentials
-  /** What the reader may read, as a grant names it: `dao_data.*`. */
+  /** The databases and tables that the reader may read, in the form of a grant: `dao_data.*`. */
   readonly readable: string
-  /** Bytes, for all queries, merges and caches together. */
+  /** Bytes for all queries, merges and caches together. */
   readonly maxMemoryBytes: number
-  /** Elements for what has no option here, such as the clusters that the server knows. */
+  /** Elements without an option here, such as clusters. */
   readonly more: string
 }
 
 interface ConfigurationFiles {
   readonly config: string
-  /** The statements that make the engine listen. */
+  /** SQL that makes the engine listen. */
   readonly start: string
 }
 
 const PRIVATE = { mode: 0o600 }
 
-/** The user as which the engine begins. */
+/** The engine's initial user. */
 const ENGINE_USER = 'default'
 
 /**
- * Writes what the engine reads at its start, for nobody else's eyes.
- * @throws DataError `config` for users whose names it cannot hold.
+ * Writes the engine's startup files, readable for their owner only.
+ * @throws DataError `config` if user names are invalid.
  */
 export function writeConfiguration(configuration: ServerConfiguration): ConfigurationFiles {
   const { dir, writer, reader } = configuration
@@ -42,7 +42,7 @@ export function writeConfiguration(configuration: ServerConfiguration): Configur
     string,
   ]
   mkdirSync(join(dir, 'users.d'), { recursive: true, mode: 0o700 })
-  // A file that is there keeps its mode when it is written anew.
+  // Overwriting a file would keep its old mode.
   for (const file of [config, start, users]) rmSync(file, { force: true })
   const listen = ['HTTP', ...(configuration.listensToTcp ? ['TCP'] : [])].map((kind) => `SYSTEM START LISTEN ${kind};`)
   writeFileSync(start, listen.join('\n'), PRIVATE)
@@ -80,9 +80,9 @@ const toConfig = ({ maxMemoryBytes, more }: ServerConfiguration, users: string):
 `
 
 /**
- * The engine begins as the user `default`, who can have no password here. So that nobody else can be that user: it may not
- * run a statement of more than one word for the parser, which every SELECT is, and no more statements than make the server
- * listen. Of all grants it has the one for that.
+ * The engine starts as the user `default`, which cannot have a password here. Three limits prevent that others use it:
+ * statements have at most one AST element, which excludes every SELECT; the quota allows only the statements that start
+ * listening; and its only grant is for those.
  */
 const toUsers = ({ writer, reader, readable }: ServerConfiguration, statements: number): string => `<clickhouse>
   <profiles>

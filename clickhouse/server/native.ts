@@ -20,24 +20,24 @@ const ENGINE = 'clickhouse'
 const SYSTEM = 'system'
 
 /**
- * The engine's shared library and the C library, ready to be called.
- * @throws DataError `config` where npm has no library of ClickHouse for this platform.
+ * Loads the engine's shared library and the C library.
+ * @throws DataError `config` if npm has no ClickHouse library for this platform.
  */
 export function openLibraries(): void {
   try {
     open({ library: ENGINE, path: resolveLibchdb().path })
   } catch (cause) {
     const platform = `${process.platform}-${process.arch}`
-    const remedy = 'run npm ci again, or set CLICKHOUSE_URL to a server of yours'
+    const remedy = 'run npm ci again, or set CLICKHOUSE_URL to your own server'
     throw new DataError('config', `no ClickHouse for ${platform}: ${toReason(cause)}; ${remedy}`, { cause })
   }
-  // An empty path is the program itself, which holds the C library.
+  // An empty path is the program itself, which contains the C library.
   open({ library: SYSTEM, path: '' })
 }
 
 /**
- * Runs ClickHouse's own `clickhouse-local` in this process until its last statement has ended. Resolves with what it says
- * of a failure, if it says anything here: most of its failures it writes to standard error by itself.
+ * Runs `clickhouse-local` in this process until its last statement has ended. Resolves with the message of a failure,
+ * if there is one; the engine writes most failures to standard error itself.
  */
 export async function runClickHouseLocal(args: readonly string[]): Promise<string | undefined> {
   const all = ['clickhouse', ...args]
@@ -64,7 +64,7 @@ export async function runClickHouseLocal(args: readonly string[]): Promise<strin
 const callSystem = (funcName: string, paramsType: DataType[], paramsValue: unknown[]): number =>
   load({ library: SYSTEM, funcName, retType: DataType.I32, paramsType, paramsValue }) as number
 
-/** A named pipe that only its owner may open. */
+/** Creates a named pipe that only its owner can open. */
 export function makePipe(path: string): void {
   if (callSystem('mkfifo', [DataType.String, DataType.I32], [path, 0o600]) !== 0) {
     throw new DataError('config', `a named pipe cannot be made at ${path}`)
@@ -74,8 +74,8 @@ export function makePipe(path: string): void {
 const LOCK_EXCLUSIVE_OR_FAIL = 2 | 4
 
 /**
- * Takes a folder for this process. The system gives it back when the process ends, however it ends.
- * @throws DataError `config` when another process has it.
+ * Locks a folder for this process. The system releases the lock when the process ends in any way.
+ * @throws DataError `config` if another process has the lock.
  */
 export function lockFolder(dir: string): void {
   const path = join(dir, 'server.lock')
@@ -88,36 +88,43 @@ export function lockFolder(dir: string): void {
   throw new DataError('config', `${dir} is in use by another ClickHouse (its process id is in ${path})`)
 }
 
-/** Ends this process at once, without the destructors of an engine that still runs. */
+/** Ends this process without the destructors of a running engine. */
 export function exitAtOnce(code: number): void {
   callSystem('_exit', [DataType.I32], [code])
 }
 
-/** Where `/proc/<pid>/stat` has the first and the last address of the environment, counted from the state that follows the name. */
+/**
+ * Positions of the first and last address of the environment in `/proc/<pid>/stat`, counted from the state, which
+ * follows the name.
+ */
 const [ENV_START, ENV_END] = [47, 48]
 
 /**
- * Overwrites the environment that this process was started with: SQL can read `/proc/self/environ` in the engine, and the
- * environment may hold the keys of providers. `process.env` keeps its values. Without /proc there is nothing to read.
+ * Overwrites the initial environment of this process, because SQL in the engine can read `/proc/self/environ`, and the
+ * environment may contain provider keys. `process.env` keeps its values. DATA_DIR stays readable: operators and tests
+ * find the process of a data folder by it. Systems without /proc need no change.
  */
 export function hideEnvironment(): void {
   if (!existsSync('/proc/self/environ')) return
-  const kept = Object.entries(process.env)
+  const variables = Object.entries(process.env)
   const stat = readFileSync('/proc/self/stat', 'utf8')
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number)
   const [start = 0, end = 0] = [fields[ENV_START], fields[ENV_END]]
+  const shown = Buffer.alloc(end - start)
+  const { DATA_DIR: dataDir } = process.env
+  if (dataDir !== undefined) shown.write(`DATA_DIR=${dataDir}\0`)
   const memory = openSync('/proc/self/mem', 'r+')
   try {
-    writeSync(memory, Buffer.alloc(end - start), 0, end - start, start)
+    writeSync(memory, shown, 0, shown.length, start)
   } catch (cause) {
     throw new DataError('config', `ClickHouse's environment cannot be hidden: ${toReason(cause)}`, { cause })
   } finally {
     closeSync(memory)
   }
-  for (const [name, value] of kept) process.env[name] = value
+  for (const [name, value] of variables) process.env[name] = value
 }
 
 /** A user of the operating system. */
@@ -127,7 +134,7 @@ export interface OsUser {
   readonly gid: number
 }
 
-/** @throws DataError `config` where there is no such user, or this process may not become another one. */
+/** @throws DataError `config` if the user does not exist or this process may not change its user. */
 export function findOsUser(name: string): OsUser {
   const setting = `CLICKHOUSE_EMBEDDED_OS_USER=${name}`
   if (process.getuid?.() !== 0)
@@ -143,8 +150,8 @@ export function findOsUser(name: string): OsUser {
 }
 
 /**
- * Gives a folder to a user and becomes that user for good.
- * @throws DataError `config` when the user cannot reach the folder.
+ * Transfers a folder to a user and permanently switches this process to that user.
+ * @throws DataError `config` if the user cannot access the folder.
  */
 export function becomeOsUser({ name, uid, gid }: OsUser, dir: string, except: string): void {
   for (const path of [dir, ...readdirSync(dir, { recursive: true, encoding: 'utf8' }).map((file) => join(dir, file))])

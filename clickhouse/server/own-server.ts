@@ -19,70 +19,73 @@ import {
 } from './native.ts'
 
 export interface OwnServerOptions {
-  /** Owned by this process alone while it runs; created where it is missing. */
+  /** Owned by this process while it runs; created if missing. */
   readonly dataDir: string
   readonly host: string
-  /** 0 picks a free port. */
+  /** 0 selects a free port. */
   readonly port: number
   /**
-   * For ClickHouse's native protocol; undefined listens to none. For trusted clients only: a wrong password there, or bytes
-   * that are no ClickHouse, end the engine in its local mode.
+   * Port of ClickHouse's native protocol; undefined disables it. For trusted clients only: in local mode, a wrong
+   * password or bytes of another protocol end the engine.
    */
   readonly tcpPort?: number | undefined
   readonly users: Pick<ClickHouseAccess, 'writer' | 'reader'>
-  /** What the reader may read, as a grant names it: `dao_data.*`. */
+  /** The databases and tables that the reader may read, in the form of a grant: `dao_data.*`. */
   readonly readable: string
-  /** Bytes, for all queries, merges and caches together. */
+  /** Bytes for all queries, merges and caches together. */
   readonly maxMemoryBytes: number
-  /** Configuration elements for what has no option here, such as the clusters that the server knows. */
+  /** Configuration elements without an option here, such as clusters. */
   readonly configuration?: string
   /**
-   * The user of the operating system that this process becomes, which takes root. SQL can then read only files that this user
-   * may read: not `access.json`, which stays root's while the engine runs.
+   * The operating-system user that this process switches to; requires root. SQL can then read only this user's files,
+   * and not `access.json`, which root owns while the engine runs.
    */
   readonly osUser?: string | undefined
-  /** How long running statements may finish when it stops. */
+  /** Time limit for running statements during a stop. */
   readonly finishMs?: number
 }
 
 export interface OwnServer {
   readonly url: string
-  /** Resolves when the engine has ended, with what it says of a failure; by itself it never should. */
+  /** Resolves when the engine has ended, with its error message; unexpected without `close`. */
   readonly ended: Promise<string | undefined>
   /**
-   * Stops in order: statements that run now may finish for a while, then they are stopped. Ends this process where the
-   * engine does not end in time.
+   * Stops in order: running statements may finish for a while and are then killed. Ends this process if the engine does
+   * not end in time.
    */
   close(): Promise<void>
 }
 
 const FINISH_MS = 10_000
-/** A folder with years of data opens within seconds; whoever waits longer has to be told. */
+/** A folder with years of data opens within seconds; a longer start is an error. */
 const READY_MS = 300_000
-/** How long stopped statements may take to be gone. */
+/** Time limit for killed statements to end. */
 const END_MS = 3_000
 /**
- * How long the engine may take to close its tables. It waits for its clients to hang up first; with one that does not, the
- * process ends without that.
+ * Time limit for the engine to close its tables. The engine first waits for its clients to disconnect; with a client
+ * that stays connected, the process ends without closing the tables.
  */
 const CLOSE_MS = 1_000
 const POLL_MS = 25
 
-/** How the engine ended: by a failure that it tells here, or else by none or one that it wrote to standard error. */
+/** The end of the engine. Without a reason, the engine ended normally or wrote the failure to standard error. */
 interface EngineEnd {
   readonly reason: string | undefined
 }
 
-/** A request's line has the keys of those whom a statement is about: 2 MB for 100,000 tokens. The same is in profiles.xml, which holds for a server in a container. */
+/**
+ * The request line contains the keys of a statement's entities: 2 MB for 100,000 tokens. profiles.xml sets the same
+ * limit for servers in containers.
+ */
 const MAX_REQUEST_LINE_BYTES = 16 * 1024 * 1024
 const REQUEST_LIMITS = ['http_max_uri_size', 'http_max_field_value_size']
 
 /**
- * Runs ClickHouse's own server in this process, which has room for one: the package chdb holds `clickhouse-local`, which
- * listens like a server once it is told to. It lives as long as it has something to read from its last file of
- * statements, a named pipe that nothing is ever written to. Its files and `access.json`, which tells other parts how to
- * reach it, are in the data folder.
- * @throws DataError `config` when the folder or a port cannot be used, or there is no library for this platform.
+ * Runs ClickHouse's own server in this process; one server per process. The package chdb contains `clickhouse-local`,
+ * which listens like a server after SYSTEM START LISTEN. It lives while it waits for statements from its last input
+ * file, a named pipe without a writer. Its files and `access.json`, which has its address and passwords for other
+ * processes, are in the data folder.
+ * @throws DataError `config` if the folder or a port is unusable, or there is no library for this platform.
  */
 export async function startOwnServer(options: OwnServerOptions): Promise<OwnServer> {
   const dataDir = resolve(options.dataDir)
@@ -95,7 +98,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
   const keepsRunning = openSync(configuration.pipe, 'r+')
   const url = toHttpUrl(options.host, port)
   if (osUser !== undefined) {
-    // The user of the engine may not read it, and so may not write it later.
+    // Before the switch: the engine's user must not read the file, so it cannot write the file later either.
     writeFiles(dataDir, () => writeAccess(dataDir, { url, ...options.users }))
     becomeOsUser(osUser, dataDir, ACCESS_FILE)
   }
@@ -112,7 +115,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
     end = { reason }
     return reason
   })
-  // The system's own exit would run destructors under the engine's threads, and never come back.
+  // The regular exit would run destructors while the engine's threads run, and hang.
   process.once('exit', (code) => {
     if (end === undefined) exitAtOnce(code)
   })
@@ -130,7 +133,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
       forgetAddress(dataDir, options)
       closeSync(keepsRunning)
       await Promise.race([ended, wait(CLOSE_MS, undefined, { ref: false })])
-      // Its tables are safe as they are after any crash; waiting for its destructors could take for ever.
+      // The tables are safe, as after any crash; the engine's destructors could hang.
       if (end === undefined) exitAtOnce(0)
     },
   }
@@ -150,7 +153,7 @@ function prepareFolder(dataDir: string, options: OwnServerOptions) {
   })
 }
 
-/** @throws DataError `config` when a folder cannot be written. */
+/** @throws DataError `config` if the folder is not writable. */
 function writeFiles<T>(dataDir: string, write: () => T): T {
   try {
     return write()
@@ -161,8 +164,8 @@ function writeFiles<T>(dataDir: string, write: () => T): T {
 }
 
 /**
- * The port, or a free one for 0: the engine binds what it is told and reports no choice of its own.
- * @throws DataError `config` when it cannot be listened on.
+ * Returns the port, or a free one for 0: the engine does not report a port that it selects itself.
+ * @throws DataError `config` if the port is unusable.
  */
 async function requirePort(host: string, port: number): Promise<number> {
   try {
@@ -183,19 +186,19 @@ async function untilReady(
   for (;;) {
     const end = readEnd()
     if (end !== undefined) {
-      const reason = end.reason ?? 'its reason stands above'
+      const reason = end.reason ?? 'see the reason above'
       throw new DataError('config', `ClickHouse over ${dataDir} could not start: ${reason}`)
     }
-    // With a statement and not with a ping: whoever else listens there does not know the password.
+    // A statement instead of a ping: another server on the port does not accept the password.
     const { success } = await admin.ping({ select: true })
     if (success) return
     if (performance.now() > deadline)
-      throw new DataError('config', `ClickHouse over ${dataDir} does not answer since ${READY_MS / 1000} s`)
+      throw new DataError('config', `ClickHouse over ${dataDir} has not responded for ${READY_MS / 1000} s`)
     await wait(POLL_MS)
   }
 }
 
-/** Waits until the statements that run now have ended, stops those that came meanwhile, and lets nobody in any more. */
+/** Waits for the running statements, kills newer ones, and stops listening. */
 async function finishStatements(
   admin: ClickHouseClient,
   { finishMs = FINISH_MS, tcpPort }: OwnServerOptions,
@@ -203,20 +206,20 @@ async function finishStatements(
   try {
     const running = await readRunning(admin)
     await until(finishMs, async () => {
-      const left = await readRunning(admin)
-      return running.every((id) => !left.includes(id))
+      const stillRunning = await readRunning(admin)
+      return running.every((id) => !stillRunning.includes(id))
     })
     if (tcpPort !== undefined) await admin.command({ query: 'SYSTEM STOP LISTEN TCP' })
     await admin.command({ query: 'KILL QUERY WHERE query_id != currentQueryID() ASYNC' })
     await until(END_MS, async () => (await readRunning(admin)).length === 0)
     await admin.command({ query: 'SYSTEM STOP LISTEN HTTP' })
   } catch (error) {
-    // Out of memory, for one: it ends all the same.
-    console.error(`ClickHouse is stopped with statements under way: ${toReason(error)}`)
+    // For example out of memory; the engine ends regardless.
+    console.error(`ClickHouse is stopped with running statements: ${toReason(error)}`)
   }
 }
 
-/** Nobody is sent to where it listened: somebody else may listen there by then. */
+/** Removes the address from `access.json`, because another server may listen there later. */
 function forgetAddress(dataDir: string, { users }: OwnServerOptions): void {
   try {
     writeAccess(dataDir, users)

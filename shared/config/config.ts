@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
@@ -14,7 +14,7 @@ import { toHint, withRunningStack } from './running-stack.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-/** As curl reads it: without a scheme it is an http URL. */
+/** Like curl: a proxy without a scheme is an http URL. */
 const proxyUrl = z
   .string()
   .transform((given) => (given.includes('://') ? given : `http://${given}`))
@@ -28,20 +28,20 @@ const port = whole(0, 65_535)
 const count = whole(1)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
 
-/** Whether a URL is the address of a server and nothing more; of what is no URL that is said elsewhere. */
+/** Whether a URL has only a scheme, a host and a port. Invalid URLs pass, because the URL schema reports them. */
 function isServerAlone(text: string): boolean {
   if (!URL.canParse(text)) return true
   const { username, password, pathname, search, hash } = new URL(text)
   return pathname === '/' && [username, password, search, hash].every((part) => part === '')
 }
 
-/** The client would prefer what stands in the URL to these settings. */
+/** The client would prefer the values in the URL to these settings. */
 const NOT_ALONE =
-  'must be the address of the server alone: users and passwords are CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, CLICKHOUSE_READ_USER and CLICKHOUSE_READ_PASSWORD, the database is CLICKHOUSE_DATABASE'
+  'must have only scheme, host and port: users and passwords are CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, CLICKHOUSE_READ_USER and CLICKHOUSE_READ_PASSWORD, the database is CLICKHOUSE_DATABASE'
 
 /**
- * Every setting, with its default. The keys are the environment's names; `.env.example` and the tables of
- * `docs/settings.md` list the same names, and a test holds them together.
+ * Every setting with its default. The keys are the names of environment variables. A test compares them with
+ * `.env.example` and the tables of `docs/settings.md`.
  */
 export const settings = z.object({
   DAO_DATA_MODE: z.enum(['demo', 'live']).default('live'),
@@ -64,7 +64,7 @@ export const settings = z.object({
   REDIS_URL: z
     .url({ protocol: /^rediss?(\+cluster)?$/, error: 'must be a redis, rediss, redis+cluster or rediss+cluster URL' })
     .default('redis://127.0.0.1:6379'),
-  QUEUE_PREFIX: text.regex(/^[^{}]+$/, 'must not hold braces').default('dao-data'),
+  QUEUE_PREFIX: text.regex(/^[^{}]+$/, 'must not contain braces').default('dao-data'),
 
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
@@ -73,7 +73,7 @@ export const settings = z.object({
   API_CONCURRENCY: z.union([z.literal('auto'), whole(1, 256)], 'must be a number up to 256, or auto').default('auto'),
   API_CACHE_MB: whole(0).default(128),
   API_SPOOL_MB: whole(0).default(1024),
-  // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
+  // The sum of this and the time limit of a request must be less than `STOP_DEADLINE_MS`.
   API_DRAIN_SECONDS: whole(0, 10).default(2),
   CONNECTIONS_PER_ADDRESS: count.default(512),
   API_ANSWER_SECONDS: whole(1, 600).default(30),
@@ -91,11 +91,18 @@ export const settings = z.object({
   WORKER_OPS_PORT: port.default(9466),
   OPS_TOKEN: text.optional(),
 
+  PUBLISH_TO: text.optional(),
+  PUBLISH_KEEP_DAYS: whole(0, 3650).default(7),
+  PUBLISH_S3_ENDPOINT: url.optional(),
+  PUBLISH_S3_ACCESS_KEY_ID: text.optional(),
+  PUBLISH_S3_SECRET_ACCESS_KEY: text.optional(),
+  PUBLISHED_FOLDER: text.optional(),
+
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
   WORKER_HISTORY_CONCURRENCY: count.default(1),
-  // It must stay below the deadline after which a stopping process exits.
+  // Must be less than `STOP_DEADLINE_MS`.
   WORKER_DRAIN_SECONDS: whole(0, 20).default(15),
 
   HTTP_PROXY: proxyUrl.optional(),
@@ -105,13 +112,18 @@ export const settings = z.object({
   ...providerSettings,
 })
 
-/** Variables that other programs read too. Their lower-case names win, as they do in curl. */
+/** Variables that other programs read too. As in curl, their lower-case names take precedence. */
 const PROXY_VARIABLES: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
 
-/** What keeps the database busy when it is on this machine, where several short ranges come with one statement. */
+/**
+ * Concurrent statements that saturate a database on the same machine, where one statement serves several short ranges.
+ */
 const ANSWERS_PER_CORE = 4
-/** As many as a process has connections for. */
+/** The connection limit of a process. */
 const MOST_ANSWERS = 32
+
+/** A target of publications, if it is a folder of this machine. */
+const toFolder = (target: string | undefined) => (target?.includes('://') ? undefined : target)
 
 function toConfig(s: z.infer<typeof settings>, env: Environment) {
   return {
@@ -136,7 +148,8 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
         maxMemoryBytes: s.CLICKHOUSE_EMBEDDED_MEMORY_MB * 1024 * 1024,
       },
     },
-    // A cluster keeps keys with the same word in braces on one node, where alone a script may use several of them.
+    // On a cluster, keys with the same hash tag (word in braces) are on one node, and a script can use only keys of one
+    // node.
     redis: { url: s.REDIS_URL, prefix: isRedisCluster(s.REDIS_URL) ? `{${s.QUEUE_PREFIX}}` : s.QUEUE_PREFIX },
     api: {
       host: s.API_HOST,
@@ -149,7 +162,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
         s.API_CONCURRENCY === 'auto'
           ? Math.min(ANSWERS_PER_CORE * availableParallelism(), MOST_ANSWERS)
           : s.API_CONCURRENCY,
-      // Each keeps a core of the database busy while it is written.
+      // The database spends a full core on each download.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
       connectionsPerAddress: s.CONNECTIONS_PER_ADDRESS,
@@ -158,6 +171,16 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       mcpKey: s.MCP_API_KEY,
       trustedProxies: s.TRUSTED_PROXIES,
       limits: { keysFile: s.API_KEYS_FILE, anonymous: s.RATE_LIMIT_ANONYMOUS },
+      publishedFolder: resolve(s.PUBLISHED_FOLDER ?? toFolder(s.PUBLISH_TO) ?? join(s.DATA_DIR, 'published')),
+    },
+    publish: {
+      to: s.PUBLISH_TO,
+      keepDays: s.PUBLISH_KEEP_DAYS,
+      s3: {
+        endpoint: s.PUBLISH_S3_ENDPOINT,
+        accessKeyId: s.PUBLISH_S3_ACCESS_KEY_ID,
+        secretAccessKey: s.PUBLISH_S3_SECRET_ACCESS_KEY,
+      },
     },
     ops: {
       host: s.OPS_HOST,
@@ -175,7 +198,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
     },
     datasetsOff: s.DATASETS_OFF,
     proxy: { http: s.HTTP_PROXY, https: s.HTTPS_PROXY, none: s.NO_PROXY },
-    tracing: { wanted: wantsTracing(env) },
+    tracing: { wanted: isTracingEnabled(env) },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: toProviders(s),
   }
@@ -185,7 +208,7 @@ export type Config = ReturnType<typeof toConfig>
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** OpenTelemetry's standard variables that turn tracing on or off; its SDK reads these and all its others itself. */
+/** OpenTelemetry's standard variables that turn tracing on or off. Its SDK reads them and all others itself. */
 export const TRACING_VARIABLES = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
@@ -193,8 +216,8 @@ export const TRACING_VARIABLES = [
   'OTEL_SDK_DISABLED',
 ] as const
 
-/** Whether the variables ask for traces: they name an exporter or where to send them, and do not turn the SDK off. */
-function wantsTracing(env: Environment): boolean {
+/** Whether the variables enable tracing: they name an exporter or an endpoint and do not disable the SDK. */
+function isTracingEnabled(env: Environment): boolean {
   const [endpoint, tracesEndpoint, exporters, disabled] = TRACING_VARIABLES.map((name) => env[name]?.trim() ?? '')
   if (disabled?.toLowerCase() === 'true' || exporters?.split(',', 1)[0]?.trim() === 'none') return false
   return [endpoint, tracesEndpoint, exporters].some((value) => value !== '')
@@ -205,10 +228,10 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
   const merged: Record<string, string | undefined> = {}
   for (const name of Object.keys(settings.shape)) {
     const file = env[`${name}_FILE`]
-    // An empty value is how a compose file or a copied .env.example says "not set".
+    // Compose files and copies of .env.example use an empty value for "not set".
     const value = (PROXY_VARIABLES.includes(name) ? env[name.toLowerCase()] : undefined) || env[name] || undefined
     if (file === undefined || file === '') merged[name] = value
-    else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: keep one`)
+    else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: remove one`)
     else {
       try {
         merged[name] = readFileSync(file, 'utf8').trim()
@@ -221,36 +244,39 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
 }
 
 /**
- * The typed configuration from the environment.
- * @throws DataError `config` that lists every mistake at once, each by the setting's name.
+ * Parses the typed configuration from the environment.
+ * @throws DataError `config` that lists all invalid settings by name.
  */
 export function parseConfig(env: Environment): Config {
   const mistakes: string[] = []
   const parsed = settings.safeParse(withSecretFiles(env, mistakes))
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])
-    const given = env[name]
-    // A URL may hold a password or a key, whichever setting it was put in.
-    const isSecret = /KEY|PASSWORD|TOKEN|URL|_PROXY$/.test(name) || given?.includes('://')
-    const shown = given === undefined || isSecret ? '' : ` (given: ${JSON.stringify(given)})`
+    const rawValue = env[name]
+    // A URL of any setting may contain a password or a key.
+    const isSecret = /KEY|PASSWORD|TOKEN|URL|_PROXY$/.test(name) || rawValue?.includes('://')
+    const shown = rawValue === undefined || isSecret ? '' : ` (given: ${JSON.stringify(rawValue)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {
-    throw new DataError('config', `wrong settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
+    throw new DataError('config', `invalid settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
   }
   return toConfig(parsed.data, env)
 }
 
 /**
- * The configuration of this process: the environment over the `.env` file of the working directory, where there is one,
- * over how the stores of the data folder are reached.
+ * The configuration of this process. The environment has precedence over `.env` of the working directory, and `.env`
+ * over the access files of the stores in the data folder.
  */
 export function loadConfig(): Config {
   loadEnvFile()
   return parseConfig(withOwnStores(process.env))
 }
 
-/** The same for a command: what no setting names is that of the system that runs here, which is said on standard error. */
+/**
+ * The configuration of a command. Settings without a value come from the system that runs here; a line on standard
+ * error names it.
+ */
 export function loadCommandConfig(): Config {
   loadEnvFile()
   return parseConfig(withOwnStores(withRunningStack(process.env, (line) => console.error(line))))
@@ -260,20 +286,20 @@ function loadEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env')
 }
 
-/** Why a store that a command asked may not be there; undefined where the settings name it, or a system runs. */
+/** Explains why a store may be unreachable; undefined if settings name the stores or a system runs. */
 export const toStoresHint = (): string | undefined => toHint(process.env)
 
-/** The environment of a child process: this one's, with variables of its own. */
+/** The environment of a child process: this process's variables, overridden by `own`. */
 export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...own }
 }
 
-/** Whether a setting has a value in the environment, by itself or in the file that `NAME_FILE` names. */
+/** Whether a setting has a value in the environment, directly or through `NAME_FILE`. */
 export function isGiven(name: string): boolean {
   return Boolean(process.env[name] || process.env[`${name}_FILE`])
 }
 
-/** Settings that have no value yet get these, for this process and its children. */
+/** Sets defaults for settings without a value, for this process and its children. */
 export function provideSettings(values: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(values)) if (!isGiven(name)) process.env[name] = value
 }

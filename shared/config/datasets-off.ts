@@ -3,20 +3,20 @@ import { datasets } from '../datasets/list.ts'
 
 const NAMES = datasets.map(({ name }) => name)
 
-/** Names of datasets, with commas between. */
+/** A comma-separated list of dataset names. */
 export const datasetNames = z
   .string()
   .transform((list) => list.split(',').map((name) => name.trim()))
   .superRefine((list, context) => {
     const unknown = list.filter((name) => !NAMES.some((known) => known === name))
     if (unknown.length === 0) return
-    const message = `no dataset is called ${unknown.join(', ')}; there are ${NAMES.join(', ')}`
+    const message = `unknown dataset ${unknown.join(', ')}; the datasets are ${NAMES.join(', ')}`
     context.addIssue({ code: 'custom', message })
   })
 
-/** Whether something that is named like a dataset is collected. */
+/** Whether the dataset is collected. */
 export const isOn = ({ name }: { readonly name: string }, off: readonly string[]): boolean => !off.includes(name)
 
-/** Those of some things, named like datasets, that are collected. */
+/** Returns the items whose dataset is collected. */
 export const withoutOff = <T extends { readonly name: string }>(all: readonly T[], off: readonly string[]): T[] =>
   all.filter((one) => isOn(one, off))

@@ -9,23 +9,23 @@ function isNetwork(text: string): boolean {
   return isIP(address) !== 0 && more.length === 0 && isSize
 }
 
-/** Addresses and networks of machines, with commas between. */
+/** A comma-separated list of addresses and networks. */
 export const networks = z
   .string()
   .transform((list) => list.split(',').map((one) => one.trim()))
-  .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, with commas between')
+  .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, separated by commas')
 
-/** A host as it stands in a URL, where an IPv6 address has brackets. */
+/** The host as written in a URL: an IPv6 address has brackets. */
 export const toUrlHost = (host: string): string => (host.includes(':') && !host.startsWith('[') ? `[${host}]` : host)
 
-/** The address of a server by what it listens to. */
+/** The URL of a server by the host and port that it listens on. */
 export const toHttpUrl = (host: string, port: number): string => `http://${toUrlHost(host)}:${port}`
 
-/** Names of hosts as they stand in URLs, with commas between. */
+/** A comma-separated list of host names, as written in URLs. */
 export const hostnames = z
   .string()
   .transform((list) => list.split(',').map((one) => one.trim().toLowerCase()))
   .refine(
     (list) => list.every((one) => URL.canParse(`http://${one}`) && new URL(`http://${one}`).hostname === one),
-    'must be names of hosts without ports, such as data.example.org, with commas between',
+    'must be host names without ports, such as data.example.org, separated by commas',
   )

@@ -1,9 +1,6 @@
 import { z } from 'zod'
 
-/**
- * A whole number, written in digits: as numbers of JavaScript blanks would be 0, and 0x10 or 1e9 would pass.
- * `most` is the highest, where there is one.
- */
+/** An integer in decimal digits. `Number` would also accept blanks (as 0), 0x10 and 1e9. `most` is the maximum. */
 export const whole = (least: number, most = Number.MAX_SAFE_INTEGER) =>
   z
     .string()
@@ -12,7 +9,7 @@ export const whole = (least: number, most = Number.MAX_SAFE_INTEGER) =>
     .transform(Number)
     .pipe(z.number().int().min(least).max(most))
 
-/** A share over 0 and up to 1. */
+/** A number greater than 0 and at most 1. */
 export const share = z
   .string()
   .trim()

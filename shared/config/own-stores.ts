@@ -13,7 +13,7 @@ export interface Credentials {
 const credentials = z.object({ name: z.string(), password: z.string().min(1) })
 
 const clickhouseAccess = z.object({
-  /** Where it was last ready; absent before its first start. */
+  /** Address at the last start; absent before the first one. */
   url: z.string().optional(),
   writer: credentials,
   reader: credentials,
@@ -24,8 +24,8 @@ export type ClickHouseAccess = z.infer<typeof clickhouseAccess>
 export type RedisAccess = z.infer<typeof redisAccess>
 
 /**
- * How the stores of a data folder are reached: each writes it there when it is ready, for its owner's eyes alone, and
- * every part that runs on the same folder finds it, so that passwords pass through no command line and no environment.
+ * Access data of the stores of a data folder. Each store writes its file when it is ready, readable for its owner only.
+ * Every process over the same folder reads it, so passwords appear in no command line and no environment.
  */
 export const ACCESS_FILE = 'access.json'
 const toFile = (dir: string) => join(dir, ACCESS_FILE)
@@ -33,9 +33,9 @@ const toFile = (dir: string) => join(dir, ACCESS_FILE)
 export const clickhouseDir = (dataDir: string) => join(dataDir, 'clickhouse')
 export const redisDir = (dataDir: string) => join(dataDir, 'redis')
 
-/** @throws DataError `config` for a file that cannot be read or holds something else. */
+/** @throws DataError `config` if the file is unreadable or malformed. */
 export const readClickHouseAccess = (dir: string) => readAccess(dir, clickhouseAccess)
-/** @throws DataError `config` for a file that cannot be read or holds something else. */
+/** @throws DataError `config` if the file is unreadable or malformed. */
 export const readRedisAccess = (dir: string) => readAccess(dir, redisAccess)
 
 function readAccess<S extends z.ZodType>(dir: string, schema: S): z.output<S> | undefined {
@@ -48,9 +48,9 @@ function readAccess<S extends z.ZodType>(dir: string, schema: S): z.output<S> | 
   }
 }
 
-/** One line, and without the text that could not be parsed: it holds passwords. */
+/** One line without the unparsed text, because it contains passwords. */
 function toAccessReason(error: unknown): string {
-  if (error instanceof SyntaxError) return 'this is not JSON'
+  if (error instanceof SyntaxError) return 'invalid JSON'
   if (!(error instanceof z.ZodError)) return toReason(error)
   return error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
 }
@@ -58,21 +58,21 @@ function toAccessReason(error: unknown): string {
 export const writeAccess = (dir: string, access: ClickHouseAccess | RedisAccess): void =>
   writePrivate(toFile(dir), access)
 
-/** Replaces a file at once, so that whoever reads it meanwhile finds the old one or the new one whole. */
+/** Replaces a file atomically: concurrent readers see the old or the new content. */
 export function writePrivate(file: string, content: object): void {
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
 
-/** A password that is made for a store that was given none. */
+/** Generates a password for a store without a configured one. */
 export const createPassword = (): string => randomBytes(24).toString('base64url')
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * An environment completed by the stores of its data folder: their addresses where it names none, and the passwords of
- * those that it names.
+ * Completes an environment with the access data of its data folder: addresses that it does not set, and the passwords
+ * of the stores that it names.
  */
 export function withOwnStores(env: Environment): Environment {
   const dataDir = resolve(env.DATA_DIR || '.data')

@@ -7,7 +7,7 @@ const optionalText = text.optional()
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 const count = whole(1)
 
-/** What is set per provider: hosts, keys, rates. Hosts are settings so that a stand-in can take each one's place. */
+/** Settings per provider: hosts, keys, rates. Hosts are settings so that a local server can replace each provider. */
 export const providerSettings = {
   COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
   COINMARKETCAP_API_KEY: optionalText,
@@ -59,15 +59,15 @@ export const providerSettings = {
 
 type ProviderSettings = z.infer<z.ZodObject<typeof providerSettings>>
 
-/** Without a key everybody behind one address shares a limit, and gets about five requests a minute. */
+/** Without a key, all clients of an IP address share a limit of about five requests per minute. */
 function toCoinGeckoRate(s: ProviderSettings): number {
   return s.COINGECKO_REQUESTS_PER_MINUTE ?? (s.COINGECKO_API_KEY === undefined ? 5 : 25)
 }
 
-/** Whether it is the host of paid plans. */
+/** Whether the host is that of paid plans. */
 export const isPaidCoinGecko = (baseUrl: string): boolean => new URL(baseUrl).hostname.startsWith('pro-api.')
 
-/** What the smallest plan of the host has; without a key nothing counts by the month. */
+/** The monthly quota: by default that of the host's smallest plan. Without a key there is no monthly quota. */
 function toCoinGeckoMonth(s: ProviderSettings): number | undefined {
   if (s.COINGECKO_API_KEY === undefined) return undefined
   return s.COINGECKO_CALLS_PER_MONTH ?? (isPaidCoinGecko(s.COINGECKO_BASE_URL) ? 100_000 : 10_000)

@@ -4,7 +4,7 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 /** Whether a URL names a Redis Cluster: `redis+cluster://host:6379?node=host:6379&node=...`, or `rediss+cluster`. */
 export const isRedisCluster = (url: string): boolean => /^rediss?\+cluster:/.test(url)
 
-/** The nodes that a cluster's URL names, the first before those in `node`, and how to log in to any of them. */
+/** The nodes of a cluster's URL, its host before those in `node`, and the login for all of them. */
 export function readClusterUrl(url: string) {
   const { protocol, host, username, password, searchParams } = new URL(url)
   const nodes = [host, ...searchParams.getAll('node')].map((address) => {
@@ -20,15 +20,15 @@ export function readClusterUrl(url: string) {
 }
 
 /**
- * A node that the cluster announces by name has to have a certificate of that name. One that is announced by address may have a
- * certificate of any name in the URL instead: certificates seldom hold addresses.
+ * If the cluster announces a node by name, its certificate must have that name. If it announces an address, a
+ * certificate for any host name in the URL is accepted, because certificates seldom contain addresses.
  */
 function toClusterTls(names: readonly string[]) {
   return {
     checkServerIdentity: (host: string, certificate: PeerCertificate) => {
       const error = checkServerIdentity(host, certificate)
-      const others = isIP(host) === 0 ? [] : names
-      return others.some((name) => checkServerIdentity(name, certificate) === undefined) ? undefined : error
+      const acceptedNames = isIP(host) === 0 ? [] : names
+      return acceptedNames.some((name) => checkServerIdentity(name, certificate) === undefined) ? undefined : error
     },
   }
 }

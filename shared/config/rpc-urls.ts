@@ -2,9 +2,7 @@ import { z } from 'zod'
 import { readRegistryFile } from '../registry/registry-file.ts'
 import { KINDS, SHIPPED } from '../registry/source.ts'
 
-/**
- * The slugs of the registry's EVM chains; none when the file has mistakes, which are told when the registry is loaded.
- */
+/** The slugs of the registry's EVM chains. Empty if the file has mistakes; loading the registry reports them. */
 function toEvmChains(): ReadonlySet<string> {
   const { records } = readRegistryFile(SHIPPED, 'chains.json', KINDS.chains, [])
   return new Set(records.flatMap(({ record }) => (record.evm ? [record.slug] : [])))
@@ -12,14 +10,14 @@ function toEvmChains(): ReadonlySet<string> {
 
 /**
  * A setting like `ethereum=https://host/key,base=https://host`: the JSON-RPC node of each chain, by the chain's slug.
- * Messages never repeat a URL, which may hold a key.
+ * Messages never repeat a URL, because it may contain a key.
  */
 export const chainUrls = z.string().transform((text, context): Readonly<Record<string, string>> => {
   const urls: Record<string, string> = {}
   const parts = text.split(',').map((part) => part.trim())
-  const given = parts.filter((part) => part !== '')
-  const chains = given.length === 0 ? new Set<string>() : toEvmChains()
-  for (const part of given) {
+  const entries = parts.filter((part) => part !== '')
+  const chains = entries.length === 0 ? new Set<string>() : toEvmChains()
+  for (const part of entries) {
     const [, chain, url] = /^([a-z0-9-]+)=(.*)$/.exec(part) ?? []
     const mistake = toMistake(chain, url, chains, urls)
     if (mistake !== undefined) context.addIssue({ code: 'custom', message: mistake })

@@ -8,21 +8,23 @@ import { writePrivate } from './own-stores.ts'
 const runningStack = z.object({
   pid: z.int(),
   mode: z.enum(['demo', 'live']),
-  /** What tells its data from others' on the same stores. */
+  /** Separate the system's data from other data on the same stores. */
   settings: z.object({ CLICKHOUSE_DATABASE: z.string(), QUEUE_PREFIX: z.string() }),
 })
 
-/** The system that `npm start` or `npm run live` runs over a data folder; no secret is in it. */
+/** The system that `npm start` or `npm run live` runs over a data folder. Contains no secrets. */
 export type RunningStack = z.infer<typeof runningStack>
 
 const toFile = (dataDir: string) => join(dataDir, 'stack.json')
 
-/** Tells the commands that a system runs over a data folder. */
+/** Records for the commands that a system runs over a data folder. */
 export const writeRunning = (dataDir: string, stack: RunningStack): void => writePrivate(toFile(dataDir), stack)
 
 export const removeRunning = (dataDir: string): void => rmSync(toFile(dataDir), { force: true })
 
-/** The system that runs over a data folder. One that was killed has left its file behind, and runs no more. */
+/**
+ * Reads the system that runs over a data folder. Ignores the file of a killed system, whose process no longer exists.
+ */
 function readRunning(dataDir: string): RunningStack | undefined {
   let text: string
   try {
@@ -32,7 +34,7 @@ function readRunning(dataDir: string): RunningStack | undefined {
     throw error
   }
   const { success, data } = runningStack.safeParse(toJson(text))
-  if (!success) throw new DataError('config', `${toFile(dataDir)} does not say what runs there: remove it`)
+  if (!success) throw new DataError('config', `${toFile(dataDir)} is malformed: remove it`)
   return isRunning(data.pid) ? data : undefined
 }
 
@@ -40,7 +42,7 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // It is there, and somebody else's.
+    // EPERM: the process exists but belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
@@ -49,15 +51,15 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const isSet = (env: Environment, name: string) => Boolean(env[name] || env[`${name}_FILE`])
 
-/** The folders of `npm run live` and of `npm start`; where both run, the first is taken. */
+/** The folders of `npm run live` and of `npm start`. If both run, the first has precedence. */
 const FOLDERS = ['.data', '.data/demo'] as const
 
-/** Whether the commands look for a system there without being told to. */
+/** Whether the commands search the folder by default. */
 export const isFoundFolder = (dataDir: string): boolean => FOLDERS.some((folder) => resolve(folder) === dataDir)
 
 /**
- * An environment completed by the system that runs here: its data folder, database and queue prefix where they are not set.
- * DATA_DIR chooses among several. `say` hears which was taken where that may surprise.
+ * Completes an environment with the system that runs here: its data folder, database and queue prefix where they are
+ * not set. DATA_DIR chooses among several systems. Calls `say` if the choice may surprise the operator.
  */
 export function withRunningStack(env: Environment, say: (line: string) => void): Environment {
   if (isSet(env, 'CLICKHOUSE_URL') && isSet(env, 'REDIS_URL')) return env
@@ -68,16 +70,17 @@ export function withRunningStack(env: Environment, say: (line: string) => void):
   })
   const [taken, other] = running
   if (taken === undefined) return env
-  const otherwise = other === undefined ? '' : `; for the ${other.mode} one set DATA_DIR=${toShown(other.folder)}`
+  const otherwise =
+    other === undefined ? '' : `; to use the ${other.mode} system, set DATA_DIR=${toShown(other.folder)}`
   if (!env.DATA_DIR && (other !== undefined || taken.mode === 'demo'))
-    say(`of the ${taken.mode} system that runs over ${toShown(taken.folder)}${otherwise}`)
+    say(`using the ${taken.mode} system over ${toShown(taken.folder)}${otherwise}`)
   const own = Object.entries({ DATA_DIR: resolve(taken.folder), ...taken.settings })
   return { ...env, ...Object.fromEntries(own.filter(([name]) => !isSet(env, name))) }
 }
 
 const toShown = (folder: string) => relative(process.cwd(), resolve(folder)) || '.'
 
-/** Why a store that nobody named may not be there; undefined where all are named, or a system runs. */
+/** Explains why a store without a setting may be unreachable; undefined if all stores are set or a system runs. */
 export function toHint(env: Environment): string | undefined {
   const unset = ['CLICKHOUSE_URL', 'REDIS_URL'].filter((name) => !isSet(env, name))
   const folders = env.DATA_DIR ? [env.DATA_DIR] : FOLDERS

@@ -1,14 +1,14 @@
 import type { Config } from './config.ts'
 
-/** A shorter secret, such as a demo's key, may be an ordinary word: taking it out would spoil every line. */
+/** Shorter secrets, such as a demo key, may be ordinary words. Masking them would make every line unreadable. */
 const SHORTEST = 8
-/** A segment of a URL's path that is as long and has a digit counts as a key: providers of nodes put keys there. */
+/** A path segment of at least this length with a digit counts as a key: node providers put keys into paths. */
 const SHORTEST_SEGMENT = 16
 
 const MASK = '[redacted]'
 const SECRET_NAME = /key|token|password|secret/i
 
-/** What of a URL may be secret: what stands before its host, the values of its query, long parts of its path. */
+/** The parts of a URL that may be secret: user, password, query values, long path segments. */
 export function toUrlSecrets(text: string): string[] {
   if (!/^[a-z]+:\/\//.test(text) || !URL.canParse(text)) return []
   const url = new URL(text)
@@ -17,7 +17,7 @@ export function toUrlSecrets(text: string): string[] {
   return found.flatMap((each) => [each, decode(each)]).filter((each) => each.length >= SHORTEST)
 }
 
-/** A part of a URL, decoded where it can be: a percent sign may also stand for itself. */
+/** Decodes a part of a URL. Returns it unchanged if a percent sign in it is literal. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part)
@@ -27,20 +27,20 @@ function decode(part: string): string {
   }
 }
 
-/** Every secret of the settings, wherever it stands: by the names of their members, and within URLs. */
+/** All secrets of the settings: members with a secret's name, and secrets within URLs. */
 export function findSecrets(config: Config): readonly string[] {
   const found = new Set<string>()
-  const look = (name: string, value: unknown): void => {
-    if (typeof value === 'object' && value !== null) for (const [key, each] of Object.entries(value)) look(key, each)
+  const collect = (name: string, value: unknown): void => {
+    if (typeof value === 'object' && value !== null) for (const [key, each] of Object.entries(value)) collect(key, each)
     if (typeof value !== 'string') return
     if (SECRET_NAME.test(name) && value.length >= SHORTEST) found.add(value)
     for (const secret of toUrlSecrets(value)) found.add(secret)
   }
-  look('', config)
+  collect('', config)
   return [...found]
 }
 
-/** Takes secrets out of a text, the longest first: one may be a part of another. */
+/** Masks secrets in a text, the longest first, because a secret may contain another one. */
 export function createRedactor(secrets: readonly string[]): (text: string) => string {
   const sorted = [...new Set(secrets)].sort((a, b) => b.length - a.length)
   return (text) => sorted.reduce((clean, secret) => clean.replaceAll(secret, MASK), text)

@@ -3,19 +3,19 @@ import { DataError } from '../errors.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The options of all commands but `--json`, `--force` and `--help`, which npm has in its own settings too. `npm run` keeps each
- * for itself unless `--` stands before it. A part that takes none is refused them as well.
+ * The options of all commands except `--json`, `--force` and `--help`, which npm also has as settings. `npm run` takes
+ * each of them for itself unless `--` precedes it. Programs without options reject them too.
  */
 const OPTIONS = [
   ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'repair-lost'],
-  ...['into-existing', 'hostile', 'minutes'],
+  ...['into-existing', 'hostile', 'minutes', 'keep-days', 'only'],
   ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record', 'timeout', 'at', 'data', 'explained'],
   ...['requests', 'seed', 'at-once', 'against', 'leaving', 'list', 'quick', 'rows', 'postgres'],
 ] as const
 
 /**
- * Without an option that npm kept for itself the program would do something else than it was asked to.
- * @throws DataError `payload` that says how it is written.
+ * Throws if npm has taken an option for itself: the program would run without it.
+ * @throws DataError `payload` that shows the correct command line.
  */
 export function refuseSwallowed(env: Environment = process.env): void {
   if (env.npm_lifecycle_event === undefined) return
@@ -24,5 +24,5 @@ export function refuseSwallowed(env: Environment = process.env): void {
   if (taken.length === 0) return
   const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
   const names = taken.join(' and ')
-  throw new DataError('payload', `npm took ${names} for itself: put -- before the options, as in ${example}`)
+  throw new DataError('payload', `npm parsed ${names} as its own option: put -- before the options, as in ${example}`)
 }

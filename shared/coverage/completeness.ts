@@ -6,41 +6,41 @@ import { isThereAt } from '../registry/ends.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { LATE_AFTER_CADENCES } from '../store/freshness.ts'
+import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
 import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
-import { type Note, OPEN_END, readOpenNotes } from './notes.ts'
+import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
 import { createWantedFinder, groupByWanted, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
 
-/** An entity that slots have lost: its newest bucket that is stored is more than 1.5 cadences old. */
+/** An overdue entity: its newest stored bucket is more than 1.5 cadences old. */
 export interface Lost {
   readonly entity: Entity
-  /** Why, as the newest try said; null where nobody has said anything. */
+  /** The reason of the newest attempt; null without one. */
   readonly reason: string | null
 }
 
-/** Entities of whom something is not known of the same buckets. */
+/** Entities whose missing buckets are within the same runs. */
 export interface Lacking {
   readonly entities: readonly Entity[]
   readonly runs: readonly Buckets[]
 }
 
-/** What there is of a dataset up to now; counts are of buckets over all its entities. */
+/** State of a dataset up to now. Counts are of buckets over all entities. */
 export interface Completeness {
-  /** What is wanted and due, without what is known to be nothing. */
+  /** Buckets that are wanted and due, without buckets known to be empty. */
   readonly expected: number
-  /** How many of these are stored, at any step. */
+  /** The stored ones of these, at any step. */
   readonly stored: number
-  /** The share of `expected` that is stored, 0 to 1; 0 where nothing is stored. */
+  /** The share of `expected` that is stored, 0 to 1; 0 if no bucket is stored. */
   readonly complete: number
-  /** Those of whom not all is known that is expected of them. */
+  /** Entities with missing expected buckets. */
   readonly lacking: readonly Lacking[]
-  /** Entities that are served by some provider, and whose newest slots are missing all the same. */
+  /** Entities that a provider serves, but whose newest slots are missing. */
   readonly lost: readonly Lost[]
-  /** Whether nobody serves anyone of it, as where the key of its only provider is missing. */
+  /** Whether no provider serves any entity, for example because the key of the only provider is missing. */
   readonly isUnserved: boolean
 }
 
-/** Entities of a dataset of whom the same is wanted. */
+/** Entities of a dataset with the same wanted buckets. */
 interface Group extends Lacking {
   readonly dataset: DatasetFacts
 }
@@ -48,15 +48,15 @@ interface Group extends Lacking {
 interface Counted {
   readonly stored: number
   readonly nothing: number
-  /** The newest bucket that is stored; 0 where none is. */
+  /** The newest stored bucket; 0 without one. */
   readonly newest: number
 }
 
-const NOTHING_KNOWN: Counted = { stored: 0, nothing: 0, newest: 0 }
+const NO_COVERAGE: Counted = { stored: 0, nothing: 0, newest: 0 }
 
 /**
- * How complete each dataset is at a time (Unix milliseconds), by its name. Whoever is in the registry counts, whether
- * anything is known of them or not.
+ * The completeness of each dataset at a time (Unix milliseconds), by its name. All entities of the registry count, with
+ * or without data.
  */
 export async function readCompleteness(
   db: Database,
@@ -73,17 +73,20 @@ export async function readCompleteness(
       const own = groups.filter((group) => group.dataset === dataset)
       const notesOf = groupBy(notes.get(name) ?? [], ({ entity }) => entity)
       const wantedOf = createWantedFinder(wanted.get(name) ?? [])
-      const countOf = (key: number) => counts.get(name)?.get(key) ?? NOTHING_KNOWN
-      const known = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
-      return [name, { ...toCompleteness(dataset, own, known), isUnserved: isUnserved(dataset, registry, notes, now) }]
+      const countOf = (key: number) => counts.get(name)?.get(key) ?? NO_COVERAGE
+      const coverage = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
+      return [
+        name,
+        { ...toCompleteness(dataset, own, coverage), isUnserved: isUnserved(dataset, registry, notes, now) },
+      ]
     }),
   )
 }
 
-/** How complete a dataset is that was asked for: nothing is never told in place of what was not read. */
+/** Returns a dataset's completeness. Throws if it was not read, because a default of 0 would be a false figure. */
 export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }: DatasetFacts): Completeness {
   const own = all.get(name)
-  if (own === undefined) throw new Error(`nobody asked how complete ${name} is`)
+  if (own === undefined) throw new Error(`the completeness of ${name} was not read`)
   return own
 }
 
@@ -92,15 +95,15 @@ function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wa
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
   for (const entities of groupByWanted(dataset.entities(registry), wanted)) {
     const runs = toWantedRuns(wanted, entities[0], dataset, due)
-    const alike = JSON.stringify(runs)
-    const group = groups.get(alike)
-    if (group === undefined) groups.set(alike, { dataset, entities, runs })
+    const groupKey = JSON.stringify(runs)
+    const group = groups.get(groupKey)
+    if (group === undefined) groups.set(groupKey, { dataset, entities, runs })
     else for (const entity of entities) group.entities.push(entity)
   }
   return [...groups.values()]
 }
 
-interface Known {
+interface CoverageAccess {
   readonly countOf: (key: number) => Counted
   readonly wantedOf: (key: number) => readonly Wanted[]
   readonly notesOf: (key: number) => readonly Note[]
@@ -108,8 +111,8 @@ interface Known {
 }
 
 /**
- * Whether the newest slot of everybody in a dataset says that no provider serves them: it was never set up, or is no longer.
- * The notes are those that `readOpenNotes` gives.
+ * Whether the newest slot of every entity is noted as unserved: the provider was never configured or no longer is.
+ * `notes` is the result of `readOpenNotes`.
  */
 export function isUnserved(
   dataset: DatasetFacts,
@@ -127,7 +130,7 @@ export function isUnserved(
 function toCompleteness(
   dataset: DatasetFacts,
   groups: readonly Group[],
-  known: Known,
+  known: CoverageAccess,
 ): Omit<Completeness, 'isUnserved'> {
   let [expected, stored] = [0, 0]
   const lacking: Lacking[] = []
@@ -149,18 +152,18 @@ function toCompleteness(
   return { expected, stored, complete: expected > 0 ? stored / expected : isAnyStored ? 1 : 0, lacking, lost }
 }
 
-/** Whether the slots of an entity have gone by without it, though some provider serves it. */
+/** Whether an entity is overdue although a provider serves it. */
 function isLost(
   dataset: DatasetFacts,
   entity: Entity,
   { newest }: Counted,
-  { wantedOf, notesOf, now }: Known,
+  { wantedOf, notesOf, now }: CoverageAccess,
 ): boolean {
   const collected = wantedOf(entity.key).find(({ to }) => to === OPEN_END)
   if (collected === undefined || !isThereAt(entity, now)) return false
   if (notesOf(entity.key).some(({ state }) => state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
-  // The slot that filled a bucket is the one after it, where its rows or those that it is computed from have times of their own.
+  // If the rows, or the rows they are computed from, have their own times, a bucket is filled by the slot after it.
   const { hasOwnTimes, computedFrom = [] } = dataset
   const isOfNextSlot =
     hasOwnTimes || computedFrom.some((input) => input.hasOwnTimes && input.cadence === dataset.cadence)
@@ -169,9 +172,12 @@ function isLost(
   return now - since > LATE_AFTER_CADENCES * cadence
 }
 
-const toReasonOf = ({ key }: Entity, { notesOf }: Known): string | null => notesOf(key)[0]?.reason ?? null
+const toReasonOf = ({ key }: Entity, { notesOf }: CoverageAccess): string | null => notesOf(key)[0]?.reason ?? null
 
-/** One row for all entities with equal counts, which most have: a row each would be half a million for a hundred thousand tokens. */
+/**
+ * One row per distinct count, which most entities share. One row per entity would be half a million rows for 100,000
+ * tokens.
+ */
 const counted = z.object({
   dataset: z.string(),
   stored: z.int(),
@@ -180,13 +186,15 @@ const counted = z.object({
   entities: z.array(z.number()),
 })
 
-/** By the names of datasets and the keys of entities; those of whom nothing is known are left out. */
+/** By dataset name and entity key. Entities without coverage are missing. */
 type Counts = ReadonlyMap<string, ReadonlyMap<number, Counted>>
 
-/** Stands for everybody of a dataset whom no other group names. */
-const OTHERS = 0
+/** Key of the group of all entities that no other group lists. */
+const LARGEST_GROUP = 0
 
-/** The keys by which the groups are found: the largest of a dataset needs none, so that no list grows with the registry. */
+/**
+ * The keys that select each group. The largest group of a dataset needs none, so no parameter grows with the registry.
+ */
 function toKeys(groups: readonly Group[]): number[][] {
   const largest = new Map<string, Group>()
   for (const group of groups) {
@@ -194,13 +202,13 @@ function toKeys(groups: readonly Group[]): number[][] {
     if (before === undefined || before.entities.length < group.entities.length) largest.set(group.dataset.name, group)
   }
   return groups.map((group) => {
-    return largest.get(group.dataset.name) === group ? [OTHERS] : group.entities.map(({ key }) => key)
+    return largest.get(group.dataset.name) === group ? [LARGEST_GROUP] : group.entities.map(({ key }) => key)
   })
 }
 
 const NAMED = 'ARRAY JOIN {datasets: Array(String)} AS dataset, {keys: Array(Array(UInt64))} AS keys'
 
-/** What is known of the buckets that are wanted of each entity, in one statement for all datasets. */
+/** Counts the stored and empty buckets among the wanted ones of each entity, in one statement for all datasets. */
 async function countStored(db: Database, groups: readonly Group[]): Promise<Counts> {
   if (groups.length === 0) return new Map()
   const rows = await db.rows({
@@ -209,7 +217,7 @@ async function countStored(db: Database, groups: readonly Group[]): Promise<Coun
   bitmapAndCardinality(known, expected) - stored AS nothing, newest, groupArray(entity) AS entities
 FROM
 (
-  SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${OTHERS}) AS place
+  SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${LARGEST_GROUP}) AS place
   FROM
   (
     SELECT dataset, entity, groupBitmapMergeStateIf(buckets, state = 'stored') AS had, groupBitmapMergeState(buckets) AS known,

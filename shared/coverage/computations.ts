@@ -3,12 +3,12 @@ import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../inte
 import type { Database } from '../store/clickhouse.ts'
 import type { Covered } from './ledger.ts'
 
-/** The length of the units in which a computed dataset is computed again, in milliseconds: an hour, or a longer cadence. */
+/** Length of the units in which a computed dataset is recomputed, in milliseconds: an hour, or a longer cadence. */
 export const toUnitMs = (cadence: Cadence): number => Math.max(HOUR_MS, INTERVAL_SECONDS[cadence] * 1000)
 
 const toSeconds = (ms: number) => Math.floor(ms / 1000)
 
-/** The starts of the units that a range touches, in Unix milliseconds. */
+/** The starts of the units that overlap a range, in Unix milliseconds. */
 export function toUnitTimes({ from, to }: TimeRange, cadence: Cadence): number[] {
   const unit = toUnitMs(cadence)
   const first = Math.floor(from / unit)
@@ -16,8 +16,8 @@ export function toUnitTimes({ from, to }: TimeRange, cadence: Cadence): number[]
 }
 
 /**
- * Notes that rows were stored from which these times of a computed dataset are computed. Written after the rows and before
- * the run that stored them counts as done: a computation that is lost with the queues is found by it.
+ * Records that inputs of these times of a computed dataset were stored. Call it after inserting the rows and before
+ * completing the job, so that a computation that is lost with the queues is found by its record.
  */
 export async function noteStored(db: Database, computed: Covered, ranges: readonly TimeRange[]): Promise<void> {
   if (ranges.length === 0) return
@@ -37,7 +37,10 @@ FROM (SELECT arrayJoin(arrayFlatten(arrayMap((a, b) -> range(a, b, {unit: UInt32
 
 const clock = z.object({ now: z.int() })
 
-/** The engine's time in Unix milliseconds, by which it is told whether rows were stored before a computation read them. */
+/**
+ * ClickHouse's time in Unix milliseconds. Comparing times of this one clock decides whether rows were stored before a
+ * computation.
+ */
 export async function readEngineTime(db: Database): Promise<number> {
   const [row] = await db.rows({
     name: 'engine-time',
@@ -47,11 +50,11 @@ export async function readEngineTime(db: Database): Promise<number> {
   return row?.now ?? 0
 }
 
-/** Notes that the whole units of a range were computed from what was stored at `readAt`, by the engine's time. */
+/** Records that the complete units of a range were computed from rows stored by `readAt`, in ClickHouse's time. */
 export async function noteComputed(db: Database, computed: Covered, range: TimeRange, readAt: number): Promise<void> {
   const unit = toUnitMs(computed.cadence)
-  const whole = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
-  const rows = toUnitTimes(whole, computed.cadence).map((at) => ({
+  const complete = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
+  const rows = toUnitTimes(complete, computed.cadence).map((at) => ({
     dataset: computed.name,
     unit_at: new Date(at).toISOString(),
     computed_at: new Date(readAt).toISOString(),
@@ -61,7 +64,7 @@ export async function noteComputed(db: Database, computed: Covered, range: TimeR
 
 const due = z.object({ from: z.int() })
 
-/** The units whose inputs were stored later than they were computed, at least `settleMs` ago; oldest first. */
+/** The units whose inputs were stored after their computation and at least `settleMs` ago, oldest first. */
 export async function readDueUnits(db: Database, computed: Covered, settleMs: number): Promise<TimeRange[]> {
   const unit = toUnitMs(computed.cadence)
   const rows = await db.rows({

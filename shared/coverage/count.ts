@@ -4,10 +4,10 @@ import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toYear } from './grid.ts'
 import { type Covered, toEntityFilter } from './ledger.ts'
 
-/** How many buckets of an entity are known. */
+/** The number of known buckets of an entity. */
 export interface Count {
   readonly entity: number
-  /** At a step of at most the one that was asked for. */
+  /** At the requested step or a shorter one. */
   readonly stored: number
   readonly nothing: number
   /** Only at a longer step. */
@@ -16,7 +16,10 @@ export interface Count {
 
 const count = z.object({ entity: z.number(), stored: z.int(), nothing: z.int(), coarser: z.int() })
 
-/** Counts what is known of some entities, by the step of `seconds` that was asked for; entities without anything are left out. */
+/**
+ * Counts the known buckets of entities for the requested step of `seconds`. Entities without known buckets are missing
+ * in the result.
+ */
 export async function countKnown(
   db: Database,
   dataset: Covered,
@@ -44,6 +47,6 @@ GROUP BY entity`,
     },
     schema: count,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }

@@ -2,13 +2,13 @@ import type { Dataset } from '../datasets/define-dataset.ts'
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import { type Buckets, toBucket, toBuckets } from './grid.ts'
 import type { Report } from './ledger.ts'
+import { type Note, OPEN_END } from './ledger.ts'
 import { NOT_DUE } from './not-due.ts'
-import { type Note, OPEN_END } from './notes.ts'
 
 export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
 export type CoverageState = (typeof COVERAGE_STATES)[number]
 
-/** A stretch of buckets that all stand alike (docs/contract.md, section 10); `seconds` is the step of what is stored. */
+/** A run of buckets with the same state (docs/contract.md, section 10). `seconds` is the step of the stored rows. */
 export interface Explained extends Buckets {
   readonly state: CoverageState
   readonly provider: string | null
@@ -16,20 +16,20 @@ export interface Explained extends Buckets {
   readonly reason: string | null
 }
 
-/** What is known of one entity. */
+/** Input about one entity. */
 export interface Known {
   readonly wanted: readonly Buckets[]
   readonly reports: readonly Report[]
-  /** The one that was written last first. */
+  /** Newest first, by time of writing. */
   readonly notes: readonly Note[]
-  /** The first moment without it, in Unix milliseconds. */
+  /** The entity's end in Unix milliseconds (exclusive). */
   readonly until?: number | undefined
 }
 
 /**
- * How every bucket of `within` stands, as stretches without gaps or overlaps. `due` is the first bucket that need not be
- * stored yet. What is stored counts before any note; of several reports the finest; a note explains what is not stored,
- * and the newest one counts. From its end on nothing is collected or tried of an entity, whatever a note says.
+ * Returns the state of every bucket of `within`, as runs without gaps or overlaps. `due` is the first bucket that need
+ * not be stored yet. Stored data has precedence over notes, and the finest of several reports wins. The newest note
+ * explains a missing bucket. After the entity's end nothing is collected, regardless of notes.
  */
 export function explain(
   dataset: Pick<Dataset, 'cadence' | 'hasHistory' | 'resumes'>,
@@ -64,7 +64,7 @@ export function explain(
       if (report.last >= first) here.push(report)
     const own = notes.filter(has(first)).map(({ note }) => note)
     const isWanted = known.wanted.some(has(first))
-    const told = toState(here, own, {
+    const explained = toState(here, own, {
       step,
       isWanted,
       unasked,
@@ -73,21 +73,21 @@ export function explain(
     })
     const last = (sorted[index + 1] ?? first) - 1
     const before = stretches.at(-1)
-    if (before !== undefined && isSame(before, told)) stretches[stretches.length - 1] = { ...before, last }
-    else stretches.push({ first, last, ...told })
+    if (before !== undefined && isSame(before, explained)) stretches[stretches.length - 1] = { ...before, last }
+    else stretches.push({ first, last, ...explained })
   }
   return stretches
 }
 
-/** Why there is nothing of a time that nobody asked for, and what can be done about it. */
+/** Reason for missing data of a time without any request for it, and the possible remedy. */
 function toUnasked({ hasHistory, resumes }: Pick<Dataset, 'hasHistory' | 'resumes'>): string {
   if (hasHistory) return 'nobody asked for it: a back-fill collects it'
   if (resumes) return 'before the first slot, whose reading also read what happened before it'
   return 'it was not collected at its time, and no provider has its history'
 }
 
-/** What is known of a stretch beside its reports and its note. */
-interface Asked {
+/** State of a run apart from its reports and notes. */
+interface RunFacts {
   readonly step: number
   readonly isWanted: boolean
   readonly unasked: string
@@ -95,13 +95,13 @@ interface Asked {
   readonly endedAt: number | undefined
 }
 
-type Told = Omit<Explained, 'first' | 'last'>
+type RunState = Omit<Explained, 'first' | 'last'>
 
 function toState(
   reports: readonly Report[],
   notes: readonly Note[],
-  { step, isWanted, unasked, isDue, endedAt }: Asked,
-): Told {
+  { step, isWanted, unasked, isDue, endedAt }: RunFacts,
+): RunState {
   const [note] = notes
   const finest = (state: Report['state']) =>
     reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
@@ -125,7 +125,7 @@ function toState(
     const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
     return { state: note.state, provider: note.provider || null, seconds: null, reason }
   }
-  const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
+  const pending = (reason: string): RunState => ({ state: 'pending', provider: null, seconds: null, reason })
   if (!isDue) return pending(NOT_DUE)
   if (note?.state === 'pending') return pending(note.reason)
   if (isWanted) return pending('it is going to be collected')
@@ -135,7 +135,7 @@ function toState(
 const toFiner = (one: Report | undefined, other: Report) =>
   one === undefined || other.seconds < one.seconds ? other : one
 
-const isSame = (one: Told, other: Told) =>
+const isSame = (one: RunState, other: RunState) =>
   one.state === other.state &&
   one.provider === other.provider &&
   one.seconds === other.seconds &&

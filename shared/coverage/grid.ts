@@ -1,6 +1,8 @@
 import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type Interval, type TimeRange, toStepStart } from '../intervals.ts'
 
-/** Buckets of a dataset's coverage by their numbers, both inclusive: number 0 began in 1970, each is a cadence long. */
+/**
+ * Buckets of a dataset's coverage by number, both inclusive. Bucket 0 starts at 1970-01-01, and each is a cadence long.
+ */
 export interface Buckets {
   readonly first: number
   readonly last: number
@@ -10,52 +12,55 @@ const toStep = (cadence: Cadence) => INTERVAL_SECONDS[cadence] * 1000
 
 export const toBucket = (ms: number, cadence: Cadence): number => Math.floor(ms / toStep(cadence))
 
-/** When a bucket begins, in Unix milliseconds. */
+/** The start of a bucket, in Unix milliseconds. */
 export const toBucketTime = (bucket: number, cadence: Cadence): number => bucket * toStep(cadence)
 
-/** The step in seconds at which a bucket has to be known when `interval` is asked for: no finer than its dataset is collected. */
+/** The step in seconds at which a bucket must be known for `interval`: at least the dataset's cadence. */
 export const toStepSeconds = (interval: Interval, cadence: Cadence): number =>
   Math.max(INTERVAL_SECONDS[interval], INTERVAL_SECONDS[cadence])
 
-/** Longer than any step: a bucket that is known at all. In seconds. */
+/** Longer than any step, for buckets known at any step. In seconds. */
 export const ANY_STEP = 4_294_967_295
 
-/** Until when a provider of points every `seconds` is sure to have what it will ever have: whole steps, in Unix milliseconds. */
+/**
+ * The time up to which a provider's points at a step of `seconds` are final: a multiple of the step, in Unix
+ * milliseconds.
+ */
 export function toSettledEnd(now: number, seconds: number): number {
   return toStepStart(now - Math.max(HOUR_MS, 2 * seconds * 1000), seconds)
 }
 
-/** The year in which a bucket begins, by which the coverage is stored. */
+/** The year in which a bucket starts; coverage is stored by year. */
 export const toYear = (bucket: number, cadence: Cadence): number =>
   new Date(toBucketTime(bucket, cadence)).getUTCFullYear()
 
-/** The buckets that begin in a range; undefined where none does. */
+/** The buckets that start in a range; undefined if none does. */
 export function toBuckets({ from, to }: TimeRange, cadence: Cadence): Buckets | undefined {
   const step = toStep(cadence)
   const [first, last] = [Math.ceil(from / step), Math.ceil(to / step) - 1]
   return first > last ? undefined : { first, last }
 }
 
-/** From the first bucket's beginning to the last one's end. */
+/** From the first bucket's start to the last one's end. */
 export const toTimes = ({ first, last }: Buckets, cadence: Cadence): TimeRange => ({
   from: toBucketTime(first, cadence),
   to: toBucketTime(last + 1, cadence),
 })
 
-/** What of `whole` the runs leave; they are in order and do not overlap. */
+/** The parts of `whole` outside the runs, which are sorted and do not overlap. */
 export function subtract(whole: Buckets, runs: readonly Buckets[]): Buckets[] {
-  const left: Buckets[] = []
+  const remaining: Buckets[] = []
   let first = whole.first
   for (const run of runs) {
     if (run.last < first) continue
     if (run.first > whole.last) break
-    if (run.first > first) left.push({ first, last: run.first - 1 })
+    if (run.first > first) remaining.push({ first, last: run.first - 1 })
     first = Math.max(first, run.last + 1)
   }
-  return first > whole.last ? left : [...left, { first, last: whole.last }]
+  return first > whole.last ? remaining : [...remaining, { first, last: whole.last }]
 }
 
-/** What of the runs lies in a stretch. */
+/** The parts of the runs inside `within`. */
 export function intersect(runs: readonly Buckets[], within: Buckets | undefined): Buckets[] {
   if (within === undefined) return []
   return runs
@@ -63,7 +68,7 @@ export function intersect(runs: readonly Buckets[], within: Buckets | undefined)
     .filter(({ first, last }) => first <= last)
 }
 
-/** Runs in order that overlap or touch become one. */
+/** Merges runs that overlap or touch; the result is sorted. */
 export function union(runs: readonly Buckets[]): Buckets[] {
   const joined: { first: number; last: number }[] = []
   for (const run of [...runs].sort((a, b) => a.first - b.first)) {

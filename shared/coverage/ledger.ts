@@ -1,16 +1,17 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
 import { groupBy } from '../group-by.ts'
-import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
+import { type Cadence, END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
+import { LANES, type Lane } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBucket, totalBuckets, toYear } from './grid.ts'
 
-/** The part of a dataset that its coverage is told by. */
+/** The members of a dataset that identify its coverage. */
 export type Covered = Pick<Dataset, 'name' | 'cadence'>
 
 /**
- * Buckets of an entity that a provider gave at a step of `seconds`: rows are stored, or there is nothing for sure. `entity`
- * is the key in ClickHouse.
+ * Buckets of an entity that a provider served at a step of `seconds`: their rows are stored, or they are known to be
+ * empty. `entity` is the key in ClickHouse.
  */
 export interface Report extends Buckets {
   readonly entity: number
@@ -19,7 +20,7 @@ export interface Report extends Buckets {
   readonly seconds: number
 }
 
-/** Adds to the coverage; what is there already changes nothing. Called after the rows are stored, never before. */
+/** Adds to the coverage; repeats change nothing. Call it only after the rows are stored. */
 export async function addCoverage(db: Database, dataset: Covered, reports: readonly Report[]): Promise<void> {
   if (reports.length === 0) return
   const rows = reports.flatMap(({ seconds, ...report }) =>
@@ -34,7 +35,7 @@ export async function addCoverage(db: Database, dataset: Covered, reports: reado
   await db.insert({ table: 'coverage_in', rows })
 }
 
-/** Cuts a run where a year begins: a year of an entity is a row. */
+/** Splits a run at the start of each year, because coverage has one row per entity and year. */
 function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   const cuts: Buckets[] = []
   for (let at = first; at <= last; ) {
@@ -45,7 +46,7 @@ function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   return cuts
 }
 
-/** Rows of several datasets by the names of these. */
+/** Groups rows by dataset name. */
 export function groupByDataset<R extends { readonly dataset: string }>(rows: readonly R[]): Map<string, R[]> {
   return groupBy(rows, ({ dataset }) => dataset)
 }
@@ -59,14 +60,14 @@ const span = z.object({
   last: z.int(),
 })
 
-/** Numbers in order as tuples of the first and the last of each run. */
+/** SQL that turns sorted numbers into tuples of the first and last number of each run. */
 export const RUNS = (numbers: string) =>
   `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
 
-/** More keys than this are too long for a parameter: everybody's rows are read instead. */
+/** More keys are too long for a parameter; the statement then reads all entities. */
 const MOST_NAMED = 2000
 
-/** A condition on the entities, and the parameter that it needs. */
+/** A condition on the entities and its parameter. */
 export const toEntityFilter = (entities: readonly number[]) =>
   entities.length > MOST_NAMED
     ? { sql: '1', params: {} }
@@ -79,10 +80,7 @@ function toParams(dataset: Covered, { first, last }: Buckets) {
   return { dataset: name, first, last, firstYear: toYear(first, cadence), lastYear: toYear(last, cadence) }
 }
 
-/**
- * What is known of the buckets of some entities, as runs, at most `most` of them: of one bucket by every provider and step
- * that gave it.
- */
+/** Reads the coverage of entities as at most `most` runs. A bucket occurs once per provider and step. */
 export async function readCoverage(
   db: Database,
   dataset: Covered,
@@ -108,23 +106,23 @@ LIMIT {most: UInt32}`,
     params: { ...toParams(dataset, within), ...named.params, most },
     schema: span,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
 /**
- * How many buckets are unpacked at once where they are missing: of years at 5 minutes those of an entity take 10 MB, and
- * several hundred such entities would take more than a statement may.
+ * Limit on the buckets unpacked at once to find missing ones. Years at 5 minutes take 10 MB per entity, and several
+ * hundred such entities would exceed the memory limit of a statement.
  */
-const BUCKETS_AT_ONCE = 16_000_000
-/** As many entities as ClickHouse has in a block in any case. */
-const MOST_AT_ONCE = 65_409
+const MAX_UNPACKED_BUCKETS = 16_000_000
+/** ClickHouse's default block size. */
+const MAX_BLOCK_ENTITIES = 65_409
 
 const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /**
- * The runs of buckets that are not known at a step of at most `seconds`, by the entities' keys: neither stored nor known
- * to be nothing. Entities that lack nothing are left out.
+ * Returns the runs of buckets that are unknown at a step of at most `seconds`, by entity key: neither stored nor known
+ * to be empty. Entities without missing buckets are not in the result.
  */
 export async function readMissing(
   db: Database,
@@ -150,7 +148,7 @@ GROUP BY entity`,
       from: wanted.map(({ first }) => first),
       to: wanted.map(({ last }) => last + 1),
     },
-    settings: { max_block_size: Math.ceil(Math.min(MOST_AT_ONCE, BUCKETS_AT_ONCE / totalBuckets(wanted))) },
+    settings: { max_block_size: Math.ceil(Math.min(MAX_BLOCK_ENTITIES, MAX_UNPACKED_BUCKETS / totalBuckets(wanted))) },
     schema: missing,
   })
   const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))
@@ -164,7 +162,7 @@ GROUP BY entity`,
 
 const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
 
-/** The newest bucket that is stored of each entity from each provider. */
+/** The newest stored bucket of each entity and provider. */
 export async function readNewestStored(
   db: Database,
   dataset: Covered,
@@ -178,4 +176,108 @@ GROUP BY entity, provider`,
     params: { dataset: dataset.name },
     schema: newest,
   })
+}
+
+/** The end of a note that is still true. */
+export const OPEN_END = END_OF_TIME
+
+/**
+ * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix
+ * milliseconds. `since` is when the first of its `tries` was made, and nothing is asked again before `nextTry`, unless
+ * the settings of the providers have changed since the note was written. `coarser` in the `live` lane says that a stored
+ * bucket lacks elements of the provider's answer. `pending` says that the provider has nothing yet,
+ * of a time of which it may not have all.
+ */
+export interface Note {
+  readonly entity: number
+  readonly lane: Lane
+  readonly from: number
+  readonly to: number
+  readonly state: 'coarser' | 'failed' | 'unserved' | 'pending'
+  readonly provider: string
+  readonly reason: string
+  readonly since: number
+  readonly tries: number
+  readonly nextTry: number
+}
+
+/** A note with the engine's time at which it was written, in Unix milliseconds. */
+export type StoredNote = Note & { readonly writtenAt: number }
+
+/** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
+export const isLost = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean => state === 'unserved' && tries === 0
+
+const stored = z.object({
+  entity: z.number(),
+  lane: z.enum(LANES),
+  from: z.int(),
+  to: z.int(),
+  state: z.enum(['coarser', 'failed', 'unserved', 'pending']),
+  provider: z.string(),
+  reason: z.string(),
+  since: z.int(),
+  tries: z.int(),
+  nextTry: z.int(),
+  writtenAt: z.int(),
+})
+
+const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
+
+const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
+  toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
+  ${toMs('written_at')} AS writtenAt
+FROM coverage_notes FINAL`
+
+/** The notes of some entities that are about any time of a range, the one that was written last first. */
+export async function readNotes(
+  db: Database,
+  dataset: Pick<Covered, 'name'>,
+  entities: readonly number[],
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<StoredNote[]> {
+  const named = toEntityFilter(entities)
+  const found = await db.rows({
+    name: 'coverage-notes',
+    sql: `${NOTES}
+WHERE dataset = {dataset: String} AND ${named.sql}
+  AND ${toMs('begins_at')} < {to: Int64} AND ${toMs('ends_at')} > {from: Int64}
+ORDER BY written_at DESC`,
+    params: { dataset: dataset.name, ...named.params, from, to },
+    schema: stored,
+  })
+  const asked = new Set(entities)
+  return found.filter(({ entity }) => asked.has(entity))
+}
+
+/** The notes of slots that entities of any dataset miss now, by the dataset's name. */
+export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, Note[]>> {
+  const rows = await db.rows({
+    name: 'coverage-notes-open',
+    sql: `${NOTES} WHERE lane = 'live' AND ${toMs('ends_at')} = {open: Int64}`,
+    params: { open: OPEN_END },
+    schema: stored.extend({ dataset: z.string() }),
+  })
+  return groupByDataset(rows)
+}
+
+const toText = (ms: number) => new Date(ms).toISOString()
+
+/** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
+export async function writeNotes(db: Database, dataset: Pick<Covered, 'name'>, notes: readonly Note[]): Promise<void> {
+  if (notes.length === 0) return
+  // Member by member: a note that was read has its time of writing beside.
+  const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
+    dataset: dataset.name,
+    entity,
+    lane,
+    state,
+    provider,
+    reason,
+    tries,
+    begins_at: toText(from),
+    ends_at: toText(to),
+    since: toText(since),
+    next_try_at: toText(nextTry),
+  }))
+  await db.insert({ table: 'coverage_notes', rows })
 }

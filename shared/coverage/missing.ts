@@ -4,18 +4,17 @@ import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
 import { explain } from './explain.ts'
 import { ANY_STEP, toBucket, totalBuckets } from './grid.ts'
-import { readMissing } from './ledger.ts'
-import { OPEN_END, readNotes } from './notes.ts'
+import { OPEN_END, readMissing, readNotes } from './ledger.ts'
 import { toDueEnd } from './wanted.ts'
 
-/** How many buckets that are due are not known at any step, by what is said of them. */
+/** The number of due buckets that are unknown at any step, by the state that explains them. */
 export interface MissingCounts {
   pending: number
   failed: number
   unserved: number
 }
 
-/** What of a dataset is missing at a time (Unix milliseconds), of those that lack something. */
+/** Counts the missing buckets of a dataset's incomplete entities at a time in Unix milliseconds. */
 export async function countMissing(
   db: Database,
   dataset: DatasetFacts,
@@ -31,8 +30,8 @@ export async function countMissing(
     const own = entities.map(({ key }) => key)
     const missing = await readMissing(db, dataset, own, { wanted, seconds: ANY_STEP })
     for (const [key, runs] of missing) {
-      const known = { wanted, reports: [], notes: notes.get(key) ?? [] }
-      for (const run of runs) addStates(counts, explain(dataset, known, run, due))
+      const explainable = { wanted, reports: [], notes: notes.get(key) ?? [] }
+      for (const run of runs) addStates(counts, explain(dataset, explainable, run, due))
     }
   }
   return counts

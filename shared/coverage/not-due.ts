@@ -1,6 +1,6 @@
-/** Why a bucket is pending that need not be stored yet: for no other reason is nothing missing. */
+/** Reason of a pending bucket that need not be stored yet. Every other missing bucket is a gap. */
 export const NOT_DUE = 'not due yet'
 
-/** What is due and not collected is a gap, also where somebody is going to collect it. */
+/** A due bucket that is not collected is a gap, even if its collection is planned. */
 export const isGap = ({ state, reason }: { readonly state: string; readonly reason: string | null }): boolean =>
   state !== 'covered' && !(state === 'pending' && reason === NOT_DUE)

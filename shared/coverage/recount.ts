@@ -7,25 +7,28 @@ import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, subtract, union } from './grid.ts'
 import { addCoverage, type Report, RUNS } from './ledger.ts'
 
-/** The part of a dataset by which its rows are counted. */
+/** The members of a dataset that a recount needs. */
 export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes' | 'lagsBehindSlot' | 'keepsNewest'>
 
-/** At which step rows were given that do not say so themselves; `cells` are a day's buckets that have any. */
+/** SQL for the step of rows without a stored step; `cells` are the buckets of a day with rows. */
 const DAY_STEPS: Readonly<Record<string, string>> = {
   prices: 'multiIf(length(cells) >= 25, 300, length(cells) >= 2, 3600, 86400)',
   tvl: 'if(length(cells) >= 2, 3600, 86400)',
-  // Tokens that take turns: a count stands until the next one.
+  // Collected in rotation: a holder count is valid until the next one.
   holders: 'least(86400, gap)',
 }
 
-/** In which a row stands from its own bucket on, and not from the beginning of its step. */
+/** Datasets whose row is valid from its own bucket on, not from the start of its step. */
 const TURNS = new Set(['holders'])
 
-/** Of how many buckets a row may be, from the one that holds its time on: which of them it fills only its slot knew. */
+/**
+ * The number of buckets that a row may belong to, starting with the bucket of its time. Only its slot decided which
+ * one.
+ */
 export const countPossible = ({ lagsBehindSlot }: Pick<Dataset, 'lagsBehindSlot'>): number => (lagsBehindSlot ? 2 : 1)
 
-/** How many entities one statement is about. */
-const ENTITIES_AT_ONCE = 20
+/** Limit on the entities of one statement. */
+const BATCH_ENTITIES = 20
 
 const toEntity = ({ series }: Recounted) => series.entity ?? `toUInt64(${WHOLE_REGISTRY.key})`
 const toTime = ({ series }: Recounted) => `toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC')))`
@@ -41,7 +44,7 @@ interface Batch {
   readonly year: number
 }
 
-/** The entities and years of which a dataset has rows or says that it has. */
+/** The entities and years with rows or with coverage. */
 async function readBatches(db: Database, dataset: Recounted): Promise<Batch[]> {
   const { series } = dataset
   const found = await db.rows({
@@ -59,10 +62,10 @@ GROUP BY entity ORDER BY entity`,
   const years = [...new Set(found.flatMap((one) => one.years))].sort()
   return years.flatMap((year) => {
     const entities = found.filter((one) => one.years.includes(year)).map(({ entity }) => entity)
-    const count = Math.ceil(entities.length / ENTITIES_AT_ONCE)
+    const count = Math.ceil(entities.length / BATCH_ENTITIES)
     return Array.from({ length: count }, (_, index) => ({
       year,
-      entities: entities.slice(index * ENTITIES_AT_ONCE, (index + 1) * ENTITIES_AT_ONCE),
+      entities: entities.slice(index * BATCH_ENTITIES, (index + 1) * BATCH_ENTITIES),
     }))
   })
 }
@@ -70,9 +73,10 @@ GROUP BY entity ORDER BY entity`,
 const lacking = z.object({ entity: z.number(), seconds: z.int(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /**
- * Adds the buckets of stored rows that the coverage lacks, at the step that the rows look like. Of a dataset that goes on
- * from cursors rows tell only a part: nothing is added. May be repeated, and ended anywhere. `now` is in Unix milliseconds.
- * @returns how many buckets were added.
+ * Adds the buckets of stored rows that the coverage lacks, at the apparent step of the rows. Does nothing for datasets
+ * that resume from cursors, because rows prove only a part of their coverage. Safe to repeat and to stop at any time.
+ * `now` is in Unix milliseconds.
+ * @returns the number of added buckets.
  */
 export async function addFromRows(
   db: Database,
@@ -150,7 +154,7 @@ ORDER BY entity`,
   return toReports(rows)
 }
 
-/** The shortest time between two rows of an entity: how long its turn lasts, in seconds. */
+/** The shortest time between two rows of an entity: the length of its rotation, in seconds. */
 const joinGaps = (dataset: Recounted) => `LEFT JOIN
   (
     SELECT entity, {cadence: Int64} * if(length(cells) < 2, 1, arrayMin(arrayPopFront(arrayDifference(cells)))) AS gap FROM
@@ -162,7 +166,7 @@ const joinGaps = (dataset: Recounted) => `LEFT JOIN
     )
   ) AS gaps ON gaps.entity = days.entity`
 
-/** Runs of several days of one entity and step as few reports; who gave the rows is not known any more. */
+/** Merges runs of adjacent days per entity and step. The provider of these rows is unknown. */
 function toReports(rows: readonly z.infer<typeof lacking>[]): Report[] {
   const runs = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const { entity, seconds, runs: some } of rows) {
@@ -180,8 +184,8 @@ const step = z.object({ seconds: z.int() })
 const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /**
- * Finds buckets that are said to be stored while no row stands for them. Where the table keeps only the newest rows, these
- * are the buckets after the newest row of their entity.
+ * Finds buckets marked as stored without a row. If the table contains only the newest rows, checks only the buckets
+ * after the newest row of each entity.
  */
 export async function findUnfounded(db: Database, dataset: Recounted, onBatch: OnPart = () => {}): Promise<Report[]> {
   if (dataset.resumes) return []
@@ -218,7 +222,7 @@ async function readNewestRows(db: Database, dataset: Recounted): Promise<Readonl
   return new Map(rows.map(({ entity, bucket }) => [entity, bucket]))
 }
 
-/** Rows count that take others back: a point that was stored and withdrawn is known. */
+/** Includes tombstone rows: a point that was stored and then withdrawn is known. */
 async function readUnfounded(
   db: Database,
   dataset: Recounted,
@@ -273,7 +277,7 @@ ORDER BY entity, runs`,
       cadence,
       possible: countPossible(dataset),
       seconds,
-      // The step that holds 1970 begins before it where steps are weeks.
+      // For weekly steps, the step that contains 1970-01-01 starts before it.
       origin: toStepStart(0, seconds) / 1000,
       begin: Math.max(0, Date.UTC(year) / 1000 - seconds),
       until: Date.UTC(year + 1) / 1000 + seconds,

@@ -7,8 +7,8 @@ import { addCoverage, type Report, readCoverage } from './ledger.ts'
 import type { Recounted } from './recount.ts'
 
 /**
- * Takes buckets out of the coverage for which there is no row. What a worker reports at the same moment may be taken out
- * as well: it is found again by its rows.
+ * Removes buckets without a row from the coverage. A concurrent report of a worker may be removed too; the next recount
+ * restores it from its rows.
  */
 export async function removeUnfounded(db: Database, dataset: Recounted, unfounded: readonly Report[]): Promise<void> {
   const groups = groupBy(unfounded, ({ entity, provider, seconds, first }) =>
@@ -17,7 +17,7 @@ export async function removeUnfounded(db: Database, dataset: Recounted, unfounde
   for (const group of groups.values()) await removeOf(db, dataset, group)
 }
 
-/** Bits can only be added to a bitmap: the year's is made anew. */
+/** A bitmap only gains bits, so the bitmap of the year is deleted and rebuilt. */
 async function removeOf(db: Database, dataset: Recounted, group: readonly Report[]): Promise<void> {
   const [one] = group
   if (one === undefined) return
@@ -26,7 +26,7 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
   const toBucket = (ms: number) => Math.ceil(ms / toBucketTime(1, dataset.cadence))
   const within = { first: toBucket(Date.UTC(year)), last: toBucket(Date.UTC(year + 1)) - 1 }
   const held = await readCoverage(db, dataset, [entity], within)
-  const left = held
+  const remaining = held
     .filter((report) => report.state === 'stored' && report.provider === provider && report.seconds === seconds)
     .flatMap((report) => subtract(report, group).map((run) => ({ ...report, ...run })))
   const table = db.cluster === undefined ? 'coverage' : `${toLocal('coverage')}${onCluster(db.cluster)}`
@@ -40,8 +40,8 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
   try {
     await db.command(remove)
   } finally {
-    // Also where its answer was lost: it may be done all the same.
-    await putBack(db, dataset, left)
+    // Also after a lost response, because the server may have completed the deletion.
+    await putBack(db, dataset, remaining)
   }
 }
 

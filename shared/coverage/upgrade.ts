@@ -12,9 +12,9 @@ const count = z.object({ count: z.number() })
 const JOB = 'recount'
 
 /**
- * Makes the coverage of a database that was filled before there was one: of every dataset that has rows and no coverage at
- * all, and says that the time since it was collected is wanted, so that what is missing in between is found. May be repeated;
- * one that was ended is taken up. `now` is in Unix milliseconds.
+ * Builds the coverage of a database that is older than the coverage tables, for every dataset with rows and without
+ * coverage. Marks the time since its first collection as wanted, so that gaps are found. Safe to repeat; an interrupted
+ * run continues. `now` is in Unix milliseconds.
  */
 export async function recountUpgraded(
   db: Database,
@@ -22,44 +22,50 @@ export async function recountUpgraded(
   log: Logger,
   now: number,
 ): Promise<void> {
-  const begun = await begin(db, datasets, now)
-  for (const { dataset, first } of begun) {
+  const pending = await begin(db, datasets, now)
+  for (const { dataset, first } of pending) {
     const added = await addFromRows(db, dataset, now)
     const to = toBucketStart(now, dataset.cadence)
-    // Whatever the step: what is there at a longer one was collected so.
+    // At any step: data stored at a longer step was collected at that step.
     if (first < to) await want(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
     await note(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
   }
 }
 
-interface Begun {
+interface PendingRecount {
   readonly dataset: Recounted
-  /** Since when it was collected, in Unix milliseconds. */
+  /** Time of the first collection, in Unix milliseconds. */
   readonly first: number
 }
 
-/** Notes which datasets are to be counted before any is: as soon as one has coverage it no longer looks like an old one. */
-async function begin(db: Database, datasets: readonly Recounted[], now: number): Promise<Begun[]> {
+/**
+ * Records which datasets to count before counting the first one. A dataset with some coverage no longer looks like an
+ * old one.
+ */
+async function begin(db: Database, datasets: readonly Recounted[], now: number): Promise<PendingRecount[]> {
   const states = await db.rows({
     name: 'recount-states',
     sql: 'SELECT name AS dataset, value FROM job_state FINAL WHERE job = {job: String}',
     params: { job: JOB },
     schema: state,
   })
-  const known = new Map(states.map(({ dataset, value }) => [dataset, value]))
-  const begun: Begun[] = []
-  for (const dataset of datasets.filter(({ resumes, name }) => !resumes && known.get(name) !== 'done')) {
+  const stateOf = new Map(states.map(({ dataset, value }) => [dataset, value]))
+  const recounts: PendingRecount[] = []
+  for (const dataset of datasets.filter(({ resumes, name }) => !resumes && stateOf.get(name) !== 'done')) {
     const first = await readFirst(db, dataset)
-    const isOld = known.has(dataset.name) || !(await hasCoverage(db, dataset))
+    const isOld = stateOf.has(dataset.name) || !(await hasCoverage(db, dataset))
     if (first === undefined || !isOld) continue
-    if (!known.has(dataset.name)) await note(db, dataset, 'begun', now)
-    begun.push({ dataset, first })
+    if (!stateOf.has(dataset.name)) await note(db, dataset, 'begun', now)
+    recounts.push({ dataset, first })
   }
-  return begun
+  return recounts
 }
 
-/** Since when half of the entities have rows: what one of them has from before is no sign that all were collected. */
+/**
+ * The time at which half of the entities have rows. Earlier rows of a few entities do not prove that all were
+ * collected.
+ */
 async function readFirst(db: Database, { series }: Recounted): Promise<number | undefined> {
   const [row] = await db.rows({
     name: 'first-stored',

@@ -5,20 +5,18 @@ import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBuckets, union } from './grid.ts'
-import { type Covered, groupByDataset } from './ledger.ts'
-import { OPEN_END } from './notes.ts'
+import { type Covered, groupByDataset, OPEN_END } from './ledger.ts'
 
-/** All entities of a dataset. */
 export const EVERYBODY = 0
 
-/** A range that there should be data of, in Unix milliseconds; `OPEN_END` where the dataset is collected on and on. */
+/** A range with expected data, in Unix milliseconds. `to` is `OPEN_END` for continuous collection. */
 export interface Wanted {
   readonly entity: number
   readonly from: number
   readonly to: number
-  /** The step at which it was asked for. */
+  /** The requested step. */
   readonly seconds: number
-  /** When it was said last. */
+  /** Time of the latest request. */
   readonly askedAt: number
 }
 
@@ -37,7 +35,7 @@ export async function readWanted(db: Database, dataset: Pick<Covered, 'name'>): 
   })
 }
 
-/** What is wanted of every dataset, by its name. */
+/** The wanted ranges of all datasets, by dataset name. */
 export async function readEveryWanted(db: Database): Promise<ReadonlyMap<string, Wanted[]>> {
   const rows = await db.rows({
     name: 'coverage-wanted-of-all',
@@ -47,7 +45,7 @@ export async function readEveryWanted(db: Database): Promise<ReadonlyMap<string,
   return groupByDataset(rows)
 }
 
-/** Says from when on a dataset is collected, or that somebody asks for a range. Saying it again changes nothing. */
+/** Records that a dataset is collected from a time on, or that an operator requests a range. Repeats change nothing. */
 export async function want(
   db: Database,
   dataset: Pick<Covered, 'name'>,
@@ -64,12 +62,12 @@ export async function want(
   await db.insert({ table: 'coverage_wanted', rows })
 }
 
-/** What decides when a bucket of a dataset is due. */
+/** The members of a dataset that decide when a bucket is due. */
 type Due = Pick<Dataset, 'cadence' | 'hasOwnTimes' | 'computedFrom'>
 
 /**
- * The end of the buckets of a dataset that are due, in Unix milliseconds. A slot is collected until the next slot begins. It
- * fills its own bucket, or the bucket before if rows have times of their own. A computed bucket is due once its inputs are.
+ * The end of a dataset's due buckets, in Unix milliseconds. A slot is collected until the next slot begins. It fills
+ * its own bucket, or the bucket before if rows have times of their own. A computed bucket is due once its inputs are.
  */
 export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: number): number {
   const current = toBucketStart(now, cadence)
@@ -78,22 +76,29 @@ export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: 
 }
 
 /**
- * The end of the buckets of a series that are due, in Unix milliseconds. A bucket is missing if it ends by then and has no
- * observation. A job that resumes reads the events of a slot when the next slot begins, so its buckets are due a slot later.
+ * The end of a series' due buckets, in Unix milliseconds. A bucket is missing if it ends by then and has no
+ * observation. A job that resumes reads the events of a slot when the next slot begins, so its buckets are due a slot
+ * later.
  */
 export function toSeriesDueEnd(dataset: Due & Pick<Dataset, 'resumes'>, interval: Interval, now: number): number {
   const readUpTo = dataset.resumes ? now - INTERVAL_SECONDS[dataset.cadence] * 1000 : now
   return toBucketStart(toDueEnd(dataset, readUpTo), interval)
 }
 
-/** Those of whom the same is wanted: who has the same end or none, and each whom a range names by itself. */
+/**
+ * Groups entities with the same wanted ranges. An entity with a range of its own forms its own group; the others are
+ * grouped by their end.
+ */
 export function groupByWanted(entities: readonly Entity[], wanted: readonly Wanted[]): [Entity, ...Entity[]][] {
   const named = new Set(wanted.map(({ entity }) => entity))
   const groups = groupBy(entities, ({ key, until }) => (named.has(key) ? `of ${key}` : `until ${until}`))
   return [...groups.values()] as [Entity, ...Entity[]][]
 }
 
-/** Finds what is wanted of an entity by its key, of everybody and of it alone, the earliest first. */
+/**
+ * Returns a function that finds the wanted ranges of an entity by its key: the dataset's and its own ones, earliest
+ * first.
+ */
 export function createWantedFinder(wanted: readonly Wanted[]): (key: number) => readonly Wanted[] {
   const byEntity = groupBy(wanted, ({ entity }) => entity)
   const everybody = byEntity.get(EVERYBODY) ?? []
@@ -103,7 +108,7 @@ export function createWantedFinder(wanted: readonly Wanted[]): (key: number) => 
   }
 }
 
-/** The buckets of an entity that are wanted and lie before `until` (Unix milliseconds) and before its end, as runs in order. */
+/** The wanted buckets of an entity before `until` (Unix milliseconds) and before its end, as sorted runs. */
 export function toWantedRuns(
   wanted: readonly Wanted[],
   entity: Pick<Entity, 'key' | 'until'>,

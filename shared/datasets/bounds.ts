@@ -1,15 +1,12 @@
-/**
- * Bounds on what providers say. A value beyond them is a mistake of the provider, whatever it is about. A dataset's schema
- * may be narrower.
- */
+/** Bounds on provider values. A value beyond them is a mistake of the provider. A dataset's schema may be stricter. */
 
-/** USD for one token; nothing that is traded costs as much. */
+/** USD per token; no traded asset costs as much. */
 export const MOST_PRICE_USD = 1e9
 
-/** USD that one asset or one DAO has: well over the largest treasury and the largest protocol. */
+/** USD of one asset or one DAO: well above the largest treasury and the largest protocol. */
 export const MOST_HELD_USD = 1e12
 
-/** USD of a market: well over the market cap and the daily volume of any token. */
+/** USD of a market: well above the market cap and the daily volume of any token. */
 export const MOST_MARKET_USD = 1e15
 
 /** Whole tokens: the largest supplies have 24 digits. */

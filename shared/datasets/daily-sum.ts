@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /**
- * What the members of the registry amount to together on one UTC day, in USD. `recorded_at` is the day's start,
- * `member_count` how many had a value that day, `computed_at` when the computation began. `withdrawn` is 1 once a day
- * that had members has none.
+ * The sum of the registry members' values on one UTC day, in USD. `recorded_at` is the start of the day, `member_count`
+ * the number of members with a value, `computed_at` the start of the computation. `withdrawn` is 1 if a day that had
+ * members now has none.
  */
 export const dailySumRow = z.strictObject({
   recorded_at: z.iso.datetime(),

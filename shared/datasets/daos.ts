@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { isLeftEmpty, LINK_FIELDS } from '../registry/found-links.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** Who proposes links; where several do, the first of them is believed. */
+/** Providers of links, in order of precedence. */
 export const LINK_SOURCES = ['coinmarketcap', 'defillama', 'coingecko'] as const
 export type LinkSource = (typeof LINK_SOURCES)[number]
 
-/** What one source says a DAO's link or logo is. */
+/** A DAO's link or logo according to one source. */
 export const daoLinkRow = z.strictObject({
   dao: z.number().int().nonnegative(),
   field: z.enum(LINK_FIELDS),
@@ -18,8 +18,8 @@ export const daoLinkRow = z.strictObject({
 export type DaoLinkRow = z.infer<typeof daoLinkRow>
 
 /**
- * Puts the proposals about the inserted DAOs into their records, but only into fields that the registry's files leave
- * empty. A record whose served links stay the same is not written, so that its time and count of changes stay true.
+ * Applies proposed links to the records of the given DAOs, only to fields that the registry's files leave empty. Writes
+ * only records with changed links, so that time and count of changes stay correct.
  */
 const APPLY_LINKS = `
 INSERT INTO daos (* EXCEPT(version))
@@ -47,7 +47,7 @@ FROM
 )
 WHERE differs`
 
-/** DAO records: what providers propose for links that the registry leaves empty, next to the registry's own words. */
+/** DAO records: links proposed by providers where the registry has none. */
 export const daoLinks = defineDataset({
   name: 'daos',
   cadence: '1d',

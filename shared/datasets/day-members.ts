@@ -1,10 +1,10 @@
-/** The condition that a time lies in the days that a statement is asked for, `{from: Int64}` and `{to: Int64}`, or so long before. */
+/** Condition for times within `{from: Int64}` and `{to: Int64}`, or up to `backMs` before. */
 export const withinDays = (column: string, backMs = 0) =>
   `${column} >= fromUnixTimestamp64Milli({from: Int64} - ${backMs}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
 /**
- * The condition that a member counts on a day: one of `table` that is live, or that had not ended, as the parameters of
- * `toLifetimes` say.
+ * Condition that a member counts on a day: it is live in `table`, or had not ended by then according to the parameters
+ * of `toLifetimes`.
  */
 export const isMember = (
   key: string,
@@ -15,9 +15,9 @@ export const isMember = (
     AND toUnixTimestamp(${day}) >= {begunAt: Array(UInt32)}[indexOf({begun: Array(UInt64)}, ${key})]`
 
 /**
- * What each member of a daily sum has a part of it with: a SELECT of one row per day and member with `day`, the day's start as
- * DateTime, `member`, which is another one where two values cannot be compared, and `usd`. Its parameters are those of
- * `toLifetimes` and the days as `{from: Int64}`, inclusive, and `{to: Int64}`, exclusive, in Unix milliseconds; those so
- * long before are in it as well.
+ * SQL for the members' values of a daily sum: one row per day and member. `day` is the start of the day as DateTime,
+ * `usd` the value. `member` differs if two values are not comparable. Parameters: those of `toLifetimes`, and the days
+ * as `{from: Int64}` (inclusive) and `{to: Int64}` (exclusive) in Unix milliseconds. The rows also cover `backMs`
+ * before `from`.
  */
 export type DayMembers = (backMs?: number) => string

@@ -4,65 +4,72 @@ import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DatasetFacts } from './list.ts'
 
-/** The members of any kind of row that a dataset has. */
+/** The members of any row type of a dataset. */
 type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
 
-/** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
+/** A dataset: the schema of its rows, the table for inserts, and the source of its freshness. */
 export interface Dataset<Row extends object = object, E extends Entity = Entity> {
   readonly name: string
   readonly cadence: Cadence
-  /** The table that jobs insert into. */
+  /** The target table of jobs. */
   readonly table: string
   readonly row: z.ZodType<Row>
-  /** Whom it is collected for: of each of them there should be data. */
+  /** The entities with expected data. */
   entities(registry: Registry): readonly E[]
-  /** Set where `entities`, of the dataset or of its job, reads the registry's DAOs: a worker reads them where one is. */
+  /**
+   * Set if `entities` of the dataset or of its job reads the registry's DAOs. A worker loads them if one of its
+   * datasets needs them.
+   */
   readonly needsDaos?: true
-  /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
+  /** The row member with the entity's integer key; absent if rows are about all entities together. */
   readonly entity?: keyof Row & string
-  /** The members that may be unknown, or empty lists: a row keeps the others where such a value is outside what can be. */
+  /**
+   * The members that may be null or empty lists. If such a value is out of bounds, it is dropped and the row is stored.
+   */
   readonly dispensable?: readonly MemberOf<Row>[]
   /**
-   * Set where the table's rows say in `collected_at` when the run began that collected them; the runner adds it. Of two
-   * rows of one key the one that was collected later stays, whichever is stored last. What is computed from stored rows
-   * says so in its own rows.
+   * Set if the table has `collected_at`, the start of the run that collected the row; the runner adds it. Of two rows
+   * with one key, the one collected later wins, regardless of the order of inserts. Derived tables have the time in
+   * their own rows.
    */
   readonly isCollected?: true
-  /** Set where rows carry the times at which the source observed them, not the slot: a slot fills the bucket before its own. */
+  /**
+   * Set if rows have the source's observation times instead of the slot. A slot then fills the bucket before its own.
+   */
   readonly hasOwnTimes?: true
   /**
-   * Set where a row's time may lie up to a cadence before the slot that it was collected in, as a block of a chain does: it
-   * fills the slot's bucket, which is its own or the one after it.
+   * Set if a row's time may be up to a cadence before its slot, like that of a block. The row fills the slot's bucket,
+   * which is its own or the next one.
    */
   readonly lagsBehindSlot?: true
   /**
-   * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity
-   * was collected is then that it was read, and it means all the time since it was read before.
+   * Set if each run continues from a stored cursor and has rows only for new events. The read itself then proves that
+   * an entity was collected, for all the time since the read before.
    */
   readonly resumes?: true
-  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
+  /** The input datasets. When their rows are stored, the days of these rows are recomputed. */
   readonly computedFrom?: readonly DatasetFacts[]
   /**
-   * Set where the series' table keeps only the newest row of each key, whatever its time: rows prove that an entity was
-   * collected at their time, and do not disprove it for any time before.
+   * Set if the series' table contains only the newest row of each key. A row then proves a collection at its time, and
+   * its absence proves nothing about earlier times.
    */
   readonly keepsNewest?: true
-  /** Set where providers have history, so that a back-fill can collect what is missing (`history` of the job). */
+  /** Set if providers have history, so that a back-fill can collect missing data (`history` of the job). */
   readonly hasHistory?: true
   /**
-   * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
-   * They get what `toDeriveParams` makes, and may be repeated.
+   * Statements that the runner executes after the insert, in this order, to update derived tables. Parameters:
+   * `toDeriveParams`. Safe to repeat.
    */
   readonly derive?: readonly {
     readonly name: string
     readonly sql: string
-    /** Whether it makes every row of its table, so that the table can be computed anew. */
+    /** Whether the statement creates every row of its table, so that the table can be rebuilt. */
     readonly isWhole: boolean
   }[]
   /**
-   * The stored series whose rows, entities, earliest and newest time `/data/status` and the scheduler read. Where a job
-   * is computed from the dataset, `time` is a member of the inserted row as well. `source` is a column that names where
-   * a row comes from, where the status shows it.
+   * The stored series: `/data/status` and the scheduler read its rows, entities, earliest and newest time. If a job is
+   * computed from the dataset, `time` is also a member of the inserted row. `source` is the column with the row's
+   * source, if the status shows it.
    */
   readonly series: {
     readonly table: string
@@ -72,19 +79,19 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   }
 }
 
-/** What a dataset's derived tables are computed for. Times are Unix milliseconds. */
+/** The input of a dataset's derived tables. Times are Unix milliseconds. */
 export interface Derivation {
   /** The keys of the inserted rows. */
   readonly entities: readonly number[]
-  /** The keys of those that were read up to the slot, rows or not. */
+  /** The keys of entities that were read up to the slot, with or without rows. */
   readonly read: readonly number[]
   readonly slot: number
-  /** The earliest and the latest time of the inserted rows; without them, all there is. */
+  /** The earliest and the latest time of the inserted rows; absent for all times. */
   readonly from?: number
   readonly to?: number
 }
 
-/** Before the first and after the last day of anything that is collected. */
+/** A range around all collected times. */
 const ALL_TIMES = { from: 0, to: END_OF_TIME }
 
 /**
@@ -97,7 +104,7 @@ export function toDeriveParams({ entities, read, ...times }: Derivation): Readon
   return { entities, read, slot: toText(slot), from: toText(from), to: toText(to) }
 }
 
-/** Declares a dataset; the row type follows from its schema. */
+/** Declares a dataset and infers the row type from its schema. */
 export function defineDataset<Row extends object, E extends Entity>(dataset: Dataset<Row, E>): Dataset<Row, E> {
   return dataset
 }

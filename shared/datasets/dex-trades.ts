@@ -5,9 +5,9 @@ import { defineDataset } from './define-dataset.ts'
 const address = z.string().regex(/^0x[0-9a-f]{40}$/, 'must be a lower-case address')
 
 /**
- * One trade of a token on a decentralized exchange, seen from the trader: BUY means the trader received the token.
- * `amount` is in whole tokens; money is in USD, null where the other side's price at that time is not known. The bound
- * on `amount_usd` keeps sums of any number of trades within the decimals they are added up in.
+ * A trade of a token on a decentralized exchange from the trader's view: BUY means that the trader received the token.
+ * `amount` is in whole tokens. Money is in USD, null if the price of the other side is unknown for that time. The bound
+ * on `amount_usd` prevents an overflow of the decimal type in sums.
  */
 export const dexTradeRow = z.strictObject({
   token: z.number().int().nonnegative(),
@@ -28,8 +28,8 @@ export const dexTradeRow = z.strictObject({
 export type DexTradeRow = z.infer<typeof dexTradeRow>
 
 /**
- * What the trades of each day amount to, for the days that the inserted rows touch. USD is added up as decimals, because
- * sums of floats depend on the order of the parts that a merge happens to leave.
+ * The sums of each day that the inserted rows touch. USD is summed as decimals, because sums of floats depend on the
+ * order of parts, which changes with merges.
  */
 const DEX_TRADE_DAYS = `
 INSERT INTO dex_trade_days (token, day, trades, bought_usd, sold_usd, last_trade_at, last_price, computed_at)
@@ -45,11 +45,11 @@ FROM
 )
 GROUP BY token, day`
 
-/** The windows that flows are told of, in days. */
+/** The windows of reported flows, in days. */
 const WINDOWS = [1, 7, 30] as const
 
 const toStart = (days: number) => `as_of - INTERVAL ${days} DAY`
-/** The day in which a window begins is in it from some moment on: its trades are looked at one by one. */
+/** The first day of a window is only partly inside it, so its trades are read one by one. */
 const FIRST_DAYS = WINDOWS.map((days) => `toDate(${toStart(days)})`)
 const inWindows = (isIn: (days: number) => string) => WINDOWS.map((days) => `${isIn(days)} AS in_${days}d`).join(', ')
 const flows = (side: string) => [
@@ -58,12 +58,11 @@ const flows = (side: string) => [
 ]
 
 /**
- * A token's aggregates over all its trades, computed anew for the tokens that were inserted and for those that were read
- * and whose last computation lies behind while they still have trades in a window: a window must run empty for a token
- * that nobody trades any more. The windows end at `as_of`, up to which trades were collected: the slot of the run for a
- * token that it read, or later where a newer trade or a newer computation is on record. So neither a back-fill of old
- * history nor a provider that fails moves them. Whole days come from `dex_trade_days`; of the days in which a window begins
- * the trades after its beginning are read.
+ * A token's aggregates over all its trades. Recomputes the inserted tokens, and those that were read, have an older
+ * computation and still have trades in a window: without new trades, a window must become empty. Windows end at
+ * `as_of`, the time up to which trades were collected. For a token that the run read, it is the run's slot or the time
+ * of a newer trade or computation. So neither a back-fill of old history nor a failing provider moves the windows.
+ * Complete days come from `dex_trade_days`; of each window's first day the single trades are read.
  */
 const DEX_DATA = `
 INSERT INTO dex_data (token, total_trades, inflow_24h, inflow_7d, inflow_30d, inflow_max,

@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { toMs } from '../memo.ts'
+import { toMs } from '../intervals.ts'
 import type { Dao } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** Nothing that is voted on is older than the first block of Ethereum, and the columns of times end soon after. */
+/** No proposal is older than the first block of Ethereum, and the time columns end soon after 2100. */
 export const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
 export const LATEST_SECONDS = Date.parse('2100-01-01T00:00:00Z') / 1000
 /** Some spaces count in the smallest unit of their token: 10^15 tokens of 18 decimals. */
 const MOST_POWER = 1e33
-/** A vote is one account's, and there are fewer accounts. */
+/** An account has one vote, and there are fewer accounts. */
 const MOST_VOTES = 1e10
 
 const dao = z.number().int().nonnegative()
@@ -21,13 +21,13 @@ const at = z.iso.datetime().refine((time) => {
 export const account = z.string().regex(/^0x[0-9a-f]{40,64}$/, 'must be an address in lower case')
 const power = z.number().nonnegative().max(MOST_POWER)
 
-/** What Snapshot says of a proposal's scores; empty where it says nothing. */
+/** The state of a proposal's scores on Snapshot; empty if absent. */
 export const SCORES_STATES = ['pending', 'final', 'invalid', ''] as const
 
 const made = z.strictObject({ dao, space: text, proposal: text, address: account, at })
 const vote = made.extend({
   kind: z.literal('vote'),
-  /** JSON as the source gave it, by the proposal's type of voting. */
+  /** The source's JSON, in the form of the proposal's voting type. */
   choice: text,
   voting_power: power.nullable(),
 })
@@ -43,7 +43,7 @@ const proposal = made.extend({
   quorum: power.nullable(),
   starts_at: at.nullable(),
   ends_at: at.nullable(),
-  /** A page for people: no other scheme may run or reach anything in a browser. */
+  /** A link for browsers, so other schemes than http and https are rejected. */
   url: z.url({ protocol: /^https?$/ }).nullable(),
   is_flagged: z.boolean(),
 })
@@ -57,20 +57,20 @@ const reading = z.strictObject({
 })
 
 /**
- * What was read of a DAO's space: a vote (`address` voted on `proposal`), a proposal (`address` made it), both `at` the
- * time of their creation; that the space was read to its end as of `at`; or that a reading which began `at` saw every
- * proposal that there is.
+ * A reading of a DAO's space, by `kind`: a vote (`address` voted on `proposal`) or a proposal (`address` is its
+ * author), with `at` as the time of creation; a reading, which means that the space was completely read up to `at`; or
+ * a sweep, which started at `at` and saw every existing proposal.
  */
 export const governanceRow = z.discriminatedUnion('kind', [vote, proposal, reading])
 
 export type GovernanceRow = z.infer<typeof governanceRow>
 
-/** A DAO that votes somewhere. */
+/** A DAO with a Snapshot space. */
 export type VotingDao = Dao & { readonly snapshotSpace: string }
 
 /**
- * Marks the proposals that the last sweep of their space did not see any more: their authors took them back. One that is
- * seen again later is there again, because what was collected later stays.
+ * Marks proposals as deleted if the last sweep of their space did not find them. A proposal that reappears is restored,
+ * because the row collected later wins.
  */
 const DELETED_PROPOSALS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, is_deleted, collected_at)
@@ -84,10 +84,10 @@ LEFT JOIN
 ) AS d ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
 WHERE d.collected_at < s.swept_at AND NOT d.is_deleted`
 
-/** Whether a space is a governor's account on a chain, by CAIP-10, and none of Snapshot. */
+/** Whether a space is a governor's account on a chain, by CAIP-10, and not a Snapshot space. */
 export const isGovernor = (space: string): string => `startsWith(${space}, 'eip155:')`
 
-/** Of the proposals on Snapshot on which votes came since the slot began: all others stay as they are. */
+/** Snapshot proposals with votes since the start of the slot; all others are unchanged. */
 const TOUCHED = `(dao, space, proposal) IN
   (
     SELECT dao, space, proposal FROM dao_cast_votes
@@ -96,8 +96,8 @@ const TOUCHED = `(dao, space, proposal) IN
   )`
 
 /**
- * Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. On a
- * governor nobody replaces a vote: who casts several casts their power in parts.
+ * Marks votes that their voters replaced by a later one, on proposals with votes since the start of the slot. Votes on
+ * a governor are never replaced: several votes of one account are parts of its power.
  */
 const REPLACED_VOTES = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
@@ -114,7 +114,7 @@ INNER JOIN
 ) AS last ON last.dao = v.dao AND last.space = v.space AND last.proposal = v.proposal AND last.voter = v.voter
 WHERE v.created_at < last.last_at AND NOT v.is_replaced`
 
-/** Votes and proposals of DAOs on Snapshot: rows go through `governance_in`, whose views tell the kinds apart. */
+/** Votes and proposals of DAOs on Snapshot. Rows are inserted into `governance_in`; its views separate the kinds. */
 export const governance = defineDataset({
   name: 'governance',
   cadence: '1d',

@@ -5,7 +5,7 @@ import { account, isGovernor } from './governance.ts'
 const text = z.string().min(1)
 const at = z.iso.datetime()
 
-/** What happened on the contract `space` to `proposal`, by `address`, in a block of the time `at`. */
+/** An event of `proposal` on the contract `space`, in a block with the time `at`. */
 const happened = z.strictObject({ dao: z.number().int().nonnegative(), space: text, proposal: text, at })
 const vote = happened.extend({
   kind: z.literal('vote'),
@@ -31,15 +31,15 @@ const times = happened.extend({
 const reading = happened.extend({ kind: z.literal('reading'), proposal: z.literal('') })
 
 /**
- * What was read of a governor's events: a vote, a proposal, what became of it; from when to when it is voted on, as far as
- * that is known; and that everything up to `at` was read.
+ * A reading of a governor's events: a vote, a proposal or its outcome; the start and end of the vote, if known; or a
+ * reading, which means that all events up to `at` were read.
  */
 export const governorsRow = z.discriminatedUnion('kind', [vote, proposal, outcome, times, reading])
 
 export type GovernorsRow = z.infer<typeof governorsRow>
 
 const OF_RUN = "dao IN {entities: Array(UInt64)} AND collected_at >= {slot: DateTime64(3, 'UTC')}"
-/** A scalar, because on a cluster a set that is made of several cannot be handed on. */
+/** A scalar, because on a cluster a set built from several sets cannot be passed on. */
 const TOUCHED = `(
     SELECT groupUniqArray(tuple(dao, space, proposal)) FROM
     (
@@ -52,8 +52,8 @@ const IS_TOUCHED = `dao IN {entities: Array(UInt64)}
     AND (dao, space, proposal) IN (SELECT pair.1, pair.2, pair.3 FROM (SELECT arrayJoin(touched) AS pair))`
 
 /**
- * Takes back the marks of parts of votes, which earlier versions took for votes that were replaced. It touches their proposals,
- * whose scores are added up anew.
+ * Unmarks partial votes, which earlier versions marked as replaced. This touches their proposals, so the next statement
+ * recomputes their scores.
  */
 const MARKED_PARTS = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
@@ -70,13 +70,13 @@ FROM
 )
 WHERE is_replaced`
 
-/** Voting power for the choice of this number, of votes for one choice and of those that split their power. */
+/** Voting power for the choice with this number, of single-choice votes and of split votes. */
 const toScore = (number: number) =>
   `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
 
 /**
- * What is known of each proposal that the run touched, put together of its events and the votes on it. Power is added up
- * as decimals, because sums of floats depend on the order of the parts that a merge happens to leave.
+ * The details of each proposal that the run touched, from its events and votes. Power is summed as decimals, because
+ * sums of floats depend on the order of parts, which changes with merges.
  */
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
@@ -103,7 +103,10 @@ LEFT JOIN
   GROUP BY dao, space, proposal
 ) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal`
 
-/** Votes on contracts and what became of their proposals: rows go through `governors_in`, whose views tell the kinds apart. */
+/**
+ * Votes on contracts and the outcomes of their proposals. Rows are inserted into `governors_in`; its views separate the
+ * kinds.
+ */
 export const governors = defineDataset({
   name: 'governors',
   cadence: '1d',

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { MOST_HELD_USD, MOST_PEOPLE, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** The most holders that a snapshot keeps. */
+/** The number of holders in a snapshot. */
 export const TOP_HOLDERS = 100
 
-/** What the sum of a hundred shares, each rounded to two decimals, may be over the truth. */
+/** The maximum rounding error of a hundred shares, each rounded to two decimals. */
 const ROUNDING = 0.5
 
 export const tokenHolder = z.strictObject({
@@ -21,9 +21,9 @@ export const tokenHolder = z.strictObject({
 type Holder = z.infer<typeof tokenHolder>
 
 /**
- * The largest holders of a token as of a slot: `amount` in whole tokens, largest first, `amount_usd` as the source
- * values it (null where it does not), shares in percent of the total supply. `top100_share` is the sum of the shares.
- * An empty list is no snapshot: sources answer one when they are in trouble (docs/providers.md, section 5).
+ * The largest holders of a token as of a slot, largest first. `amount` is in whole tokens, `amount_usd` the source's
+ * valuation (null without one), shares are percent of the total supply. `top100_share` is the sum of the shares. Empty
+ * lists are rejected: failing sources return them (docs/providers.md, section 5).
  */
 export const tokenHoldersRow = z
   .strictObject({
@@ -48,7 +48,7 @@ export const tokenHoldersRow = z
 
 export type TokenHoldersRow = z.infer<typeof tokenHoldersRow>
 
-/** Token holders: a row per token and snapshot; every snapshot is kept, the newest is what is served. */
+/** Token holders: a row per token and snapshot. All snapshots are stored; the API serves the newest. */
 export const tokenHolders = defineDataset({
   name: 'holders',
   cadence: '1h',

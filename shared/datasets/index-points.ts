@@ -3,9 +3,9 @@ import { defineDataset } from './define-dataset.ts'
 import { tokenPrices } from './token-prices.ts'
 
 /**
- * What the basket of the index is worth in USD in the 5-minute slot that begins at `created_at`, under the composition
- * in force then; `observed_at` is the time of the newest price in it. A retracted row takes back the point of its slot;
- * of several rows the one that was computed last counts.
+ * The value of the index basket in USD in the 5-minute slot that starts at `created_at`, under the composition of that
+ * time. `observed_at` is the time of the newest price in it. A retracted row deletes the point of its slot. Of several
+ * rows the one computed last wins.
  */
 export const indexPointRow = z.strictObject({
   index_key: z.number().int().nonnegative(),
@@ -33,9 +33,8 @@ export const indexPoints = defineDataset({
 })
 
 /**
- * The price of each member in each 5-minute slot of a range in which it has one: `token`, `slot`, `first_price` and `first_at`.
- * It is the first observation in the slot; no other slot's price stands in. Parameters: `tokens`, and `from` and `to` in
- * Unix milliseconds.
+ * The first price of each member in each 5-minute slot of a range: `token`, `slot`, `first_price` and `first_at`. A
+ * slot without an observation has no row. Parameters: `tokens`, and `from` and `to` in Unix milliseconds.
  */
 export const SLOT_PRICES = `SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price,
       min(observed_at) AS first_at

@@ -21,7 +21,7 @@ export const indexTokenRow = z.strictObject({
 
 export type IndexTokenRow = z.infer<typeof indexTokenRow>
 
-/** Readings of the Index Token: every one is kept, the newest is what is served. */
+/** Readings of the Index Token. All are stored; the API serves the newest. */
 export const indexToken = defineDataset({
   name: 'index-token',
   cadence: '5m',

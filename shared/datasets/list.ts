@@ -2,6 +2,7 @@ import { daoLinks } from './daos.ts'
 import type { Dataset } from './define-dataset.ts'
 import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
+import { daoFees } from './fees.ts'
 import { governance } from './governance.ts'
 import { governors } from './governors.ts'
 import { tokenHolders } from './holders.ts'
@@ -17,19 +18,20 @@ import { treasuryValue } from './treasury-value.ts'
 import { twitterCounts } from './twitter.ts'
 import { twitterSentiment } from './twitter-sentiment.ts'
 
-/** What readers need to know of a dataset: its name, how often it is refreshed, whom it is about and where its rows are. */
+/** The members of a dataset that readers need: name, cadence, entities and the location of its rows. */
 export type DatasetFacts = Pick<
   Dataset,
   'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
 >
 
-/** Every dataset of the service: freshness and readiness are told for each of them. */
+/** Every dataset of the service; freshness and readiness cover all of them. */
 export const datasets = [
   tokenPrices,
   protocolTvl,
   tokenHolders,
   daoLinks,
   daoTreasury,
+  daoFees,
   daoRatings,
   marketCap,
   indexPoints,

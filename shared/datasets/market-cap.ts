@@ -5,7 +5,7 @@ import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
 import { tokenPrices } from './token-prices.ts'
 
-/** The market capitalization of all tokens together that were live then, by day. */
+/** The total market capitalization of the tokens that were live on each day. */
 export const marketCap = defineDataset({
   name: 'market-cap',
   cadence: '1d',
@@ -18,9 +18,9 @@ export const marketCap = defineDataset({
 })
 
 /**
- * The first known market cap of the day of each token that counts on it. Mostly that is the day's first observation, which the daily
- * roll-up holds. Only where that one has no market cap are the day's other observations read. Sources send 0 when they
- * do not know the circulating supply, so 0 counts as unknown.
+ * The first known market cap of the day of each token that counts on it. Mostly that is the day's first observation,
+ * which the daily roll-up contains. The day's other observations are read only if the first one has no market cap.
+ * Sources send 0 for an unknown circulating supply, so 0 counts as unknown.
  */
 export const toMarketCaps: DayMembers = (backMs) => `
   WITH

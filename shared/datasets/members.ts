@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** There are fewer people. */
+/** More than the number of people on earth. */
 export const MOST_PEOPLE = 1e10
 
 const countOrNull = z.int().nonnegative().max(MOST_PEOPLE).nullable()
 
 /**
- * How many members a DAO's community has on a day, and how many of them are active (online as the network counts).
- * Unknown is null; a row in which all is unknown is rejected.
+ * The members of a DAO's community on a day, and the active ones (online, as counted by the network). Unknown is null;
+ * a row with only unknown counts is rejected.
  */
 export const membersRow = z
   .strictObject({

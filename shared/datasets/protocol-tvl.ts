@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { MOST_HELD_USD } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** The value locked in one protocol, or in all of a DAO, in USD. */
+/** The value locked in one protocol or in all protocols of a DAO, in USD. */
 export const lockedValue = z.number().nonnegative().max(MOST_HELD_USD)
 
 /** The total value locked of a DAO's protocols at one time, in USD. */

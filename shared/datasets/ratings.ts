@@ -4,8 +4,8 @@ import { defineDataset } from './define-dataset.ts'
 const score = z.number('must be a number').min(0, 'must be at least 0').max(100, 'must be at most 100')
 
 /**
- * A DAO's rating as an import found it: scores from 0 to 100, `rated_at` when the rating was made, `source` whose it
- * is. `observed_at` is the day of the import.
+ * An imported rating of a DAO: scores from 0 to 100. `rated_at` is the time of the rating, `source` its author,
+ * `observed_at` the day of the import.
  */
 export const daoRatingRow = z.strictObject({
   dao: z.number().int().nonnegative(),

@@ -2,27 +2,29 @@ import { z } from 'zod'
 import { MOST_HELD_USD, MOST_MARKET_USD, MOST_PRICE_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** The price of one token in USD, whoever says it. */
+/** The price of one token in USD, from any source. */
 export const tokenPrice = z.number().positive().max(MOST_PRICE_USD)
 
-/** Nothing loses more than all of its value. */
+/** No asset loses more than all of its value. */
 const change = z.number().min(-100).max(1e9).nullable()
 const amount = z.number().nonnegative().max(MOST_MARKET_USD).nullable()
 
 /**
- * A supply. Sources say 0 where they do not know it, but a token with a price has one: 0 becomes null (docs/contract.md, section
- * 4). It is done without zod's `transform`, with which checking a row took half as long again; back-fills check
- * millions.
+ * A supply. Sources send 0 for an unknown supply, but a token with a price has one, so 0 becomes null
+ * (docs/contract.md, section 4). Uses `overwrite`, because zod's `transform` made the validation of a row take 50 %
+ * longer, and back-fills validate millions.
  */
-const toKnown = (value: number | null) => (value === 0 ? null : value)
-const amountAbove0 = amount.overwrite(toKnown)
-const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(toKnown)
+const zeroToNull = (value: number | null) => (value === 0 ? null : value)
+// `not` names the replaced value in the JSON Schema, from which rows are validated.
+const NOT_0 = { not: { const: 0 } }
+const amountAbove0 = amount.overwrite(zeroToNull).meta(NOT_0)
+const supply = z.number().nonnegative().max(MOST_TOKENS).nullable().overwrite(zeroToNull).meta(NOT_0)
 
 /**
- * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the
- * observation's own time. Money is in USD, supplies in whole tokens, changes in percent; unknown is null, but a quote
- * without a price says nothing and is rejected, and so is one whose price is not above 0. Another value that cannot be, such
- * as a negative volume or a loss of more than 100 %, is left out, and the quote keeps what else it says.
+ * A market observation of a token from a latest or historical quote. `observed_at` is the observation's own time. Money
+ * is in USD, supplies in whole tokens, changes in percent; unknown is null. A quote without a price above 0 is
+ * rejected. Other impossible values, such as a negative volume or a loss of more than 100 %, become null, and the rest
+ * of the quote is stored.
  */
 export const tokenPriceRow = z.strictObject({
   token: z.number().int().nonnegative(),
@@ -47,13 +49,13 @@ export const tokenPriceRow = z.strictObject({
 
 export type TokenPriceRow = z.infer<typeof tokenPriceRow>
 
-/** Token market data: rows go through `token_quotes_in`, whose views fill the series and the latest quotes. */
+/** Token market data. Rows are inserted into `token_quotes_in`; its views fill the series and the latest quotes. */
 export const tokenPrices = defineDataset({
   name: 'prices',
   cadence: '5m',
   table: 'token_quotes_in',
   row: tokenPriceRow,
-  // One that has ended is not quoted any more; its past is asked for as everybody's.
+  // Ended tokens have no current quotes, but their history is collected like that of live tokens.
   entities: ({ tokens }) =>
     tokens.filter(({ live, livePrice, ended, cmcId, coingeckoId }) =>
       live ? livePrice : ended !== null && (cmcId !== null || coingeckoId !== null),

@@ -4,7 +4,7 @@ import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
 import { daoTreasury } from './treasury.ts'
 
-/** The treasuries by day of all DAOs together that were live then. */
+/** The total value of the treasuries of the DAOs that were live on each day. */
 export const treasuryValue = defineDataset({
   name: 'treasury-value',
   cadence: '1d',
@@ -18,8 +18,9 @@ export const treasuryValue = defineDataset({
 })
 
 /**
- * The first treasury of the day of each DAO that counts on it. A value of 0 means that none of its holdings has a price, so it counts as
- * unknown. Two sources do not count the same things: what another one tells is not compared.
+ * The first treasury of the day of each DAO that counts on it. A value of 0 means that none of its holdings has a
+ * price, so it counts as unknown. Sources count different assets, so the source is part of `member`: values of
+ * different sources are not compared.
  */
 export const toTreasuryValues: DayMembers = (backMs) => `
   SELECT toStartOfDay(observed_at, 'UTC') AS day, tuple(dao, argMin(source, observed_at)) AS member, argMin(value_usd, observed_at) AS usd

@@ -3,9 +3,9 @@ import type { Treasury } from '../registry/entities.ts'
 import { MOST_HELD_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** How many whole tokens are held. */
+/** The held quantity, in whole tokens. */
 export const heldQuantity = z.number().nonnegative().max(MOST_TOKENS)
-/** What they are worth in USD, and what the whole treasury is. */
+/** The value of a holding or of a whole treasury, in USD. */
 export const heldValue = z.number().nonnegative().max(MOST_HELD_USD)
 
 const token = z.strictObject({
@@ -16,13 +16,14 @@ const token = z.strictObject({
 
 type Token = z.infer<typeof token>
 
-/** What a holding is to its DAO: a token of its own, a stablecoin of the registry's list, or anything else. */
+/** The relation of a holding to its DAO: its own token, a stablecoin of the registry's list, or any other token. */
 export const HOLDING_KINDS = ['own', 'stable', 'other'] as const
 export type HoldingKind = (typeof HOLDING_KINDS)[number]
 
 /**
- * One asset on one chain at one address. `chain` is a slug of the registry, or a word of the source's own where it tells no
- * chain; address and contract are null where it does not tell them. `price_source` is whose price the value is of.
+ * A holding of one asset on one chain at one address. `chain` is a slug of the registry, or the source's own word if it
+ * names no chain. Address and contract are null if the source does not report them. `price_source` is the source of the
+ * price.
  */
 const holding = token.extend({
   chain: z.string().min(1),
@@ -34,18 +35,18 @@ const holding = token.extend({
 
 export type HoldingRow = z.infer<typeof holding>
 
-/** Tokens that anybody sends to an address unasked. */
+/** Unsolicited tokens sent to an address. */
 const MOST_SPAM = 1e7
 
-/** The same values added up in another order differ by so much of them at most. */
+/** Relative tolerance for sums of the same values in another order. */
 const ROUNDING = 1e-9
 
 /**
- * Everything that a DAO's treasury holds as of a day: its own tokens too. `quantity` is in whole tokens; `value_usd` of
- * a token is null where no source prices it, and such tokens come last. The total is the sum of the known values, added
- * in the order of the list. `holdings` are what the tokens were added up from; none where the source only tells these.
- * `spam_count` is how many tokens were left out as spam, null where the source does not tell them. `source` names the
- * provider: values of two sources are not compared with each other.
+ * All holdings of a DAO's treasury as of a day, including its own tokens. `quantity` is in whole tokens. `value_usd` of
+ * a token is null if no source has its price; such tokens come last. The total is the sum of the known values in the
+ * order of the list. `holdings` are the parts of the tokens; empty if the source reports only tokens. `spam_count` is
+ * the number of omitted spam tokens, null if the source does not detect them. `source` names the provider: values of
+ * two sources are not compared.
  */
 export const daoTreasuryRow = z
   .strictObject({
@@ -71,7 +72,7 @@ export type DaoTreasuryRow = z.infer<typeof daoTreasuryRow>
 /** Whether an address is known. */
 export const hasAddress = ({ address }: Treasury): boolean => address !== ''
 
-/** DAO treasuries: a row per DAO and day; every day is kept, the newest is what is served. */
+/** DAO treasuries: a row per DAO and day. Every day is stored; the API serves the newest. */
 export const daoTreasury = defineDataset({
   name: 'treasury',
   cadence: '1d',
@@ -86,7 +87,9 @@ export const daoTreasury = defineDataset({
   series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },
 })
 
-/** The sum of the known values in USD, in the order given: adding floats in another order may end in another digit. */
+/**
+ * The sum of the known values in USD, in the order of the list: another order of additions may change the last digit.
+ */
 export function sumValues(tokens: readonly Pick<Token, 'value_usd'>[]): number {
   return tokens.reduce((sum, { value_usd }) => sum + (value_usd ?? 0), 0)
 }

@@ -8,8 +8,8 @@ const count = z.int().nonnegative().max(MOST_POSTS)
 const share = z.number().min(0).max(1)
 
 /**
- * The mood of a sample of posts about a DAO. Each post is counted under one mood, and the shares are the means of the
- * probabilities of all posts; the neutral share is the rest. `unknown_posts` are the neutral posts without any known word.
+ * The sentiment of a sample of posts about a DAO. The counts use each post's most probable mood. The shares are the means
+ * of the probabilities of all posts; the neutral share is the rest. `unknown_posts` counts posts without any known word.
  * Rows of another `model` or `lexicon` are not comparable. The posts themselves are not stored.
  */
 export const twitterSentimentRow = z

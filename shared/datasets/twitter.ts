@@ -7,7 +7,7 @@ const MOST_POSTS = 1e9
 
 const peopleOrNull = z.int().nonnegative().max(MOST_PEOPLE).nullable()
 
-/** What a DAO's account on X counts on a day. Unknown is null; a row in which all is unknown is rejected. */
+/** The counts of a DAO's account on X on a day. Unknown is null; a row with only unknown counts is rejected. */
 export const twitterCountsRow = z
   .strictObject({
     dao: z.int().nonnegative(),
@@ -20,10 +20,10 @@ export const twitterCountsRow = z
 
 export type TwitterCountsRow = z.infer<typeof twitterCountsRow>
 
-/** The name under which the job remembers the accounts' ids by the DAOs' keys: a record's `twitterid` where the files have none. */
+/** The state name of the account ids by DAO key. A DAO record's `twitterid` comes from here if the files have none. */
 export const ACCOUNT_IDS = 'account ids'
 
-/** The form of these ids, stored as JSON. */
+/** The format of these ids, stored as JSON. */
 export const accountIds = z.record(z.string(), z.string())
 
 /** Twitter counts: a row per DAO and day. */

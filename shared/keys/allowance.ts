@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** How many requests in how many seconds. */
+/** A rate limit: `requests` per `seconds`. */
 export interface Allowance {
   readonly requests: number
   readonly seconds: number

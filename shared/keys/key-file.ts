@@ -5,13 +5,13 @@ import { DataError, toReason } from '../errors.ts'
 import { replaceFile } from '../replace-file.ts'
 import { allowance } from './allowance.ts'
 
-/** Nobody but its owner has to read the file. */
+/** Only the owner may read the file. */
 const MODE = 0o600
 
 const ID_BYTES = 4
 const SECRET_BYTES = 24
 
-/** A key as the file holds it: never the key itself. */
+/** A stored key: its hash, never the key itself. */
 const stored = z.strictObject({
   id: z.string().regex(/^[0-9a-f]{8}$/),
   name: z.string().min(1),
@@ -27,15 +27,15 @@ const file = z.strictObject({ keys: z.array(stored) })
 
 const KEY = /^daod_([0-9a-f]{8})_[0-9a-f]{48}$/
 
-/** The id within a key; undefined for what is no key. */
+/** The id within a key; undefined for text that is not a key. */
 export const toKeyId = (key: string): string | undefined => KEY.exec(key)?.[1]
 
-/** A key has 192 random bits: nobody can guess it, so that a plain hash keeps it secret. */
+/** A plain hash is enough, because a key has 192 random bits and cannot be guessed. */
 export const toKeyHash = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 /**
- * The keys of a file.
- * @throws DataError `config` when the file is not there, cannot be read or is not one of keys.
+ * Reads the keys of a file.
+ * @throws DataError `config` if the file is missing, unreadable or not a key file.
  */
 export function readKeys(path: string): readonly StoredKey[] {
   try {
@@ -47,8 +47,8 @@ export function readKeys(path: string): readonly StoredKey[] {
 }
 
 /**
- * Changes the keys of a file, which is made where there is none yet.
- * @throws DataError `config` when the file is not one of keys, or as `replaceFile`.
+ * Changes the keys of a file; creates a missing file.
+ * @throws DataError `config` if the file is not a key file, or as `replaceFile`.
  */
 export function changeKeys(path: string, change: (keys: readonly StoredKey[]) => readonly StoredKey[]): void {
   const make = () => {
@@ -58,7 +58,7 @@ export function changeKeys(path: string, change: (keys: readonly StoredKey[]) =>
   replaceFile(path, make, { code: 'config', mode: MODE })
 }
 
-/** A new key, and what is stored of it. The id stands in logs, the rest is secret. */
+/** Creates a key and its stored record. Logs contain the id; the rest is secret. */
 export function createKey(name: string, limit: string, now: number): { key: string; stored: StoredKey } {
   const id = randomBytes(ID_BYTES).toString('hex')
   const key = `daod_${id}_${randomBytes(SECRET_BYTES).toString('hex')}`

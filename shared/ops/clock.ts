@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis'
 import { readEngineTime } from '../coverage/computations.ts'
-import { askRedis } from '../queue/ask-redis.ts'
+import { askRedis } from '../queue/queues.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 
-/** The time that slots go by. */
+/** The clock for slots. */
 export interface Clock {
   /** The time in Unix milliseconds. */
   readonly now: () => number
   /**
-   * Compares this machine's clock with those of the stores, when that was last done a minute ago or the machine's clock was
-   * set since.
-   * @throws DataError `storage` when a store does not answer.
+   * Compares this machine's clock with those of the stores, if the last comparison is older than a minute or the
+   * machine's clock was set since then.
+   * @throws DataError `storage` if a store does not respond.
    */
   sync(): Promise<void>
 }
@@ -22,17 +22,17 @@ interface ClockOptions {
   readonly log: Logger
   /** This machine's clock, in Unix milliseconds. */
   readonly local?: () => number
-  /** The milliseconds that have passed since some moment, whatever the clock is set to. */
+  /** A monotonic clock in milliseconds. */
   readonly passed?: () => number
 }
 
 const SYNC_MS = 60_000
-/** Smaller differences are the time that answers take. They cost no slot. */
+/** Smaller differences are response time and affect no slot. */
 const TOLERATED_MS = 1_000
 
 /**
- * Returns the middle one of three clocks: this machine's, ClickHouse's and Redis'. A single wrong one, such as that of a
- * machine without a time service, neither collects slots that have not begun nor drops those that are not over.
+ * Returns the median of three clocks: this machine's, ClickHouse's and Redis'. So one wrong clock, for example of a
+ * machine without a time service, neither collects future slots nor drops current ones.
  */
 export function createClock({
   db,
@@ -42,7 +42,7 @@ export function createClock({
   passed = () => performance.now(),
 }: ClockOptions): Clock {
   let measured: { readonly at: number; readonly local: number; readonly passed: number } | undefined
-  let told = 0
+  let loggedOffset = 0
   let syncing: Promise<void> | undefined
   const isStale = () => {
     if (measured === undefined) return true
@@ -53,21 +53,21 @@ export function createClock({
     const before = local()
     const stores = await Promise.all([readEngineTime(db), readRedisTime(redis)])
     const here = local()
-    // How far a store is ahead cannot be told more exactly than its answer took.
+    // The response time of a store limits the precision of its offset.
     const aheads = stores.map((time) => (time < before ? time - before : Math.max(0, time - here)))
     const middle = [0, ...aheads].sort((a, b) => a - b)[1] ?? 0
     const offset = Math.abs(middle) > TOLERATED_MS ? middle : 0
     measured = { at: here + offset, local: here, passed: passed() }
-    if (Math.abs(offset - told) > TOLERATED_MS) {
+    if (Math.abs(offset - loggedOffset) > TOLERATED_MS) {
       const [clickhouseMs, redisMs] = aheads
       log.warn({ aheadMs: -offset, clickhouseMs, redisMs }, toWords(offset))
-      told = offset
+      loggedOffset = offset
     }
   }
   return {
     now: () => {
       if (measured === undefined) return local()
-      // A clock that is set back does not undo the time that has passed; a machine that slept counts what its clock says.
+      // If the clock is set back, the monotonic clock counts; if the machine slept, the wall clock counts.
       return measured.at + Math.max(local() - measured.local, Math.floor(passed() - measured.passed))
     },
     sync: async () => {

@@ -5,46 +5,46 @@ import type { Database } from '../store/clickhouse.ts'
 import { probe } from '../store/probe.ts'
 import type { ShownMetrics } from '../telemetry/metrics.ts'
 
-/** What a process needs, by name; each check throws when it is not there. */
+/** Dependencies of a process by name; each check throws if its dependency is unavailable. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>
 
-/** What a process tells of itself. */
-interface Told {
+/** State of a process on its operations port. */
+interface OpsState {
   readonly checks: Checks
-  /** More pages, all under one path. */
+  /** More pages under one path. */
   readonly pages?: { readonly path: string; readonly listener: RequestListener }
 }
 
-export interface OpsOptions extends Told {
+export interface OpsOptions extends OpsState {
   readonly registry: ShownMetrics
   readonly host: string
   /** Names with a dot that a request may have in its Host header. */
   readonly hosts?: readonly string[]
-  /** 0 is off. */
+  /** 0 turns the server off. */
   readonly port: number
-  /** The setting that gave the port, for the message when the port is taken. */
+  /** The setting with the port, for the message if the port is taken. */
   readonly setting: string
 }
 
 export interface OpsServer {
   readonly port: number
-  /** From now on it tells this. */
-  tell(told: Told): void
+  /** Replaces the checks and pages. */
+  tell(told: OpsState): void
   close(): Promise<void>
 }
 
 const CHECK_TIMEOUT_MS = 3_000
 
 /**
- * Serves a process's operations port, away from the public one: `/metrics` (Prometheus), `/health/live` (the process
- * answers) and `/health/ready` (each check passes, else 503 with the reason of each that does not).
- * @returns undefined when the port is 0.
- * @throws DataError `config` naming the setting when the port is taken.
+ * Serves a process's operations port, apart from the public one: `/metrics` (Prometheus), `/health/live` (the process
+ * responds) and `/health/ready` (all checks pass; else 503 with the reason of each failed check).
+ * @returns undefined if the port is 0.
+ * @throws DataError `config` with the setting's name if the port is taken.
  */
 export async function startOpsServer(options: OpsOptions): Promise<OpsServer | undefined> {
   if (options.port === 0) return undefined
-  let told: Told = options
-  const server = createServer(toListener(options, () => told))
+  let state: OpsState = options
+  const server = createServer(toListener(options, () => state))
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(toListenError(error, options)))
     server.listen(options.port, options.host, resolve)
@@ -52,7 +52,7 @@ export async function startOpsServer(options: OpsOptions): Promise<OpsServer | u
   return {
     port: (server.address() as AddressInfo).port,
     tell: (other) => {
-      told = other
+      state = other
     },
     close: () =>
       new Promise((resolve) => {
@@ -68,9 +68,8 @@ function toListenError(error: NodeJS.ErrnoException, { setting, host, port }: Op
 }
 
 /**
- * Whether a Host header may stand in a request from here. A page in a browser can have a name of its own resolve to this
- * machine (DNS rebinding), and read what is served to that name. Public names have a dot, which names of containers and of
- * machines of a network have not.
+ * Whether to accept a Host header. In a DNS rebinding attack, a browser page resolves its public name to this machine
+ * and reads the responses. Public names have a dot; names of containers and of machines in a local network have none.
  */
 function isOwnHost(header: string | undefined, { host, hosts = [] }: Pick<OpsOptions, 'host' | 'hosts'>): boolean {
   const name = header?.replace(/:\d*$/, '').toLowerCase()
@@ -78,7 +77,7 @@ function isOwnHost(header: string | undefined, { host, hosts = [] }: Pick<OpsOpt
   return isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || /^[\w-]+$/.test(name)
 }
 
-function toListener(options: OpsOptions, toTold: () => Told): RequestListener {
+function toListener(options: OpsOptions, toTold: () => OpsState): RequestListener {
   const { registry } = options
   return (request, response) => {
     const { host } = request.headers
@@ -113,7 +112,7 @@ async function sendReadiness(response: ServerResponse, checks: Checks): Promise<
   sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...Object.fromEntries(results) })
 }
 
-/** A check that does not answer is one that fails: whoever asks must not wait with it. */
+/** A check that does not respond in time fails, so that the request never waits for it. */
 async function toResult(check: () => Promise<unknown>): Promise<string> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>((resolve) => {
@@ -128,7 +127,7 @@ async function toResult(check: () => Promise<unknown>): Promise<string> {
   }
 }
 
-/** Whether ClickHouse answers. */
+/** Checks that ClickHouse responds. */
 export function toDatabaseCheck(db: Database): () => Promise<unknown> {
   return () => probe(db, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
 }

@@ -7,20 +7,20 @@ import { type Database, isPassing, toClickHouseCode } from '../store/clickhouse.
 import { probe } from '../store/probe.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 
-const TRY_AGAIN_MS = 1_000
-/** Often enough for whoever looks at a log, seldom enough for a store that is away all night. */
-const SAY_AGAIN_MS = 30_000
+const RETRY_MS = 1_000
+/** Frequent enough for a reader of the log, rare enough for an outage of a whole night. */
+const LOG_INTERVAL_MS = 30_000
 const ANSWER_WITHIN_MS = 3_000
 
 interface Options {
   readonly log: Logger
-  /** Ends the waiting, without an error. */
+  /** Ends the wait without an error. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Waits until ClickHouse answers; that it refuses for good, such as a password, is an answer too. Says at once that it waits, and
- * then every half minute.
+ * Waits until ClickHouse responds. A permanent refusal, such as a wrong password, counts as a response. Logs a warning
+ * at once and then every 30 seconds.
  */
 export function untilClickHouseAnswers(db: Database, url: string, options: Options): Promise<void> {
   const check = async () => {
@@ -34,9 +34,9 @@ export function untilClickHouseAnswers(db: Database, url: string, options: Optio
 }
 
 /**
- * Does a step of a part's start over ClickHouse. Where ClickHouse leaves, or has no room, in the middle of it the step is
- * done once more when it is back, as if it had been away from the beginning.
- * @throws whatever the step throws else: a refusal is an answer.
+ * Runs a startup step that needs ClickHouse. If ClickHouse fails temporarily or is out of space during the step, waits
+ * until it responds and repeats the step.
+ * @throws any permanent error of the step.
  */
 export async function whenClickHouseAnswers<T>(
   db: Database,
@@ -51,19 +51,19 @@ export async function whenClickHouseAnswers<T>(
     } catch (error) {
       if (!isPassing(error)) throw error
       log.warn({ reason: toReason(error) }, 'ClickHouse left in the middle of the start')
-      await wait(TRY_AGAIN_MS)
+      await wait(RETRY_MS)
     }
   }
 }
 
 /**
- * Waits until Redis answers.
- * @throws DataError `storage` when it refuses, such as a password.
+ * Waits until Redis responds.
+ * @throws DataError `storage` if it refuses, for example because of a wrong password.
  */
 export function untilRedisAnswers({ url }: Config['redis'], options: Options): Promise<void> {
   const silent = createLog('redis', 'silent')
   const check = async () => {
-    // One of its own, which tells nothing of its tries.
+    // A separate connection with a silent log, so that its attempts are not logged.
     const redis = createRedis(url, silent)
     await requireRedis(redis)
     redis.disconnect()
@@ -80,11 +80,11 @@ async function untilPassed(store: string, check: () => Promise<void>, { log, sig
       return
     } catch (error) {
       if (isRefusal(error)) throw error
-      if (performance.now() - saidAt >= SAY_AGAIN_MS) {
+      if (performance.now() - saidAt >= LOG_INTERVAL_MS) {
         saidAt = performance.now()
         log.warn({ store, reason: toReason(error) }, `waiting for ${store}`)
       }
-      await wait(TRY_AGAIN_MS, undefined, { signal }).catch(() => {})
+      await wait(RETRY_MS, undefined, { signal }).catch(() => {})
     }
   }
 }

@@ -1,17 +1,17 @@
 import type { Job as QueuedJob } from 'bullmq'
 import { z } from 'zod'
-import { askRedis } from './ask-redis.ts'
 import type { JobPayload, JobReport } from './queues.ts'
+import { askRedis } from './queues.ts'
 
 export type Queued = QueuedJob<JobPayload, JobReport>
 
 const notes = z.object({
-  /** When the first of its tries failed, in Unix milliseconds. */
+  /** Time of the first failed attempt, in Unix milliseconds. */
   failingSince: z.number().optional(),
   crashes: z.object({ seen: z.number(), judged: z.number(), blamed: z.number(), ended: z.number() }).optional(),
 })
 
-/** What is remembered of a queued job between its tries, in its `progress`. */
+/** State of a queued job between its attempts, stored in its `progress`. */
 export type JobNotes = z.infer<typeof notes>
 
 export function readNotes(queued: Queued): JobNotes {
@@ -24,12 +24,15 @@ export async function addNotes(queued: Queued, more: JobNotes): Promise<void> {
   await askRedis('notes of a job', () => queued.updateProgress({ ...readNotes(queued), ...more }))
 }
 
-/** A job that is to blame for so many crashes is dead. */
+/** A job fails for good after this many crashes that it caused. */
 export const MOST_BLAMED = 3
-/** One that ran in so many crashes is dead whoever is to blame: two such jobs would clear each other for ever. */
+/**
+ * A job that ran in this many crashes fails for good regardless of blame. Otherwise two such jobs could exonerate each
+ * other forever.
+ */
 export const MOST_JUDGED = 10
 
-/** Whether a dead job is dead because it kills the workers that run it. */
+/** Whether a job failed for good because it crashes its workers. */
 export function isPoison(queued: Queued): boolean {
   const { crashes } = readNotes(queued)
   return crashes !== undefined && (crashes.blamed >= MOST_BLAMED || crashes.judged >= MOST_JUDGED)

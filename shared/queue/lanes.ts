@@ -1,6 +1,6 @@
 /**
- * The two lanes of a dataset that has history, each a queue with places of its own at the workers: `live` takes slots, `history` takes
- * ranges (back-fills, repairs, what was missed, computations of days again). So history never delays the newest data.
+ * The two queue classes of a dataset with history, with separate concurrency in the workers. `live` has slot jobs;
+ * `history` has ranges (back-fills, repairs, missed data, recomputed days). So history never delays the newest data.
  */
 export const LANES = ['live', 'history'] as const
 export type Lane = (typeof LANES)[number]

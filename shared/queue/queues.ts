@@ -1,17 +1,18 @@
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
 import { INTERVALS } from '../intervals.ts'
 import type { Lane } from './lanes.ts'
 
 const time = z.number().int().nonnegative()
 
-/** Whom a job is about (registry ids; absent: all that it collects for), and whether it also asks for what is known. */
+/** The entities of a job (registry ids; absent: all of the dataset). With `again`, stored data is collected again. */
 const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
 
 /**
- * One of the pieces into which a slot of many entities is cut: those whose key (or the one that their job gives), divided
- * by `of`, leaves `index`. So who is in a piece does not change with who else there is.
+ * A chunk of a slot with many entities: those whose key (or the job's own key) modulo `of` is `index`. So the chunk of
+ * an entity does not depend on other entities.
  */
 export const slotPiece = z
   .strictObject({ index: z.int().nonnegative(), of: z.int().positive() })
@@ -20,8 +21,8 @@ export const slotPiece = z
 export type SlotPiece = z.infer<typeof slotPiece>
 
 /**
- * What a queued job says. A slot job collects the state as of its slot; a range job collects history, `from` inclusive
- * and `to` exclusive. Times are Unix milliseconds.
+ * The payload of a queued job. A slot job collects the state as of its slot. A range job collects history, `from`
+ * inclusive and `to` exclusive. Times are Unix milliseconds.
  */
 export const jobPayload = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('slot'), slot: time, piece: slotPiece.optional(), ...about }),
@@ -33,8 +34,8 @@ export type SlotPayload = Extract<JobPayload, { kind: 'slot' }>
 export type RangePayload = Extract<JobPayload, { kind: 'range' }>
 
 /**
- * What a finished job reports. `uncovered` counts entities for which no provider had an answer. `postponed` says why a range
- * ended before it was done; what is left is planned anew.
+ * The report of a finished job. `uncovered` counts entities for which no provider had data. `postponed` is the reason
+ * why a range ended early; its remainder is planned again.
  */
 export interface JobReport {
   rows: number
@@ -49,9 +50,9 @@ export type DatasetQueue = Queue<JobPayload, JobReport>
 const DAY_SECONDS = 86_400
 
 /**
- * Finished jobs stay long enough for their ids to keep a slot from being enqueued twice; failed ones are the dead
- * letters, kept 14 days. How often a job is tried is the runner's to say, by what the job is still worth: the number
- * here is only one that no job reaches.
+ * Finished jobs are stored for two days, so that their ids prevent a second job for a slot. Failed jobs are the dead
+ * letters, stored for 14 days. The runner decides about retries by the remaining value of the job; no job reaches this
+ * number of attempts.
  */
 const DEFAULT_OPTIONS: JobsOptions = {
   attempts: 1_000_000,
@@ -62,10 +63,10 @@ const DEFAULT_OPTIONS: JobsOptions = {
 
 const HISTORY = '-history'
 
-/** The live queue has the dataset's own name. */
+/** The live queue has the dataset's name. */
 export const toQueueName = (dataset: string, lane: Lane): string => (lane === 'live' ? dataset : `${dataset}${HISTORY}`)
 
-/** Which dataset and lane a queue is of. */
+/** Splits a queue's name into dataset and queue class. */
 export function readQueueName(name: string): { dataset: string; lane: Lane } {
   return name.endsWith(HISTORY)
     ? { dataset: name.slice(0, -HISTORY.length), lane: 'history' }
@@ -73,23 +74,22 @@ export function readQueueName(name: string): { dataset: string; lane: Lane } {
 }
 
 /**
- * The prefix of a queue's own keys. On a cluster, where the configured prefix stands in braces, each queue has a word
- * of its own in them: its keys are on one node, as its scripts need, and queues are spread over the nodes.
+ * The prefix of a queue's keys. On a cluster, whose configured prefix is a hash tag in braces, each queue has its own
+ * hash tag. So the keys of a queue are on one node, as its scripts need, and queues are spread over the nodes.
  */
 export const toQueuePrefix = (prefix: string, queue: string): string =>
   prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${queue}}` : prefix
 
-/** The queue of one lane of a dataset, under the configured key prefix. */
+/** The queue of one queue class of a dataset, under the configured key prefix. */
 export function createQueue(dataset: string, connection: Redis, prefix: string, lane: Lane = 'live'): DatasetQueue {
   const name = toQueueName(dataset, lane)
   const options = { connection, prefix: toQueuePrefix(prefix, name), defaultJobOptions: DEFAULT_OPTIONS }
   const queue: DatasetQueue = new Queue(name, options)
-  // The connection logs its own errors. Without a listener here the queue would print each of them a second time.
+  // The connection logs its own errors. Without a listener the queue would print each of them a second time.
   queue.on('error', () => undefined)
   return queue
 }
 
-/** Both queues of a dataset. */
 export type DatasetQueues = Readonly<Record<Lane, DatasetQueue>>
 
 export function createQueues(dataset: string, connection: Redis, prefix: string): DatasetQueues {
@@ -99,7 +99,7 @@ export function createQueues(dataset: string, connection: Redis, prefix: string)
   }
 }
 
-/** `20240101T000500Z`: job ids may not hold colons. */
+/** `20240101T000500Z`: job ids must not contain colons. */
 export function toSlotName(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '')
 }
@@ -107,16 +107,16 @@ export function toSlotName(ms: number): string {
 export const toSlotJobId = (dataset: string, slot: number, piece?: SlotPiece): string =>
   [dataset, toSlotName(slot), ...(piece === undefined ? [] : [piece.index])].join('.')
 
-/** Whether a dataset's slot, or its first piece, is in its queue: waiting, worked on or done. */
+/** Whether a dataset's slot, or its first chunk, is in its queue: waiting, active or completed. */
 export async function isSlotEnqueued(redis: Redis, prefix: string, dataset: string, slot: number): Promise<boolean> {
   const ids = [toSlotJobId(dataset, slot), toSlotJobId(dataset, slot, { index: 0, of: 1 })]
   return (await redis.exists(...ids.map((id) => `${toQueuePrefix(prefix, dataset)}:${dataset}:${id}`))) > 0
 }
 
-/** Planned ranges wait behind the computations that follow rows just stored, which have no priority and go first. */
+/** Planned ranges wait behind computations on newly stored rows, which have no priority and run first. */
 const RANGE_PRIORITY = 10
 
-/** Enqueues ranges on a history queue, each under the id that its payload has; one that is there already stays as it is. */
+/** Enqueues ranges on a history queue under ids derived from their payloads. An existing job is unchanged. */
 export async function enqueueRanges(
   queue: DatasetQueue,
   ranges: readonly { readonly id: string; readonly payload: RangePayload }[],
@@ -124,4 +124,17 @@ export async function enqueueRanges(
   const opts = { priority: RANGE_PRIORITY }
   const { dataset } = readQueueName(queue.name)
   await queue.addBulk(ranges.map(({ id, payload }) => ({ name: dataset, data: payload, opts: { ...opts, jobId: id } })))
+}
+
+/**
+ * Asks Redis for something that a job cannot do without.
+ * @throws DataError `storage` when it refuses or is away; the job is then tried again.
+ */
+export async function askRedis<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', `Redis, ${what}: ${toReason(cause)}`, { cause })
+  }
 }

@@ -7,15 +7,16 @@ import { createOutageLog } from '../telemetry/outage-log.ts'
 type Use = 'commands' | 'blocking' | 'subscriber' | 'reader' | 'counter'
 
 /**
- * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
- * `commands` fail after a few tries, so that a caller hears of it. Both take a Redis that says nothing for dead, as one does
- * whose machine lost its power or its network: the system would wait for it for a quarter of an hour. A `subscriber` that gets
- * no answer is taken for dead, and subscribes anew by itself on every connection. A `reader` waits a few seconds in each of its
- * reads, is taken for dead likewise, and hears of it at once: it reads again by itself.
+ * Options by use.
+ * - `commands` fail after a few attempts, so that the caller gets an error.
+ * - `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
+ * - `subscriber` resubscribes itself on every new connection.
+ * - `reader` blocks for a few seconds in each read and gets an error at once; it retries the read itself.
+ * All have a socket timeout. Without it the system would wait a quarter of an hour for a host without power or network.
  */
 const OPTIONS = {
   commands: { maxRetriesPerRequest: 3, socketTimeout: 20_000 },
-  // Longer than the 10 seconds for which BullMQ lets Redis wait for a job at most.
+  // More than 10 seconds, the longest blocking read of BullMQ.
   blocking: { maxRetriesPerRequest: null, socketTimeout: 30_000 },
   subscriber: {
     maxRetriesPerRequest: null,
@@ -25,22 +26,24 @@ const OPTIONS = {
     autoResendUnfulfilledCommands: false,
   },
   reader: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000 },
-  // A request waits for it: a Redis that hangs is soon away like one that is gone; a busy machine's is not.
+  // HTTP requests wait for these commands. The command timeout treats a hanging Redis soon like an unreachable one; the
+  // socket timeout tolerates a busy machine.
   counter: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000, commandTimeout: 1_000 },
 } as const satisfies Record<Use, RedisOptions>
 
 const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
 
 /**
- * Replies of a node that cannot serve this client now: a former master after a failover (inside a script, Redis 6 and older put
- * the reply into the text of another error), a node that reads its data set from disk, a replica without its master.
+ * Replies of a node that cannot serve this client now: a former master after a failover (inside a script, Redis 6 and
+ * older put the reply into the text of another error), a node that loads its data set from disk, a replica without its
+ * master.
  */
 const WRONG_NODE = /^(READONLY|LOADING|MASTERDOWN)\b|-READONLY\b/
 
-/** The address may lead to another node by now. The command fails; a new connection takes the next one. */
+/** The address may resolve to another node by now. The command fails; the new connection serves the next command. */
 const reconnectOnError = ({ message }: Error) => WRONG_NODE.test(message)
 
-/** A Redis connection, which comes back by itself whenever it is lost. A cluster answers the same commands. */
+/** A Redis connection that reconnects after each loss. A cluster accepts the same commands. */
 export function createRedis(url: string, log: Logger, use: Use = 'commands'): Redis {
   const redis = isRedisCluster(url)
     ? toCluster(url, use)
@@ -52,8 +55,8 @@ export function createRedis(url: string, log: Logger, use: Use = 'commands'): Re
 }
 
 /**
- * A cluster is asked through any of its nodes; the URL's own is the first of those that are tried. What is published
- * reaches every node, so that a subscriber is an ordinary connection to one of them, and to the next when it is lost.
+ * A cluster is reachable through any of its nodes; the URL's host is tried first. Published messages reach every node,
+ * so a subscriber uses an ordinary connection to one node, and to the next node after a loss.
  */
 function toCluster(url: string, use: Use): Redis {
   const { nodes, login } = readClusterUrl(url)
@@ -61,25 +64,25 @@ function toCluster(url: string, use: Use): Redis {
     return new Cluster([...nodes], {
       redisOptions: { ...OPTIONS[use], ...login, reconnectOnError },
       clusterRetryStrategy: retryStrategy,
-      // Nodes stay known by their names, to which their certificates belong; by default they are resolved to addresses first.
+      // Certificates belong to the nodes' names. By default ioredis would resolve them to addresses first.
       dnsLookup: (host, done) => done(null, host),
     }) as unknown as Redis
   const redis = new Redis({ ...OPTIONS[use], ...login, ...nodes[0], retryStrategy, reconnectOnError })
   let tried = 0
   redis.on('close', () => {
     tried += 1
-    // They are read at every attempt to connect.
+    // ioredis reads these options at every connection attempt.
     Object.assign(redis.options, nodes[tried % nodes.length])
   })
   return redis
 }
 
-/** Longer than the tries of a single server's commands take. */
+/** More than the retries of a single server's commands take. */
 const ANSWER_WITHIN_MS = 10_000
 
 /**
- * Waits for Redis to answer, so that a command ends with a reason instead of waiting for as long as Redis is away. The
- * connection is closed when it does not.
+ * Waits for a response of Redis, so that a command fails with a reason instead of waiting for the end of an outage.
+ * Closes the connection on failure.
  * @throws DataError `storage` that names the host, never the password.
  */
 export async function requireRedis(redis: Redis): Promise<void> {
@@ -95,19 +98,19 @@ export async function requireRedis(redis: Redis): Promise<void> {
   }
 }
 
-/** Longer than any interval at which readiness is asked for. */
+/** Longer than any interval between readiness checks. */
 const READY_KEY_SECONDS = 60
 
 /**
- * Checks that Redis takes writes under each of these prefixes, which a replica, a node at its `maxmemory` or one that cannot
- * write to its disk refuses although it answers a PING.
- * @throws what Redis answers, such as `OOM command not allowed when used memory > 'maxmemory'.`
+ * Checks that Redis accepts writes under each of these prefixes. A replica, a node at its `maxmemory` and a node that
+ * cannot write to its disk reply to PING but refuse writes.
+ * @throws the error of Redis, such as `OOM command not allowed when used memory > 'maxmemory'.`
  */
 export async function requireWritable(redis: Redis, prefixes: readonly string[]): Promise<void> {
   await Promise.all([...new Set(prefixes)].map((prefix) => redis.set(`${prefix}:ready`, '1', 'EX', READY_KEY_SECONDS)))
 }
 
-/** While a cluster cannot be reached, commands wait for it without end. */
+/** While a cluster is unreachable, its commands wait without limit. */
 function untilLate(answered: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)

@@ -1,30 +1,33 @@
 import type { TimeRange } from '../intervals.ts'
+import type { Registry } from './registry.ts'
 
-/** Why and from which day on a token or a DAO is no more. */
+/** Reason and first day of the end of a token or DAO. */
 export interface Ended {
   /** The first UTC day without it, as an ISO date. */
   readonly at: string
   readonly reason: string
 }
 
-/** From when on and until when something stands for itself, in Unix milliseconds; without them always. */
+/** The lifetime of an entity, in Unix milliseconds; unlimited by default. */
 export interface Lifetime {
-  /** The first moment at which it counts: what another token of its DAO turned into counts from that token's end on. */
+  /** Start of the lifetime. For the successor of a token of the same DAO: the end of that token. */
   readonly since?: number
-  /** The first moment without it: nothing is collected of it from then on, and it counts on the days before. */
+  /** End of the lifetime (exclusive). Data is collected only before it. */
   readonly until?: number
 }
 
-/** Whether something is still collected at a time in Unix milliseconds. */
+/** Whether the entity is collected at a time in Unix milliseconds. */
 export const isThereAt = ({ until = Number.POSITIVE_INFINITY }: Lifetime, at: number): boolean => at < until
 
-/** What of a range something is still there. It is empty (`to` is not after `from`) for what ended before. */
+/**
+ * The part of a range before the entity's end. Empty (`to` is not after `from`) if the entity ended before the range.
+ */
 export const untilEnd = <R extends TimeRange>(range: R, { until = Number.POSITIVE_INFINITY }: Lifetime): R => ({
   ...range,
   to: Math.min(range.to, until),
 })
 
-/** Those with the same part of a range in which they are still there, by that part. Who ended before it is left out. */
+/** Groups entities by their part of a range. Entities that ended before the range are omitted. */
 export function groupByEnd<E extends Lifetime, R extends TimeRange>(
   entities: readonly E[],
   range: R,
@@ -41,9 +44,9 @@ export function groupByEnd<E extends Lifetime, R extends TimeRange>(
 }
 
 /**
- * The parameters of a statement that sums members of the registry by day: the keys of those that end or begin, and when,
- * in Unix seconds. A token that was exchanged for another one counts up to that day, and its successor from then on:
- * neither is missing on a past day, and no day counts both.
+ * Parameters of a statement that sums registry members by day: the keys of members with a start or end, and the times
+ * in Unix seconds. A token counts up to its exchange and its successor from then on, so each day counts exactly one of
+ * them.
  */
 export function toLifetimes(members: readonly (Lifetime & { readonly key: number })[]) {
   const pick = (member: 'since' | 'until') =>
@@ -56,3 +59,15 @@ export function toLifetimes(members: readonly (Lifetime & { readonly key: number
     endedAt: ended.map(({ at }) => at),
   }
 }
+
+const current = new WeakMap<Registry, () => Registry>()
+
+/** A registry whose members are those that `now` has at the moment when they are read. */
+export function toLiving(now: () => Registry): Registry {
+  const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
+  current.set(living, now)
+  return living
+}
+
+/** A registry as it is now, whose members fit each other from then on. */
+export const toFixed = (registry: Registry): Registry => current.get(registry)?.() ?? registry

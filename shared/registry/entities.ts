@@ -2,17 +2,17 @@ import { toId, toKey } from '../ids.ts'
 import type { Ended, Lifetime } from './ends.ts'
 import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES } from './schema.ts'
 
-/** A member of the registry that data is collected for; `key` is its integer in ClickHouse. */
+/** A registry member with collected data; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
   readonly id: string
   readonly key: number
   readonly name: string
 }
 
-/** The one entity of datasets that are about all DAOs and tokens together. */
-export const WHOLE_REGISTRY: Entity = toWholeRegistry()
+/** The only entity of datasets about all DAOs and tokens together. */
+export const WHOLE_REGISTRY: Entity = createRegistryEntity()
 
-function toWholeRegistry(): Entity {
+function createRegistryEntity(): Entity {
   const id = toId('registry')
   return { id, key: toKey(id), name: 'all' }
 }
@@ -27,7 +27,7 @@ export interface Chain {
   id: string
   slug: string
   name: string
-  /** EIP-155 number, null where the chain has none. */
+  /** EIP-155 number, null if the chain has none. */
   chainId: number | null
   evm: boolean
   stablecoins: readonly Stablecoin[]
@@ -36,26 +36,26 @@ export interface Chain {
 /** A token that stands for a currency. */
 export interface Stablecoin {
   symbol: string
-  /** Lower-case on EVM chains, as written elsewhere; of a chain's own coin 0x and forty times e. */
+  /** Lower-case on EVM chains, else as written. A chain's native coin is 0x and forty times e. */
   address: string
 }
 
 export interface Token extends Lifetime {
   id: string
-  /** The integer under which ClickHouse stores the token. */
+  /** The token's integer key in ClickHouse. */
   key: number
   symbol: string
   name: string
   /** Slug of a chain. */
   chain: string
-  /** Lower-case on EVM chains, as written elsewhere. */
+  /** Lower-case on EVM chains, else as written. */
   contractAddress: string
   decimals: number
   /** Slug of the DAO that the token governs. */
   dao: string
   cmcId: string | null
   coingeckoId: string | null
-  /** Null for a token that has no end. `successor` is the id of the token that it was exchanged for. */
+  /** Null for a token without an end. `successor` is the id of the token that replaced it. */
   ended: (Ended & { readonly successor: string | null }) | null
   live: boolean
   livePrice: boolean
@@ -64,7 +64,7 @@ export interface Token extends Lifetime {
 export interface Treasury {
   /** Slug of a chain. */
   chain: string
-  /** Lower-case on EVM chains, as written elsewhere. */
+  /** Lower-case on EVM chains, else as written. */
   address: string
 }
 
@@ -75,18 +75,18 @@ export interface Governor {
   /** Lower-case. */
   address: string
   family: (typeof GOVERNOR_FAMILIES)[number]
-  /** What the numbers of its proposals' starts and ends count; where it is not said, they tell it themselves. */
+  /** The unit of the starts and ends of its proposals; derived from the numbers if absent. */
   clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
   fromBlock: number
-  /** What tells it from Snapshot's spaces where votes are stored: its account id by CAIP-10. */
+  /** Identifies the governor among Snapshot spaces in stored votes: its CAIP-10 account id. */
   space: string
-  /** Of what votes: of a token, or 0 where each vote is one thing. */
+  /** Decimals of the voting token; 0 if each vote counts as one. */
   decimals: number
 }
 
 export interface Dao extends Lifetime {
   id: string
-  /** The integer under which ClickHouse stores the DAO. */
+  /** The DAO's integer key in ClickHouse. */
   key: number
   slug: string
   name: string
@@ -105,14 +105,14 @@ export interface Dao extends Lifetime {
   tokenomics: string | null
   twitterId: string | null
   snapshotSpace: string | null
-  /** Spaces that it voted in before, or besides: what is stored of them stays its own. */
+  /** Former or additional spaces of the DAO. Their stored votes stay under the original space. */
   formerSnapshotSpaces: string[]
-  /** The contracts that it votes on, or did, those of today last. */
+  /** Contracts of current and former votes, the current ones last. */
   governors: Governor[]
   treasuries: Treasury[]
   /** DefiLlama's id, of the parent protocol if there is one ("maker" for parent#maker). */
   defillama: string | null
-  /** The slug of DefiLlama's name ("sky"), by which a protocol and its treasury are asked for; null where it is the id. */
+  /** The slug of DefiLlama's name ("sky"), for requests about a protocol and its treasury; null if equal to the id. */
   defillamaSlug: string | null
   /** Id of the token that stands for the DAO. */
   token: string | null
@@ -120,6 +120,6 @@ export interface Dao extends Lifetime {
   live: boolean
   verified: boolean
   isOtc: boolean
-  /** Which of the links the files leave empty and providers found. */
+  /** The links that are empty in the files and were found by providers. */
   found?: readonly string[]
 }

@@ -1,24 +1,24 @@
 import type { Dao } from './entities.ts'
 import type { Registry } from './registry.ts'
 
-/** What providers may fill in a DAO's record, where the registry's files leave it empty; by column of `daos`. */
+/** Members of a DAO's record that providers may fill if the registry's files have none; by column of `daos`. */
 export const LINK_FIELDS = ['website', 'twitter', 'discord', 'telegram', 'whitepaper', 'image'] as const
 export type LinkField = (typeof LINK_FIELDS)[number]
 
-/** The links that lead to a DAO's people, which jobs need to count them. */
+/** Links to a DAO's communities. Jobs need them to count members. */
 export const SOCIAL_FIELDS = ['twitter', 'discord', 'telegram'] as const satisfies readonly LinkField[]
 
-/** What is filled in of what was found: who reads a record of the registry needs these. */
+/** The found links that are copied into DAO records, because readers of the registry need them. */
 const FILLED_FIELDS = [...SOCIAL_FIELDS, 'image'] as const satisfies readonly LinkField[]
 
-/** What providers found of DAOs' links, by the DAO's key. */
+/** Links found by providers, by the DAO's key. */
 export type FoundLinks = ReadonlyMap<number, Readonly<Partial<Record<LinkField, string>>>>
 
-/** Whether the registry's files leave a link empty; it may have been found since. */
+/** Whether the registry's files have no value for a link. A provider may have found one. */
 export const isLeftEmpty = (dao: Dao, field: LinkField): boolean =>
   dao[field] === null || dao.found?.includes(field) === true
 
-/** The registry with found links where its files have none. Each such DAO says which of its links are found. */
+/** Returns the registry with found links in place of missing ones. `found` of a DAO lists its found links. */
 export function withFoundLinks(registry: Registry, links: FoundLinks): Registry {
   const daos = registry.daos.map((dao) => fill(dao, links.get(dao.key) ?? {}))
   return {

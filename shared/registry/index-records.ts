@@ -16,10 +16,10 @@ export interface Composition {
   readonly elements: readonly Element[]
 }
 
-/** The index: a basket of DAO tokens, and the Index Token that stands for it on a chain. */
+/** The index: a basket of DAO tokens, and the Index Token that represents it on a chain. */
 export interface BasketIndex {
   readonly id: string
-  /** The integer under which ClickHouse stores the index. */
+  /** The index's integer key in ClickHouse. */
   readonly key: number
   readonly name: string
   /** Unix milliseconds. */
@@ -43,8 +43,8 @@ interface Records {
 const FILE = 'index.json'
 
 /**
- * The index of a record, its tokens found. Members may have died since: what was in force stays in force. Every mistake
- * is added to `mistakes`; the answer is only whole when there is none.
+ * Resolves the tokens of the index record. Members may have ended since: past compositions stay valid. Adds every
+ * mistake to `mistakes`; the result is complete only without mistakes.
  */
 export function toIndex(record: IndexRecord, records: Records, mistakes: string[]): BasketIndex {
   const { chain, contractAddress, mode } = record.token
@@ -69,13 +69,13 @@ export function toIndex(record: IndexRecord, records: Records, mistakes: string[
   }
 }
 
-/** The id changes with anything that a composition says, and with nothing else: neither order nor trailing zeros do. */
+/** The id depends on the content of a composition only. Order and trailing zeros do not change it. */
 export function toComposition(validFrom: number, elements: readonly Element[]): Composition {
   const members = elements.map(({ token, quantity }) => `${token.id} ${quantity}`).sort()
   return { id: toId('composition', new Date(validFrom).toISOString(), ...members), validFrom, elements }
 }
 
-/** The elements with their tokens; the unknown and the repeated are left out and told as mistakes at `place`. */
+/** Resolves the tokens of elements. Omits unknown and repeated ones and adds a mistake with `place` for each. */
 export function toElements(
   elements: readonly ElementRecord[],
   { tokens }: Pick<Records, 'tokens'>,
@@ -85,7 +85,7 @@ export function toElements(
   const seen = new Set<string>()
   const found = findTokens(elements, tokens)
   return elements.flatMap(({ token: reference, quantity }, at) => {
-    const [token, ...more] = found.get(reference.toLowerCase())?.filter((one) => isMeant(one, reference)) ?? []
+    const [token, ...more] = found.get(reference.toLowerCase())?.filter((one) => matchesReference(one, reference)) ?? []
     const mistake =
       token === undefined
         ? `${reference} is not in tokens.json`
@@ -101,12 +101,12 @@ export function toElements(
   })
 }
 
-/** The composition in force at a time in Unix milliseconds: the newest that began before or at it. */
+/** The composition in force at a time in Unix milliseconds: the newest one that started by then. */
 export function findComposition(index: BasketIndex, at: number): Composition | undefined {
   return index.compositions.findLast(({ validFrom }) => validFrom <= at)
 }
 
-/** Of all tokens those that the elements may mean, by the reference in lower case. */
+/** The tokens that the elements may refer to, by the reference in lower case. */
 function findTokens(elements: readonly ElementRecord[], tokens: readonly Token[]): ReadonlyMap<string, Token[]> {
   const found = new Map(elements.map(({ token }) => [token.toLowerCase(), [] as Token[]]))
   for (const token of tokens) {
@@ -118,11 +118,11 @@ function findTokens(elements: readonly ElementRecord[], tokens: readonly Token[]
 
 const toAddressName = ({ chain, contractAddress }: Token) => `${chain}/${contractAddress}`.toLowerCase()
 
-function isMeant(token: Token, reference: string): boolean {
+function matchesReference(token: Token, reference: string): boolean {
   return reference === token.symbol || reference.toLowerCase() === toAddressName(token)
 }
 
-/** Without the zeros that say nothing: 1.50 and 1.5 are one quantity. */
+/** Strips trailing zeros: 1.50 and 1.5 are one quantity. */
 function toPlainDecimal(text: string): string {
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text
 }

@@ -11,19 +11,21 @@ const quantity = z
   .regex(DECIMAL, 'must be a decimal number, written as a text')
   .refine((text) => /[1-9]/.test(text), 'must be more than 0')
 
-/** A member of the basket. `token` is its symbol, or `<chain>/<address>`; `quantity` is in whole tokens of one basket. */
+/**
+ * A member of the basket. `token` is its symbol, or `<chain>/<address>`; `quantity` is in whole tokens of one basket.
+ */
 export const elementRecord = z.strictObject({ token: name, quantity })
 
-/** What the basket holds from `validFrom` on, until the next composition. */
+/** The members of the basket from `validFrom` until the next composition. */
 export const compositionRecord = z.strictObject({
   validFrom: time,
   elements: z.array(elementRecord).min(1, 'must have at least one'),
 })
 
 /**
- * The whole of index.json. `launch` is the first moment that the index has a value. `token` is the contract of the Index
- * Token; its `mode` says where the value locked in it is read: `eth` is the ether and wrapped ether that the contract
- * holds, `setToken` the components that a Set Protocol contract tells of itself (docs/providers.md, section 16).
+ * The content of index.json. `launch` is the first time with an index value. `token` is the contract of the Index
+ * Token. Its `mode` selects the source of the value locked in it: `eth` is the ether and wrapped ether of the contract,
+ * `setToken` the components that a Set Protocol contract reports (docs/providers.md, section 16).
  */
 export const indexRecord = z.strictObject({
   slug,

@@ -4,8 +4,8 @@ const SCALAR =
 const QUOTE = /(?=")/y
 
 /**
- * Where a text stops being JSON: line and column, both from 1, of the first character that no JSON text could have
- * there. JSON.parse knows the place but tells it only in prose, and not always. Call it for texts that JSON.parse refused.
+ * Returns line and column, both from 1, of the first invalid character of a JSON text. JSON.parse reports the position
+ * only in prose, and not always. Call it for texts that JSON.parse rejected.
  */
 export function findJsonFault(source: string): { line: number; column: number } {
   const scanner = createScanner(source)

@@ -7,21 +7,21 @@ import { type Composition, toComposition, toElements } from './index-records.ts'
 import { compositionRecord, type ElementRecord, elementRecord } from './index-schema.ts'
 import type { Registry } from './registry.ts'
 
-/** What an operator proposes: the members of the basket from then on. */
+/** An operator's proposal: the members of the new basket. */
 const proposal = z.array(elementRecord).min(1, 'must have at least one element')
 
-/** A change of the basket that may be made, as it is written and as it is meant. */
+/** A valid change of the basket, as records and as resolved compositions. */
 export interface Rebalance {
   readonly before: Composition
   readonly after: Composition
-  /** False when the newest composition says the same already. */
+  /** False if the newest composition has the same content. */
   readonly isChange: boolean
   readonly record: { readonly validFrom: string; readonly elements: readonly ElementRecord[] }
 }
 
 /**
- * Checks a proposed composition against the registry: members that are live and priced, each once, positive quantities,
- * and a time after the newest composition's.
+ * Checks a proposed composition against the registry: live tokens with prices, each once, positive quantities, and a
+ * time after the newest composition's.
  * @throws DataError `payload` that lists every mistake.
  */
 export function planRebalance(proposed: unknown, at: string, registry: Registry): Rebalance {
@@ -58,14 +58,14 @@ const indexFile = z.looseObject({ compositions: z.array(z.looseObject({ validFro
 
 /**
  * Adds a composition to index.json of a registry's folder.
- * @throws DataError `registry` when one that is not earlier was added meanwhile, or as `replaceFile`.
+ * @throws DataError `registry` if the file now has a composition that is not earlier, or as `replaceFile`.
  */
 export function addComposition(dir: string, record: Rebalance['record']): void {
   const path = join(dir, 'index.json')
   const make = () => {
     const content = indexFile.parse(JSON.parse(readFileSync(path, 'utf8')))
     const last = content.compositions.at(-1)
-    // It was planned from the file as it was before.
+    // The plan is based on an earlier version of the file.
     if (last !== undefined && Date.parse(last.validFrom) >= Date.parse(record.validFrom))
       throw new DataError('registry', `a composition from ${last.validFrom} on was added meanwhile`)
     return `${JSON.stringify({ ...content, compositions: [...content.compositions, record] }, null, 2)}\n`

@@ -8,12 +8,12 @@ import type { RegistryFiles } from './source.ts'
 
 const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/
 
-/** An address as it is stored and compared: EVM addresses in lower case, others exactly as written. */
+/** An address as stored and compared: EVM addresses in lower case, others as written. */
 export function toStoredAddress(address: string, evm: boolean): string {
   return evm ? address.toLowerCase() : address
 }
 
-/** The mistakes that only show between records: duplicates, references to nothing, addresses not of their chain's form. */
+/** Finds mistakes between records: duplicates, unknown references, addresses in a form unlike their chain's. */
 export function* checkReferences(files: RegistryFiles): Steps<string[]> {
   const { categories, chains, tokens, daos } = toLists(files)
   const evmBySlug = new Map(chains.map(({ record }) => [record.slug, record.evm]))
@@ -26,7 +26,8 @@ export function* checkReferences(files: RegistryFiles): Steps<string[]> {
     ...tokenDuplicateChecks(tokens, evmBySlug),
     () => daos.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
     () => duplicateMistakes(daos, 'slug', (record) => record.slug),
-    // Votes are read on by space: two DAOs of one space would each miss what the other has read.
+    // Votes are read incrementally by space. If two DAOs shared a space, each would miss the votes that the other has
+    // read.
     () => duplicateMistakes(toSpaces(daos), 'snapshotSpace', (space) => space),
     () => duplicateMistakes(toGovernors(daos), 'governors', (governor) => governor),
     () => duplicateMistakes(daos, 'key', (record) => toKey(toId('dao', record.slug))),
@@ -34,7 +35,7 @@ export function* checkReferences(files: RegistryFiles): Steps<string[]> {
   ]
   const mistakes: string[] = []
   for (const check of checks) {
-    // One by one: there may be more than a call takes arguments.
+    // One by one: the list may exceed the argument limit of a call.
     for (const mistake of check()) mistakes.push(mistake)
     yield
   }
@@ -48,7 +49,7 @@ const toLists = ({ categories, chains, tokens, daos }: RegistryFiles) => ({
   daos: daos.records,
 })
 
-/** Every space of every DAO, where it votes and where it did. */
+/** Every current and former space of every DAO. */
 function toSpaces(daos: readonly Placed<DaoRecord>[]): Placed<string | null>[] {
   return daos.flatMap(({ place, record }) =>
     [record.snapshotSpace, ...record.formerSnapshotSpaces].map((space) => ({ place, record: space })),
@@ -62,7 +63,7 @@ function toGovernors(daos: readonly Placed<DaoRecord>[]): Placed<string>[] {
   )
 }
 
-/** One mistake for each record whose value an earlier record has; null values never clash. */
+/** Returns one mistake per record whose value an earlier record has; null values never clash. */
 export function duplicateMistakes<T>(
   records: readonly Placed<T>[],
   field: string,
@@ -97,7 +98,7 @@ function tokenDuplicateChecks(
   ]
 }
 
-/** Without the repeated addresses, which are reported as such and have equal keys by nature. */
+/** Removes repeated addresses, which have equal keys and are reported as duplicates already. */
 function distinctAddresses(
   tokens: readonly Placed<TokenRecord>[],
   addressOf: (record: TokenRecord) => string,
@@ -194,14 +195,14 @@ function unknownReference<T>(place: string, field: string, slug: string, target:
   return [`${place}: ${field}: ${slug} is not in ${target.file}`]
 }
 
-/** A wrong address would be read for years without a vote: its letters have to be those of its checksum. */
+/** A mistyped address would be read for years without any vote, so its checksum is required. */
 function governorMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
   if (evm === false) return [`${place}: ${field}.chain: a governor needs an EVM chain`]
   if (address !== address.toLowerCase() && isAddress(address)) return []
   return [`${place}: ${field}.address: ${address} is not an address with its checksum`]
 }
 
-/** `evm` is undefined for an unknown chain, which is a mistake of its own. */
+/** `evm` is undefined for an unknown chain, which is reported separately. */
 export function addressMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
   if (evm !== true || EVM_ADDRESS.test(address)) return []
   return [`${place}: ${field}: ${address} is not 0x and 40 hex digits`]

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { findJsonFault } from './json-fault.ts'
 
-/** One record that passed its schema, with the place it was read from. */
+/** A record that passed its schema, with its position for messages. */
 export interface Placed<T> {
   place: string
   record: T
 }
 
 /**
- * What one list gave: its good records, the naming field (slug or symbol) of all of them, good or not, and whether it
- * could be read as a list at all. References to an unreadable list are not judged: it has its own mistake.
+ * The result of reading a list: its valid records, the label (slug or symbol) of valid and invalid ones, and whether
+ * the list was readable. References to an unreadable list are not checked, because the list has its own mistake.
  */
 export interface RegistryFile<T> {
   file: string
@@ -20,13 +20,13 @@ export interface RegistryFile<T> {
   names: ReadonlySet<string>
 }
 
-/** What the records of a list are: their schema, and the field by which a person knows one. */
+/** The schema of a list's records, and the field that names a record in messages. */
 export interface RecordKind<T> {
   readonly record: z.ZodType<T>
   readonly label: string
 }
 
-/** Reads a list of records from `dir/file`; every mistake is added to `mistakes`, none is thrown. */
+/** Reads a list of records from `dir/file`. Adds every mistake to `mistakes` and throws none. */
 export function readRegistryFile<T>(
   dir: string,
   file: string,
@@ -39,7 +39,7 @@ export function readRegistryFile<T>(
   return { ...list.file, readable: rows !== null }
 }
 
-/** A list that is read record by record; every mistake is added to `mistakes`. */
+/** A list to which records are added one by one. Adds every mistake to `mistakes`. */
 export function openList<T>(file: string, { record: schema, label }: RecordKind<T>, mistakes: string[]) {
   const records: Placed<T>[] = []
   const names = new Set<string>()
@@ -58,13 +58,13 @@ export function openList<T>(file: string, { record: schema, label }: RecordKind<
   }
 }
 
-/** Reads the one record that `dir/file` is; null with its mistakes told when it is not what the schema says. */
+/** Reads `dir/file` with a single record. Returns null and adds mistakes if the schema rejects it. */
 export function readRegistryRecord<T>(dir: string, file: string, schema: z.ZodType<T>, mistakes: string[]): T | null {
   const content = readContent(dir, file, mistakes)
   return content === null ? null : toRecord(file, content.value, schema, mistakes)
 }
 
-/** A value as the one record that a file is; null with its mistakes told when it is not what the schema says. */
+/** Parses a value as the single record of a file. Returns null and adds mistakes if the schema rejects it. */
 export function toRecord<T>(file: string, value: unknown, schema: z.ZodType<T>, mistakes: string[]): T | null {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
@@ -81,12 +81,12 @@ function readRows(dir: string, file: string, mistakes: string[]): unknown[] | nu
   return null
 }
 
-/** The parsed text of a file, null where there is none. */
+/** The parsed JSON of a file, null if unreadable. */
 function readContent(dir: string, file: string, mistakes: string[]): { value: unknown } | null {
   const path = join(dir, file)
   let source: string
   try {
-    // Some editors begin a file with a byte order mark, which is no JSON.
+    // Some editors write a byte order mark at the start of a file, which is invalid JSON.
     source = readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'

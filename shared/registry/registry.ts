@@ -20,9 +20,9 @@ export interface Registry {
   daoBySlug: ReadonlyMap<string, Dao>
   chainBySlug: ReadonlyMap<string, Chain>
   categoryBySlug: ReadonlyMap<string, Category>
-  /** What tells it from the registry before and after it. */
+  /** Identifies this version of the registry. */
   version: string
-  /** When it came into force, in Unix milliseconds. */
+  /** Activation time, in Unix milliseconds. */
   changedAt: number
 }
 
@@ -41,14 +41,15 @@ export class RegistryError extends DataError {
 }
 
 /**
- * The registry of categories.json, chains.json, tokens.json, daos.json and index.json of `dir`, the shipped ones by default.
+ * Loads the registry from categories.json, chains.json, tokens.json, daos.json and index.json of `dir`, by default the
+ * shipped ones.
  * @throws RegistryError as `toRegistry`
  */
 export const loadRegistry = (dir: string = SHIPPED): Registry => atOnce(makeRegistry(readFiles(dir)))
 
 /**
- * Checks records against each other, and computes the ids (docs/contract.md, section 3). They keep their order. Whatever else the
- * process does goes on meanwhile: a hundred thousand records take a second.
+ * Checks records against each other and computes the ids (docs/contract.md, section 3). Keeps the order of records.
+ * Works in steps and yields to the event loop, because 100,000 records take a second.
  * @throws RegistryError that lists every mistake of all lists.
  */
 export const toRegistry = (source: RegistrySource): Promise<Registry> => inTurns(makeRegistry(source))
@@ -57,19 +58,19 @@ function* makeRegistry(source: RegistrySource): Steps<Registry> {
   const { files, part, version, changedAt } = source
   const mistakes = [...source.mistakes, ...(yield* checkReferences(files))]
   const records = yield* toRecords(files)
-  // What the index refers to must be sound before its references can be judged.
+  // References of the index can be checked only against valid records.
   const index = source.index === null || mistakes.length > 0 ? null : toIndex(source.index, records, mistakes)
   if (mistakes.length > 0 || index === null) throw new RegistryError(mistakes)
   const registry = { ...records, index, version, changedAt }
   return part === 'whole' ? registry : withoutDaos(registry)
 }
 
-/** Whoever asks it for DAOs is told that they were not read: there being none would say that nobody is to be collected. */
+/** Reading a DAO throws. An empty list would mean that there is no DAO to collect. */
 function withoutDaos(registry: Registry): Registry {
   const get = () => {
     throw new DataError(
       'registry',
-      'the DAOs of the registry were not read, as no dataset of this process was to need them',
+      'the DAOs of the registry were not read, because no dataset of this process declares needsDaos',
     )
   }
   const missing = { get, enumerable: false }
@@ -104,7 +105,7 @@ function* toRecords(files: RegistryFiles): Steps<Omit<Registry, 'index' | 'versi
   return { categories, chains, tokens, daos, tokenById, tokenByKey, daoById, daoBySlug, chainBySlug, categoryBySlug }
 }
 
-/** The ids of the tokens that stand for DAOs, by the DAOs' slugs. */
+/** The ids of the tokens that stand for DAOs, by DAO slug. */
 function toPrimaryIds(files: RegistryFiles, tokens: readonly Token[]): ReadonlyMap<string, string> {
   const ids = new Map<string, string>()
   for (const [index, { record }] of files.tokens.records.entries()) {
@@ -124,7 +125,7 @@ function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token
   return { id, key: toKey(id), ...record, treasuries, governors, token: token?.id ?? null, ...toUntil(record.ended) }
 }
 
-/** Of what votes in the place of a DAO's own token nothing is known unless the record says it: it has that one's decimals. */
+/** By default the voting token has the decimals of the DAO's token; a governor's record may override them. */
 function toGovernors(
   { governors }: DaoRecord,
   chainBySlug: ReadonlyMap<string, Chain>,
@@ -158,8 +159,8 @@ function toSuccessor(named: string | undefined, chainBySlug: ReadonlyMap<string,
 const toUntil = (ended: Ended | null) => (ended === null ? {} : { until: Date.parse(ended.at) })
 
 /**
- * What a token's own DAO exchanged it for counts from that token's end on, as both stand for the same supply. A token of
- * another DAO had a supply of its own before, and counts on those days as well.
+ * Sets the start of a successor within a DAO to the end of its predecessor, because both represent the same supply. A
+ * token of another DAO had its own supply before and counts on those days too.
  */
 function withBeginnings(tokens: readonly Token[]): Token[] {
   const ends = new Map<string, number>()

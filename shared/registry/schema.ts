@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Lower-case words joined by hyphens: the form of every slug, which is a record's natural key and may stand in a URL. */
+/** Lower-case words joined by hyphens. A slug is a record's natural key and may occur in URLs. */
 export const slug = z
   .string()
   .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case letters and digits joined by single hyphens')
@@ -19,18 +19,18 @@ const twitterLink = z
 const telegramLink = z.string().regex(/^https:\/\/t\.me\/\S+$/, 'must be https://t.me/<name>')
 const digits = z.string().regex(/^[1-9][0-9]*$/, 'must be a positive whole number, written as a text')
 
-/** The first UTC day on which something is no more, and why. */
+/** The first UTC day after the end, and the reason. */
 const ended = z.strictObject({ at: z.iso.date('must be an ISO date'), reason: name })
 
-/** What a governor's events mean: Compound's first and second contract, and OpenZeppelin's. */
+/** The event format of a governor: Compound's first or second contract, or OpenZeppelin's. */
 export const GOVERNOR_FAMILIES = ['alpha', 'bravo', 'openzeppelin'] as const
 
-/** What a governor's clock counts; rounds are of its own protocol, and no time. */
+/** The unit of a governor's clock. Rounds are defined by its protocol and cannot be converted to times. */
 export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 
 /**
- * A contract that a DAO votes on; `fromBlock` is a block at which it was not there yet, or only just. `decimals` are of what
- * votes, those of the DAO's token unless stated; without `clock` it is blocks, or seconds where its numbers are so large.
+ * A contract that a DAO votes on. `fromBlock` is a block before or at its creation. `decimals` are those of the voting
+ * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
  */
 const governor = z.strictObject({
   chain: slug,
@@ -41,16 +41,16 @@ const governor = z.strictObject({
   fromBlock: z.int().nonnegative(),
 })
 
-/** Addresses are checked against their chain's form where chains are known, see `checkReferences`. */
+/** `checkReferences` validates the format, because it knows the chains. */
 const address = externalId
 
 /** A record of categories.json. */
 export const categoryRecord = z.strictObject({ slug, name })
 
 /**
- * A record of chains.json. `chainId` is the EIP-155 number, null where the chain has none. `stablecoins` are what stands for
- * a currency there, in treasuries: a list, because a price tells nothing of what a token is meant to be. Shares that earn
- * interest are none.
+ * A record of chains.json. `chainId` is the EIP-155 number, null if the chain has none. `stablecoins` lists the tokens
+ * that count as currency in treasuries, because a price does not reveal a token's purpose. Interest-bearing shares are
+ * not stablecoins.
  */
 export const chainRecord = z.strictObject({
   slug,
@@ -61,9 +61,9 @@ export const chainRecord = z.strictObject({
 })
 
 /**
- * A record of tokens.json. `dao` is the slug of the DAO that the token governs; `primary` marks the one that stands for
- * its DAO where several tokens name it. `livePrice` follows from `live` and the market-data ids unless stated. A token
- * that was exchanged for another one names it as `successor`, written `<chain>/<address>`.
+ * A record of tokens.json. `dao` is the slug of the DAO that the token governs. `primary` marks the token that stands
+ * for its DAO if several tokens name that DAO. `livePrice` defaults to the value derived from `live` and the
+ * market-data ids. A token that was exchanged for another one names it as `successor`, written `<chain>/<address>`.
  */
 export const tokenRecord = z.strictObject({
   symbol: name,
@@ -81,8 +81,8 @@ export const tokenRecord = z.strictObject({
 })
 
 /**
- * A record of daos.json. Unknown text is an empty string, an unknown link or id null (docs/contract.md, section 4). The DAO's
- * token is not named here: it is the record of tokens.json that names the DAO.
+ * A record of daos.json. Unknown text is an empty string, an unknown link or id null (docs/contract.md, section 4). The
+ * token of a DAO is the record of tokens.json that names the DAO.
  */
 export const daoRecord = z.strictObject({
   slug,

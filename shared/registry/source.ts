@@ -13,7 +13,7 @@ import {
   tokenRecord,
 } from './schema.ts'
 
-/** What the records of each list are. */
+/** The schema and label of each list. */
 export const KINDS = {
   categories: { record: categoryRecord, label: 'slug' },
   chains: { record: chainRecord, label: 'slug' },
@@ -21,7 +21,7 @@ export const KINDS = {
   daos: { record: daoRecord, label: 'slug' },
 } as const satisfies Readonly<Record<string, RecordKind<unknown>>>
 
-/** The four lists as read, before they are judged against each other. */
+/** The four lists as read, before the checks between them. */
 export interface RegistryFiles {
   readonly categories: RegistryFile<CategoryRecord>
   readonly chains: RegistryFile<ChainRecord>
@@ -30,35 +30,35 @@ export interface RegistryFiles {
 }
 
 /**
- * How much of a registry a process holds: all of it, or all but the DAOs, who are two thirds of a large one and of whom
- * datasets of tokens need nothing.
+ * The part of a registry that a process loads: all, or all but the DAOs. DAOs are two thirds of a large registry, and
+ * token datasets do not use them.
  */
 export type RegistryPart = 'whole' | 'tokens'
 
-/** What a registry is made of: its records, wherever they were read. */
+/** The records of a registry from any source. */
 export interface RegistrySource {
   readonly files: RegistryFiles
-  /** Null where it could not be read. */
+  /** Null if unreadable. */
   readonly index: IndexRecord | null
-  /** What is wrong with records by themselves. */
+  /** Mistakes within single records. */
   readonly mistakes: readonly string[]
   readonly part: RegistryPart
-  /** What tells these records from others. */
+  /** Identifies this version of the records. */
   readonly version: string
-  /** When they came into force, in Unix milliseconds. */
+  /** Activation time, in Unix milliseconds. */
   readonly changedAt: number
 }
 
-/** The name of the index, which is one record, among the lists. */
+/** Name of the index among the lists; its file has a single record. */
 export const INDEX = 'index'
 
-/** Of files, whatever they hold: nobody who reads them asks whether they differ. */
+/** Constant for all files, because no reader of files compares versions. */
 const OF_FILES = 'files'
 
 /** The folder of the shipped files. */
 export const SHIPPED = import.meta.dirname
 
-/** The records of the files in `dir`. They are in force since the newest of the files. */
+/** Reads the files in `dir`. Their activation time is that of the newest file. */
 export function readFiles(dir: string): RegistrySource {
   const mistakes: string[] = []
   const files: RegistryFiles = {
@@ -72,5 +72,5 @@ export function readFiles(dir: string): RegistrySource {
   return { files, index, mistakes, part: 'whole', version: OF_FILES, changedAt: Math.max(...times) }
 }
 
-/** When a file last changed, in Unix milliseconds; one that is missing is told as a mistake. */
+/** Modification time of a file, in Unix milliseconds; 0 if missing, because reading the file reports the mistake. */
 const toTime = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtime.getTime() ?? 0

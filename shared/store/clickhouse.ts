@@ -3,44 +3,44 @@ import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClien
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { DataError, toReason } from '../errors.ts'
-import { inQuerySpan, type QueryTrace, type TracedStatement } from '../telemetry/query-span.ts'
+import { inQuerySpan, type QueryTrace, type TracedStatement } from '../telemetry/spans.ts'
 import { type ColumnTypes, toNative } from './native.ts'
 import { CLUSTER_SETTINGS } from './topology.ts'
 
 type Params = Readonly<Record<string, unknown>>
 
-/** One statement: `name` is what metrics and logs call it, `params` fill the `{name: Type}` places of `sql`. */
+/** One statement. `name` is used in metrics and logs; `params` fill the `{name: Type}` placeholders of `sql`. */
 export interface Statement {
   name: string
-  /** Under which the server knows the statement; it runs no two at once under one id. A new one unless it is given. */
+  /** Query id, random by default. The server never runs two statements with one id at the same time. */
   id?: string
   sql: string
   params?: Params
   settings?: Readonly<Record<string, string | number>>
-  /** Once it is aborted the statement ends, also when its answer has begun, and whoever reads that hears of it. */
+  /** Aborts the statement, even while the response is being read; the reader then gets an error. */
   signal?: AbortSignal
 }
 
-/** The one door to ClickHouse; `createDatabase` opens it. Every method throws DataError `storage`. */
+/** The only access to ClickHouse, created by `createDatabase`. Every method throws DataError `storage`. */
 export interface Database {
-  /** The database that statements run in. */
+  /** The default database of statements. */
   readonly name: string
-  /** The cluster that it is spread over; undefined for a single server. */
+  /** The cluster of the database; undefined for a single server. */
   readonly cluster: string | undefined
-  /** How long the API waits for an answer to one request, in milliseconds (API_ANSWER_SECONDS). */
+  /** The API's time limit per request, in milliseconds (API_ANSWER_SECONDS). */
   readonly answerTimeoutMs: number
-  /** The rows of a SELECT, each checked against `schema`. */
+  /** The rows of a SELECT, each validated by `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
-   * The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. One that `isLong`
-   * may last for minutes, because a slow client reads it: it has a connection that no other statement waits for.
+   * The bytes of a SELECT in `format` (default `JSONEachRow`), as a stream. A stream that `isLong` may take minutes,
+   * because a slow client reads it. It uses a separate connection, so that no other statement waits for it.
    */
   stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
-  /** DDL and other statements without an answer. */
+  /** Runs DDL and other statements without a result. */
   command(statement: Statement): Promise<void>
   /**
-   * Stores rows, which also have the members of `every`; when it resolves they are stored in the table and in every view
-   * on it.
+   * Inserts rows, each with the members of `every`. Resolves when the rows are stored in the table and in all its
+   * views.
    */
   insert(insert: {
     table: string
@@ -49,22 +49,20 @@ export interface Database {
     settings?: Readonly<Record<string, string | number>>
     signal?: AbortSignal
   }): Promise<void>
-  /** Stores rows that are text of `format` already; when it resolves they are stored as after `insert`. */
+  /** Inserts rows that are already text of `format`. Resolves like `insert`. */
   load(rows: { table: string; columns: readonly string[]; format: string; data: Readable }): Promise<void>
   close(): Promise<void>
 }
 
-/** Most connections for statements that end as soon as the engine can. Further statements wait until one is free. */
+/** Connection limit for statements that run at the engine's speed. Further statements wait for a free connection. */
 const MAX_CONNECTIONS = 32
-/**
- * Most connections for long streams: more than are ever open, so that none waits. Whoever opens streams bounds them.
- */
+/** Connection limit for long streams. It is above the callers' own limits on open streams, so no stream waits. */
 const MAX_LONG_CONNECTIONS = 256
 
 /**
- * Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. Partitions are made
- * from columns of the sorting key, so that rows which replace one another are in one partition: FINAL looks no further.
- * A failure midway is no row of the answer: it comes at the end, where it is found.
+ * Times are ISO 8601 UTC in both directions. Unknown members are rejected, never dropped silently. All partition keys
+ * are columns of the sorting key, so rows that replace one another share a partition and FINAL merges within partitions
+ * only. A failure during the response does not appear as a row; it ends the response with an error.
  */
 const SETTINGS = {
   date_time_input_format: 'best_effort',
@@ -77,8 +75,8 @@ const SETTINGS = {
 } as const
 
 /**
- * Names the engine's code where the engine told one. An error of the system is one of the connection. Anything else may be the
- * engine's own words without a code, as of a disk that is read-only.
+ * Names the engine's error code if there is one. A system error concerns the connection. Any other error may be text of
+ * the engine without a code, for example about a read-only disk.
  */
 function toStorageError(name: string, url: string, error: unknown): DataError {
   const { host } = new URL(url)
@@ -88,29 +86,30 @@ function toStorageError(name: string, url: string, error: unknown): DataError {
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
 }
 
-/** ClickHouse's own number for what went wrong in a statement; undefined where it said none. */
+/** ClickHouse's error code of a failed statement; undefined without one. */
 export function toClickHouseCode(error: unknown): string | undefined {
   const cause = error instanceof DataError ? error.cause : error
   return cause instanceof ClickHouseError ? cause.code : undefined
 }
 
 /**
- * Refusals that pass, by ClickHouse's codes: overload and limits. 159 and 160: too slow; 201 and 202: too many queries;
- * 209, 210, 279: network; 32, 236, 394: a shard was killed, ends or ended the statement; 241: memory; 242: read-only table.
+ * Temporary errors by ClickHouse's codes: overload and limits. 159 and 160: too slow; 201 and 202: too many queries;
+ * 209, 210, 279: network; 32, 236, 394: a shard was killed, ends or ended the statement; 241: memory; 242: read-only
+ * table.
  */
-const PASSING = new Set('32 159 160 201 202 209 210 236 241 242 279 394'.split(' '))
+const TEMPORARY_CODES = new Set('32 159 160 201 202 209 210 236 241 242 279 394'.split(' '))
 
 /**
- * Whether a statement failed because ClickHouse is away, or has no room for it at the moment: the same statement may do
- * later. An answer of an unexpected shape is a mistake of this program: it has no cause, and waiting does not help.
+ * Whether the same statement may succeed later, because ClickHouse is unreachable or overloaded. A result of an
+ * unexpected shape is a bug of this program: it has no cause, and a retry does not help.
  */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof DataError) || error.code !== 'storage' || error.cause === undefined) return false
   const code = toClickHouseCode(error)
-  return code === undefined || PASSING.has(code)
+  return code === undefined || TEMPORARY_CODES.has(code)
 }
 
-/** Runs a statement as one step of a trace; whatever fails comes out as a DataError. */
+/** Runs a statement as one step of a trace and wraps every failure in a DataError. */
 function guarded<T>(statement: TracedStatement, work: (trace: QueryTrace | undefined) => Promise<T>): Promise<T> {
   return inQuerySpan(statement, async (trace) => {
     try {
@@ -121,7 +120,7 @@ function guarded<T>(statement: TracedStatement, work: (trace: QueryTrace | undef
   })
 }
 
-/** The client heeds a signal only until an answer's head is there. From then on `close` has to end the reading. */
+/** The client obeys a signal only until the response header; after it, `close` ends the read. */
 async function untilAborted<T>(signal: AbortSignal | undefined, reading: Promise<T>, close: () => void): Promise<T> {
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
@@ -133,8 +132,8 @@ async function untilAborted<T>(signal: AbortSignal | undefined, reading: Promise
 }
 
 /**
- * The same for a stream. It may break off before anybody reads it: the listener keeps that from ending the process, and
- * whoever reads the stream later gets the error all the same.
+ * Aborts a stream. The stream may fail before it has a reader: the empty listener prevents that the process ends, and a
+ * later reader still gets the error.
  */
 function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
   stream.on('error', () => {})
@@ -145,8 +144,8 @@ function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
 const toOperation = (sql: string) => /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'COMMAND'
 
 /**
- * The connections of a database. `quick` is for statements that end as soon as the engine can, `long` for streams that
- * last as long as their readers take; it opens no connection before the first of them.
+ * The connection pools of a database. `quick` is for statements that run at the engine's speed, `long` for streams that
+ * run at the client's speed. Connections are opened on demand.
  */
 function createClients(config: Config['clickhouse'], access: 'write' | 'read', database: string) {
   const settings = {
@@ -156,7 +155,7 @@ function createClients(config: Config['clickhouse'], access: 'write' | 'read', d
     database,
     clickhouse_settings: config.cluster === undefined ? SETTINGS : { ...SETTINGS, ...CLUSTER_SETTINGS },
     request_timeout: 300_000,
-    // Every failure is thrown to the caller, who logs it once with what it was doing.
+    // Callers receive every failure and log it once with its context.
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
   }
@@ -165,7 +164,7 @@ function createClients(config: Config['clickhouse'], access: 'write' | 'read', d
   return { quick, long, close: async () => void (await Promise.all([quick.close(), long.close()])) }
 }
 
-/** What every request of the client says beside its statement. */
+/** The options of every request: trace headers, settings, abort signal. */
 const toOptions = (trace: QueryTrace | undefined, settings?: Statement['settings'], signal?: AbortSignal) => ({
   ...(trace === undefined ? {} : { http_headers: trace.headers }),
   ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
@@ -173,20 +172,20 @@ const toOptions = (trace: QueryTrace | undefined, settings?: Statement['settings
 })
 
 function toRequest({ id, sql, params, settings, signal }: Statement, trace: QueryTrace | undefined) {
-  // The client never looks at a signal that is aborted already.
+  // The client ignores a signal that is already aborted.
   signal?.throwIfAborted()
   const values = params === undefined ? {} : { query_params: { ...params } }
   return { query: sql, ...(id === undefined ? {} : { query_id: id }), ...values, ...toOptions(trace, settings, signal) }
 }
 
 /**
- * Reads the types of a table's columns once. They may become others while a process runs: what is sent is converted, and
- * a column that is not known is left to the engine.
+ * Reads the column types of a table once per process. A later change is harmless: the engine converts sent values, and
+ * rows with an unknown column are sent as JSON.
  */
 function openColumnTypes(client: ClickHouseClient): (table: string) => Promise<ColumnTypes> {
-  const known = new Map<string, ColumnTypes>()
+  const typesByTable = new Map<string, ColumnTypes>()
   return async (table) => {
-    const found = known.get(table)
+    const found = typesByTable.get(table)
     if (found !== undefined) return found
     const query = 'SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = {table: String}'
     const result = await client.query({ query, query_params: { table }, format: 'JSONEachRow' })
@@ -196,7 +195,7 @@ function openColumnTypes(client: ClickHouseClient): (table: string) => Promise<C
         .parse(await result.json())
         .map(({ name, type }) => [name, type]),
     )
-    if (types.size > 0) known.set(table, types)
+    if (types.size > 0) typesByTable.set(table, types)
     return types
   }
 }

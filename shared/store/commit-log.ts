@@ -1,94 +1,58 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Redis, ReplyError } from 'ioredis'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { KEPT_COMMITS, loggedChange, toLogKey } from './commits.ts'
 
-const toKey = (prefix: string) => `${prefix}:commit-log`
-
-/** Two weeks of what is collected on schedule; a back-fill has a commit for each of its chunks. */
-const KEPT_COMMITS = 20_000
-/** Commits in one reading. */
+/** Limit on the change events of one read. */
 const PAGE = 500
-/** How long a reading waits for the next commit. */
+/** Blocking time of a read. */
 const WAIT_MS = 3_000
-/** The pause after a reading that failed. */
+/** Delay after a failed read. */
 const PAUSE_MS = 500
 
-/** Where the log begins, when nothing has ever been written to it. */
+/** Version of an empty stream. */
 const BEGINNING = '0-0'
 
-/** What the log says of a commit, as the API tells it: times are ISO 8601, `to` is no part of the range. */
-const loggedChange = z.object({
-  dataset: z.string(),
-  asOf: z.string().nullable(),
-  entities: z.number().nullable(),
-  from: z.string().nullable(),
-  to: z.string().nullable(),
-  /** What tells the commit from every other, by whichever way it is heard of. */
-  id: z.string().optional(),
-})
-
-/** A commit by its version: the place in the log, on which every process agrees. */
+/** A change event with its version: its id in the stream, which is the same for every process. */
 export interface LoggedCommit extends z.infer<typeof loggedChange> {
   readonly version: string
 }
 
-interface Change {
-  readonly dataset: string
-  readonly from?: number | undefined
-  readonly to?: number | undefined
-  readonly entities?: number | undefined
-  readonly id?: string | undefined
-}
-
-/** Appends a commit to the log. Versions grow in the order in which Redis takes them, whoever writes. */
-export async function logCommit(redis: Redis, prefix: string, change: Change): Promise<void> {
-  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
-  const told = {
-    dataset: change.dataset,
-    asOf: toTime(change.to),
-    entities: change.entities ?? null,
-    from: toTime(change.from),
-    to: toTime(change.to === undefined ? undefined : change.to + 1),
-    id: change.id,
-  } satisfies z.infer<typeof loggedChange>
-  await redis.xadd(toKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(told))
-}
-
-/** What follows a log: every commit after the one before, or that some may have been missed. */
+/** A listener on the stream. Receives every change event, or a call of `lost` if events may be missing. */
 export interface CommitListener {
   committed(commits: readonly LoggedCommit[]): void
-  /** The log goes on at this version, and what happened before that is not known. */
+  /** The stream continues at this version; earlier events may be missing. */
   lost(version: string): void
 }
 
 export interface CommitLog {
-  /** The newest version that the listeners were told of; undefined until the log could be read. */
+  /** The newest version that the listeners received; undefined before the first read. */
   readonly version: string | undefined
   /**
-   * The commits after a version that the listeners were told of, oldest first, at most a page of them; undefined where some
-   * of them are not there any more or make no sense, or where the version is none of this log; `away` while Redis does not answer.
+   * Returns the events after a version that listeners have received, oldest first, at most a page. Returns undefined if
+   * some are deleted or malformed or if the version is unknown, and `away` while Redis is unreachable.
    */
   after(version: string): Promise<readonly LoggedCommit[] | undefined | 'away'>
-  /** Listeners are told in the order in which they came. */
+  /** Listeners are called in the order of registration. */
   follow(listener: CommitListener): void
   close(): void
 }
 
 type Entry = [version: string, fields: string[]]
 
-/** Says that an entry makes no sense, and why. */
-type TellSenseless = (version: string, reason: string) => void
+/** Reports a malformed entry with the reason. */
+type ReportMalformed = (version: string, reason: string) => void
 
-/** Undefined where one of them makes no sense: what it meant is not known, so anything may have changed. */
-function toCommits(entries: readonly Entry[], tell: TellSenseless): LoggedCommit[] | undefined {
+/** Undefined if an entry is malformed: its dataset is unknown, so any data may have changed. */
+function toCommits(entries: readonly Entry[], reportEntry: ReportMalformed): LoggedCommit[] | undefined {
   const commits: LoggedCommit[] = []
   for (const [version, [, text = '']] of entries) {
     const { data, error } = loggedChange.safeParse(toJson(text))
     if (error !== undefined) {
-      tell(version, error.message)
+      reportEntry(version, error.message)
       return undefined
     }
     commits.push({ version, ...data })
@@ -96,7 +60,7 @@ function toCommits(entries: readonly Entry[], tell: TellSenseless): LoggedCommit
   return commits
 }
 
-/** Whether a version is a later one than another. */
+/** Whether a version is newer than another. */
 export function isNewer(version: string, other: string): boolean {
   const [[ms = 0, count = 0], [otherMs = 0, otherCount = 0]] = [version, other].map((text) =>
     text.split('-').map(Number),
@@ -104,18 +68,20 @@ export function isNewer(version: string, other: string): boolean {
   return ms > otherMs || (ms === otherMs && count > otherCount)
 }
 
-/** Two numbers of at most 64 bits; Redis refuses larger ones, and so would every attempt be. */
+/** Two numbers of at most 64 bits. Redis rejects larger ones at every attempt. */
 const VERSION = /^\d{1,19}-\d{1,19}$/
 
-/** Whether a text could be a version of some log. */
+/** Whether a text has the form of a version. */
 const isVersion = (text: string): boolean => VERSION.test(text)
 
-/** Reads the page after a version. The version itself is read too: while it is there, so is everything after it. */
+/**
+ * Reads the page after a version. The read includes the version itself: if it still exists, no later event is missing.
+ */
 async function readAfter(
   redis: Redis,
   key: string,
   version: string,
-  tell: TellSenseless,
+  tell: ReportMalformed,
 ): Promise<LoggedCommit[] | undefined> {
   if (!isVersion(version)) return undefined
   if (version === BEGINNING) {
@@ -132,9 +98,9 @@ async function readNewest(redis: Redis, key: string): Promise<string> {
 }
 
 /**
- * Follows the log of commits from now on. `waiting` is a connection of its own, a `reader`, which waits for the next
- * commit; `asking` is for everything else. While Redis is away nothing is told. What was committed meanwhile is told
- * afterwards, or `lost` if Redis came back without it. An entry that makes no sense is logged, and `lost` as well.
+ * Follows the stream from now on. `waiting` is a separate `reader` connection for blocking reads, `asking` serves all
+ * other commands. During an outage of Redis, listeners are not called. Afterwards they receive the missed events, or
+ * `lost` if Redis has lost them. A malformed entry is logged and also reported as `lost`.
  */
 export function followCommitLog(
   connections: { waiting: Redis; asking: Redis },
@@ -142,32 +108,32 @@ export function followCommitLog(
   log: Logger,
 ): CommitLog {
   const { waiting, asking } = connections
-  const key = toKey(prefix)
+  const key = toLogKey(prefix)
   const listeners: CommitListener[] = []
   const closing = new AbortController()
   let version: string | undefined
   let senseless: string | undefined
   let refusal: string | undefined
-  // Every client that comes back reads it anew: one line is enough.
-  const tellSenseless: TellSenseless = (at, reason) => {
-    if (at !== senseless) log.warn({ version: at, reason }, 'a commit in the log that makes no sense')
+  // Every reconnecting client reads the entry again, but it is logged once.
+  const reportMalformed: ReportMalformed = (at, reason) => {
+    if (at !== senseless) log.warn({ version: at, reason }, 'malformed change event in the stream')
     senseless = at
   }
-  const tellFailure = (error: unknown) => {
+  const logFailure = (error: unknown) => {
     const reason = toReason(error)
-    // Redis that is away, or still starting, comes back; what it refuses stays so until somebody mends it.
+    // A Redis that is unreachable or loading recovers; a refusal lasts until an operator acts.
     const isStarting = reason.startsWith('LOADING')
     const isRefusal = error instanceof ReplyError && !isStarting
     const isNews = isRefusal && reason !== refusal
     if (isRefusal) refusal = reason
-    log[isNews ? 'warn' : 'debug']({ reason }, 'the log of commits cannot be read')
+    log[isNews ? 'warn' : 'debug']({ reason }, 'the change stream cannot be read')
   }
   const lose = (newest: string) => {
     version = newest
     for (const listener of listeners) listener.lost(newest)
   }
   const step = async () => {
-    const commits = version === undefined ? undefined : await readAfter(waiting, key, version, tellSenseless)
+    const commits = version === undefined ? undefined : await readAfter(waiting, key, version, reportMalformed)
     if (commits === undefined) return lose(await readNewest(waiting, key))
     const last = commits.at(-1)
     if (last === undefined) return waiting.xread('COUNT', 1, 'BLOCK', WAIT_MS, 'STREAMS', key, String(version))
@@ -181,7 +147,7 @@ export function followCommitLog(
         refusal = undefined
       } catch (error) {
         if (closing.signal.aborted) return
-        tellFailure(error)
+        logFailure(error)
         await delay(PAUSE_MS, undefined, { signal: closing.signal }).catch(() => undefined)
       }
     }
@@ -193,10 +159,10 @@ export function followCommitLog(
     },
     after: async (from) => {
       try {
-        const commits = await readAfter(asking, key, from, tellSenseless)
+        const commits = await readAfter(asking, key, from, reportMalformed)
         return commits?.filter((commit) => version === undefined || !isNewer(commit.version, version))
       } catch (error) {
-        tellFailure(error)
+        logFailure(error)
         return 'away'
       }
     },

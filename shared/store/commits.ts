@@ -5,32 +5,36 @@ import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
-import { type CommitLog, logCommit } from './commit-log.ts'
+import type { CommitLog } from './commit-log.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
+export const toLogKey = (prefix: string) => `${prefix}:commit-log`
+
+/** Two weeks of scheduled collection. A back-fill writes one change event per chunk. */
+export const KEPT_COMMITS = 20_000
 /**
- * A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds, and how many tokens or
- * DAOs; without them, any.
+ * A change event of a dataset's stored rows: the range of its times (inclusive, Unix milliseconds), and the number of
+ * tokens or DAOs. Absent members mean any.
  */
 const commit = z.object({
   dataset: z.string(),
   from: z.number().optional(),
   to: z.number().optional(),
   entities: z.number().optional(),
-  /** What tells it from every other, by whichever way it is heard of. */
+  /** Identifies the change event on every transport. */
   id: z.string().optional(),
 })
 
 export type Commit = z.infer<typeof commit>
 
-/** The job under which `job_state` holds each dataset's last commit, for readers that cannot hear Redis. */
+/** The job of each dataset's newest change event in `job_state`, for processes without a connection to Redis. */
 const STATE_JOB = 'commits'
 
 /**
- * Tells every reader that a dataset's stored rows changed: it is recorded beside them, by the database's clock, published,
- * and logged. Called after the insert, never before. Who follows the log asks for the new data at once: it comes last, when
- * the API already drops what it kept.
+ * Announces a change of a dataset's stored rows. Call it after the insert. Writes the event to ClickHouse, publishes
+ * it, and appends it to the stream last: clients of the stream request new data at once, so the API must have evicted
+ * its caches before.
  */
 export async function publishCommit(
   stores: { db: Database; redis: Redis; prefix: string },
@@ -46,31 +50,54 @@ export async function publishCommit(
   await logCommit(stores.redis, stores.prefix, change)
 }
 
-/** The current version of every dataset, as far as this process has heard. */
+/** A change event as stored and as served by the API. Times are ISO 8601; `to` is exclusive. */
+export const loggedChange = z.object({
+  dataset: z.string(),
+  asOf: z.string().nullable(),
+  entities: z.number().nullable(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  /** Identifies the change event on every transport. */
+  id: z.string().optional(),
+})
+
+/** Appends a change event. Redis assigns increasing versions for all writers. */
+export async function logCommit(redis: Redis, prefix: string, change: Commit): Promise<void> {
+  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
+  const logged = {
+    dataset: change.dataset,
+    asOf: toTime(change.to),
+    entities: change.entities ?? null,
+    from: toTime(change.from),
+    to: toTime(change.to === undefined ? undefined : change.to + 1),
+    id: change.id,
+  } satisfies z.infer<typeof loggedChange>
+  await redis.xadd(toLogKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(logged))
+}
+
+/** The newest version of every dataset that this process knows. */
 export interface CommitFeed {
-  /** An opaque version that differs after every commit; `undefined` while nobody tells. */
+  /** An opaque version, different after every change event; undefined without a source. */
   version(dataset: string): string | undefined
-  /** Who tells of commits: Redis as they happen, the recorded ones a second later, or nobody. */
+  /** The current source: Redis (at once), records in ClickHouse (a second later), or none. */
   readonly source: 'redis' | 'records' | 'nobody'
-  /** When this process learnt of the version, in Unix milliseconds. */
+  /** The time when this process received the version, in Unix milliseconds. */
   since(dataset: string): number
-  /** Moves whenever any version does, so that one comparison tells that none has. */
+  /** Increases with every version change, so that one comparison detects any change. */
   readonly changes: number
-  /** Calls back with each change; with `undefined` when anything may have changed. */
+  /** Registers a callback for changes. `undefined` means that any data may have changed. */
   follow(listener: (change: Commit | undefined) => void): void
-  /** Takes a commit that another way tells of. It counts once, whichever tells of it first. */
+  /** Accepts a change event from another transport. An event counts once, regardless of the transport. */
   hear(change: Pick<Commit, 'dataset' | 'id'>): void
-  /** Anything may have changed, and no commit tells of it: every version is a new one. */
+  /** Renews every version, because data may have changed without an event. */
   renew(): void
-  /** Stops listening, at once, whether Redis is there or not. */
+  /** Stops at once, even without Redis. */
   close(): void
 }
 
-/**
- * How often a silent connection is asked whether it still stands; the subscriber's socket timeout bounds the answer.
- */
+/** Interval of pings on an idle connection. The subscriber's socket timeout limits the wait for a reply. */
 const PING_MS = 2_000
-/** How often the recorded commits are read while Redis cannot be heard. */
+/** Poll interval for recorded events while Redis is unreachable. */
 const POLL_MS = 1_000
 
 const recorded = z.object({ dataset: z.string(), value: z.string() })
@@ -87,34 +114,34 @@ async function readRecorded(db: Database): Promise<Map<string, string>> {
   return new Map(rows.map(({ dataset, value }) => [dataset, value]))
 }
 
-/** Of so many commits it is remembered that they were heard of: more than come while one way is behind the other. */
+/** Limit on remembered event ids. It exceeds the events that arrive while one transport lags behind the other. */
 const MOST_REMEMBERED = 1_000
 
 interface Version {
   readonly version: string
-  /** When this process learnt of it, in Unix milliseconds. */
+  /** The time when this process received it, in Unix milliseconds. */
   readonly since: number
 }
 
-/** The versions that this process knows, and who tells of new ones. */
+/** The known versions and their current source. */
 function createVersions(now: () => number) {
   const versions = new Map<string, Version>()
   const listeners: ((change: Commit | undefined) => void)[] = []
-  /** Of datasets without a commit since the source began to tell. */
+  /** The version of datasets without an event since the source started. */
   let base: Version | undefined
   let source: CommitFeed['source'] = 'nobody'
   let changes = 0
-  const known = new Set<string>()
-  /** Whether a commit is heard of for the first time. */
+  const seenIds = new Set<string>()
+  /** Whether an event is received for the first time. */
   const isNews = (id: string | undefined): boolean => {
     if (id === undefined) return true
-    if (known.has(id)) return false
-    const [oldest] = known
-    if (oldest !== undefined && known.size >= MOST_REMEMBERED) known.delete(oldest)
-    known.add(id)
+    if (seenIds.has(id)) return false
+    const [oldest] = seenIds
+    if (oldest !== undefined && seenIds.size >= MOST_REMEMBERED) seenIds.delete(oldest)
+    seenIds.add(id)
     return true
   }
-  const tell = (change: Commit | undefined) => {
+  const notify = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
@@ -127,18 +154,18 @@ function createVersions(now: () => number) {
     },
     of: (dataset: string) => versions.get(dataset) ?? base,
     follow: (listener: (change: Commit | undefined) => void) => void listeners.push(listener),
-    /** Another source tells from now on. What happened before that is not known, so that every version is a new one. */
+    /** Switches the source. Earlier events are unknown, so every version changes. */
     begin: (from: CommitFeed['source']) => {
       source = from
       versions.clear()
       base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
-      tell(undefined)
+      notify(undefined)
     },
     heard: ({ id, ...change }: Commit) => {
-      // What is kept is of no version then.
+      // Without a source, cached data has no version.
       if (source === 'nobody' || !isNews(id)) return
       versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
-      tell(change)
+      notify(change)
     },
   }
 }
@@ -152,7 +179,7 @@ interface FeedOptions {
   readonly now?: () => number
 }
 
-/** Hears commits over Redis while the connection stands; `onLost` is called when it does not any more. */
+/** Subscribes to change events while the Redis connection is up; calls `onLost` when it closes. */
 function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOptions, onLost: () => void) {
   let closed = false
   subscriber.on('ready', async () => {
@@ -160,7 +187,7 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
       await subscriber.subscribe(channel(prefix))
       if (!closed) versions.begin('redis')
     } catch (error) {
-      log.warn({ reason: toReason(error) }, 'commits cannot be followed')
+      log.warn({ reason: toReason(error) }, 'cannot subscribe to change events')
       subscriber.disconnect(true)
     }
   })
@@ -171,14 +198,14 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
   subscriber.on('message', (_channel, text: string) => {
     const parsed = commit.safeParse(toJson(text))
     if (parsed.success) return versions.heard(parsed.data)
-    // Somebody else writes on the channel: what it meant is not known, so anything may have changed.
-    log.warn({ reason: parsed.error.message }, 'a commit that makes no sense')
+    // The message is malformed, possibly from another program, so any data may have changed.
+    log.warn({ reason: parsed.error.message }, 'malformed change event')
     versions.begin('redis')
   })
-  // Behind a proxy or a dropped route a connection can die without a word: only a missing answer tells.
+  // A connection behind a proxy or a dropped route can fail silently; only a missing reply reveals it.
   const pings = setInterval(() => {
     if (versions.source !== 'redis') return
-    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no answer from redis'))
+    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no response from redis'))
   }, PING_MS)
   return {
     close: () => {
@@ -189,23 +216,23 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
   }
 }
 
-/** Reads the recorded commits, at once when asked and once a second, while Redis cannot be heard. */
+/** Polls the recorded events while Redis is unreachable: at once after a disconnect, then every second. */
 function createPolling(versions: Versions, { db, log }: FeedOptions) {
   let last = new Map<string, string>()
   let [isPolling, closed] = [false, false]
-  const isAway = () => !closed && versions.source !== 'redis'
+  const isRedisUnavailable = () => !closed && versions.source !== 'redis'
   const poll = async () => {
-    if (!isAway() || isPolling) return
+    if (!isRedisUnavailable() || isPolling) return
     isPolling = true
     try {
       const found = await readRecorded(db)
-      if (!isAway()) return
+      if (!isRedisUnavailable()) return
       if (versions.source === 'nobody') versions.begin('records')
       else for (const [dataset, value] of found) if (last.get(dataset) !== value) versions.heard({ dataset, id: value })
       last = found
     } catch (error) {
-      log.debug({ reason: toReason(error) }, 'recorded commits cannot be read')
-      if (isAway() && versions.source === 'records') versions.begin('nobody')
+      log.debug({ reason: toReason(error) }, 'recorded change events cannot be read')
+      if (isRedisUnavailable() && versions.source === 'records') versions.begin('nobody')
     } finally {
       isPolling = false
     }
@@ -221,10 +248,9 @@ function createPolling(versions: Versions, { db, log }: FeedOptions) {
 }
 
 /**
- * Follows commits over Redis, from when the connection stands; `subscriber` is the feed's own. While the connection is
- * away, the recorded commits are read once a second. Until the first such reading, or while it fails, every version is
- * unknown: answers are then hardly kept, because nobody can tell whether they are still true. With every subscription
- * all versions are new ones, so that what was published while the connection was away need not be found out.
+ * Follows change events over Redis; `subscriber` is a connection for this feed only. While Redis is unreachable, polls
+ * the recorded events every second. Until the first poll, or while polls fail, versions are undefined and responses are
+ * cached only briefly. Every subscription renews all versions, because events may have been missed before.
  */
 export function createCommitFeed(subscriber: Redis, options: FeedOptions): CommitFeed {
   const versions = createVersions(options.now ?? Date.now)
@@ -250,8 +276,8 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
 }
 
 /**
- * Has a feed hear what the log tells as well, before every listener that comes later: a client that hears of a commit asks
- * at once, and must not get what was kept from before it.
+ * Feeds the events of the stream into the feed. Call it before registering other listeners of the stream: a client
+ * requests data as soon as it receives an event, and must not get a stale cached response.
  */
 export function hearLog({ hear, renew }: CommitFeed, commitLog: Pick<CommitLog, 'follow'>): void {
   commitLog.follow({

@@ -3,7 +3,7 @@ import type { Database } from './clickhouse.ts'
 
 const counted = z.object({ rows: z.int() })
 
-/** How many rows a table has, those that replace one another counted once. */
+/** Counts the rows of a table after replacing. */
 export async function countRows(db: Database, table: string): Promise<number> {
   const sql = `SELECT count() AS rows FROM ${table} FINAL`
   const [row] = await db.rows({ name: 'count-rows', sql, schema: counted })

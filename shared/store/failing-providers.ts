@@ -1,28 +1,33 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
+import { type DataError, isAboutProvider, toReason } from '../errors.ts'
 import { parseStored } from '../json.ts'
+import type { SlotPiece } from '../queue/queues.ts'
 import type { Database } from './clickhouse.ts'
 
-/** The name under which a dataset's job remembers which of its providers fail. */
+/** The state name under which a dataset's job stores its failing providers. */
 export const FAILING_PROVIDERS = 'failing providers'
 
 const remembered = z.record(z.string(), z.object({ since: z.iso.datetime(), reason: z.string() }))
 
-/** The providers that did not answer in a dataset's newest slot: the slot from which on each failed, and why at last. */
+/**
+ * The providers that failed in a dataset's newest slot: the slot of the first failure of each, and the newest reason.
+ */
 export type FailingProviders = z.infer<typeof remembered>
 
-/** Parses what `toFailingText` wrote. Returns undefined for an unreadable text, which the job's next slot replaces. */
+/** Parses the text of `toFailingText`. Returns undefined for unreadable text; the job's next slot replaces it. */
 export const readFailingText = (text: string): FailingProviders | undefined => parseStored(remembered, text)
 
-/** Matches the names that `toFailingName` makes and no others: another version may keep another form under a longer name. */
+/** Matches only names of `toFailingName`, because another version may store another format under a longer name. */
 const NAMES = `^${FAILING_PROVIDERS}( [1-9][0-9]*)?$`
 
-const told = z.object({ job: z.string(), value: z.string() })
+const stateRow = z.object({ job: z.string(), value: z.string() })
 const text = z.object({ name: z.string(), value: z.string() })
 
-/** Each piece of a slot remembers for itself; the first under the name that an uncut slot has. */
-export const toFailingName = (piece = 0): string => (piece === 0 ? FAILING_PROVIDERS : `${FAILING_PROVIDERS} ${piece}`)
+/** Each chunk of a slot has its own state; chunk 0 uses the name of an unsplit slot. */
+const toFailingName = (piece = 0): string => (piece === 0 ? FAILING_PROVIDERS : `${FAILING_PROVIDERS} ${piece}`)
 
-/** What a dataset's job remembers, by the index of the piece. */
+/** Reads the stored texts of a dataset's job by chunk index. */
 export async function readFailingTexts(db: Database, job: string): Promise<ReadonlyMap<number, string>> {
   const rows = await db.rows({
     name: 'failing-texts',
@@ -34,22 +39,22 @@ export async function readFailingTexts(db: Database, job: string): Promise<Reado
 }
 
 /**
- * Returns the failing providers of every dataset of which that was ever remembered, by its name: those of any piece. An
- * unreadable text counts as none failing.
+ * Returns the failing providers of every dataset with stored state, by name, merged over all chunks. Unreadable text
+ * counts as no failing provider.
  */
 export async function readFailing(db: Database): Promise<ReadonlyMap<string, FailingProviders>> {
   const rows = await db.rows({
     name: 'failing-providers',
     sql: 'SELECT job, value FROM job_state FINAL WHERE match(name, {names: String}) ORDER BY job, name',
     params: { names: NAMES },
-    schema: told,
+    schema: stateRow,
   })
   const found = new Map<string, FailingProviders>()
   for (const { job, value } of rows) found.set(job, toEarliest(found.get(job) ?? {}, readFailingText(value) ?? {}))
   return found
 }
 
-/** Of a provider that fails in several pieces, the one in which it began to. */
+/** If a provider fails in several chunks, the earliest start wins. */
 function toEarliest(one: FailingProviders, other: FailingProviders): FailingProviders {
   const added = Object.entries(other).filter(([provider, { since }]) => {
     const before = one[provider]
@@ -59,3 +64,65 @@ function toEarliest(one: FailingProviders, other: FailingProviders): FailingProv
 }
 
 export const toFailingText = (failing: FailingProviders): string => JSON.stringify(failing)
+
+/** A failure that affects all entities of a provider. */
+export interface ProviderFailure {
+  readonly provider: string
+  readonly reason: DataError
+}
+
+/** Provider results of one slot, or of one piece of a slot. */
+export interface ProviderResults {
+  readonly slot: number
+  readonly piece: SlotPiece | undefined
+  /** Whether all entities were requested, not only those left by an earlier attempt or piece. */
+  readonly isWhole: boolean
+  readonly failures: readonly ProviderFailure[]
+  /** The providers that returned data. */
+  readonly answered: readonly string[]
+}
+
+/**
+ * Tracks, for `/data/status`, the providers of a job that failed in a slot, with the start and the reason of the
+ * failure. The data does not show such failures while another provider answers.
+ * A run for the remaining entities has limited evidence. A provider that lacks those entities does not count as failed,
+ * and a provider that was not queried keeps its state. A provider that answers has recovered, and one that refuses all
+ * of them has failed. State of pieces that no longer exist is cleared.
+ * @param texts the stored state, by the index of the piece.
+ * @returns the changed values, by their name in the job's state.
+ */
+export function toFailingTexts(
+  texts: ReadonlyMap<number, string>,
+  results: ProviderResults,
+): ReadonlyMap<string, string> {
+  const { index, of } = results.piece ?? { index: 0, of: 1 }
+  const text = texts.get(index)
+  const stored = text === undefined ? {} : readFailingText(text)
+  const before = stored ?? {}
+  const failing = results.isWhole ? toFailing(before, results) : toFailingOfSome(before, results)
+  const changed = new Map<string, string>()
+  // An unreadable stored text also differs, and is replaced.
+  if (!isDeepStrictEqual(failing, stored)) changed.set(toFailingName(index), toFailingText(failing))
+  for (const [other, text] of texts) {
+    if (other >= of && text !== NONE) changed.set(toFailingName(other), NONE)
+  }
+  return changed
+}
+
+const NONE = toFailingText({})
+
+function toFailing(before: FailingProviders, { failures, slot }: ProviderResults): FailingProviders {
+  const at = new Date(slot).toISOString()
+  return Object.fromEntries(
+    failures.map(({ provider, reason }) => [
+      provider,
+      { since: before[provider]?.since ?? at, reason: toReason(reason) },
+    ]),
+  )
+}
+
+function toFailingOfSome(before: FailingProviders, results: ProviderResults): FailingProviders {
+  const failures = results.failures.filter(({ reason }) => isAboutProvider(reason))
+  const still = Object.entries(before).filter(([provider]) => !results.answered.includes(provider))
+  return { ...Object.fromEntries(still), ...toFailing(before, { ...results, failures }) }
+}

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { daoLinks } from '../datasets/daos.ts'
 import { DataError, toReason } from '../errors.ts'
 import { HOUR_MS } from '../intervals.ts'
+import { toLiving } from '../registry/ends.ts'
 import { type FoundLinks, SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
-import { toLiving } from '../registry/living.ts'
 import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
 import type { RegistryPart } from '../registry/source.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -13,32 +13,32 @@ import type { CommitFeed } from './commits.ts'
 import { readFoundLinks } from './found-links.ts'
 import { findRegistryVersion, readStoredSource } from './stored-registry.ts'
 
-/** A registry that changes under way: others store a new one, and providers find links that it lacks. */
+/** A registry that changes while the process runs: imports store new versions, and providers find missing links. */
 export interface FollowedRegistry {
   /**
-   * The registry as it is now: read a member of it when it is needed. Whoever needs several that fit each other has
-   * `toFixed` of it.
+   * A live proxy of the current registry; read a member at each use. For several consistent members take a snapshot
+   * with `toFixed`.
    */
   readonly registry: Registry
-  /** Reads what is in force now. Where it cannot be read, or makes no sense, what was in force before stays. */
+  /** Loads the active registry. Keeps the previous one if it is unreachable or invalid. */
   refresh(): Promise<void>
   /**
-   * The registry that is in force at this moment, for what is noted as made with it; the one before where that makes no sense
-   * here.
-   * @throws DataError `storage` where nobody can tell.
+   * Returns the active registry, for records that name its version. Returns the previous one if the active one is
+   * invalid for this program.
+   * @throws DataError `storage` if the database is unreachable.
    */
   readCurrent(): Promise<Registry>
   stop(): void
 }
 
-/** How often it is asked whether a new registry is in force, which reads one row. */
-const ASK_MS = 10_000
-/** An answer later than that is worth nothing. */
+/** Poll interval of the active version, which reads one row. */
+const POLL_MS = 10_000
+/** Time limit of a poll. */
 const PATIENCE_MS = 5_000
 
 /**
- * The registry that is in force, or a part of it, as people wrote it: the stored one, or all that the files have where none
- * was ever stored. Which one it is has to be known before the signal is aborted.
+ * Returns the active registry, or a part of it, without found links: the stored one, else that of the files. `signal`
+ * limits only the lookup of the version.
  * @throws DataError `storage`, or RegistryError
  */
 export async function readInForce(
@@ -50,15 +50,14 @@ export async function readInForce(
 }
 
 /**
- * The registry that is in force, with the links that providers found so far, for a program that needs it once.
+ * Returns the active registry with the found links, for programs that read it once.
  * @throws DataError `storage`, or RegistryError
  */
 export const readRegistry = async (db: Database): Promise<Registry> =>
   withFoundLinks(await readInForce(db), await readFoundLinks(db))
 
 /**
- * As `readInForce`, for a program that serves without the database as well: while that does not answer the registry is
- * that of the files.
+ * Like `readInForce`, for programs that also run without the database: falls back to the files while it is unreachable.
  * @throws RegistryError
  */
 export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Registry> {
@@ -66,23 +65,26 @@ export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Re
     return await readInForce(db, { signal: AbortSignal.timeout(PATIENCE_MS) })
   } catch (error) {
     if (!(error instanceof DataError)) throw error
-    log.warn({ reason: toReason(error) }, 'the registry in force cannot be read: that of the files is served meanwhile')
+    log.warn({ reason: toReason(error) }, 'the active registry cannot be read: that of the files is used until it can')
     return loadRegistry()
   }
 }
 
 export interface FollowOptions {
   readonly log: Logger
-  /** What is read of each new registry; `first` is the same part. */
+  /** The part to read of each new registry; `first` must be the same part. */
   readonly part?: RegistryPart
-  /** Tells when links may have been found. Hears when another registry is in force, or other links are: what was made with those before is no longer true. */
+  /**
+   * Signals newly found links. Its versions are renewed when the registry or its links change, because derived data is
+   * then stale.
+   */
   readonly commits?: Pick<CommitFeed, 'follow' | 'renew'>
 }
 
 /**
- * Follows the registry that is in force, beginning with `first`, which must not have found links: another may be found in
- * their place. They are read by `refresh`, with each new registry, when `commits` tells that some were stored, and every
- * hour without it, as they are looked for once a day. Of a part without DAOs there are none to find.
+ * Follows the active registry, starting with `first`, which must not contain found links, because these may change.
+ * Links are read by `refresh`, with each new registry, after a change event of the links dataset, and every hour. The
+ * job collects links once a day. A part without DAOs has no links.
  */
 export function followRegistry(
   db: Database,
@@ -91,43 +93,43 @@ export function followRegistry(
 ): FollowedRegistry {
   let [base, now] = [first, first]
   const refusal = createRefusal(log)
-  const tellFound = createTellFound(log)
+  const logFound = createFoundLog(log)
   const links = createLinksReader(db)
 
   const readNewer = async (): Promise<Registry | undefined> => {
     const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
     if (stored === undefined || refusal.isOf(stored.version)) return undefined
-    // The same one may come into force once more: what statements join to it was another's meanwhile.
+    // The same version may become active again: meanwhile, statements have joined another one.
     if (stored.version === base.version && stored.changedAt === base.changedAt) return undefined
     const source = await readStoredSource(db, stored, part)
     return refusal.unlessRefused(stored.version, () => toRegistry(source))
   }
-  const look = async (alsoLinks: boolean) => {
+  const update = async (alsoLinks: boolean) => {
     const newer = await readNewer()
-    const isOther = newer?.version !== base.version
+    const isNewVersion = newer?.version !== base.version
     if (newer === undefined && !alsoLinks) return
-    let areOthers = false
+    let haveLinksChanged = false
     if (part === 'whole') {
-      areOthers = await links.read()
+      haveLinksChanged = await links.read()
       base = newer ?? base
       now = withFoundLinks(base, links.found)
-      tellFound(now)
+      logFound(now)
     } else base = now = newer ?? base
-    if (newer === undefined) return areOthers ? commits?.renew() : undefined
+    if (newer === undefined) return haveLinksChanged ? commits?.renew() : undefined
     const { version, tokens } = newer
     const daos = part === 'whole' ? { daos: newer.daos.length } : {}
-    const message = isOther ? 'a new registry is in force' : 'the registry is in force once more'
+    const message = isNewVersion ? 'a new registry is active' : 'the registry is active again'
     log.info({ version, tokens: tokens.length, ...daos }, message)
     commits?.renew()
   }
 
   const outage = createOutageLog(log, 'warn')
-  const tryLook = async (alsoLinks: boolean) => {
+  const tryUpdate = async (alsoLinks: boolean) => {
     try {
-      await look(alsoLinks)
+      await update(alsoLinks)
       outage.works('registry')
     } catch (error) {
-      outage.failed('registry', { reason: toReason(error) }, 'the registry in force cannot be read')
+      outage.failed('registry', { reason: toReason(error) }, 'the active registry cannot be read')
     }
   }
   let last = Promise.resolve()
@@ -136,14 +138,14 @@ export function followRegistry(
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     looking += 1
     const turn = last.then(work).finally(() => (looking -= 1))
-    // The next one's turn comes however this one ends; its failure is told to the one who asked.
+    // A failure is reported to its caller only and does not block the next call.
     last = turn.catch(() => undefined)
     return turn
   }
-  const refresh = (alsoLinks: boolean) => inTurn(() => tryLook(alsoLinks))
+  const refresh = (alsoLinks: boolean) => inTurn(() => tryUpdate(alsoLinks))
   const timer = setInterval(() => {
     if (looking === 0) void refresh(links.areDue())
-  }, ASK_MS)
+  }, POLL_MS)
   timer.unref()
   commits?.follow((change) => {
     if (isStopped || (change !== undefined && change.dataset !== daoLinks.name)) return
@@ -154,7 +156,7 @@ export function followRegistry(
     registry: toLiving(() => now),
     refresh: () => refresh(true),
     readCurrent: async () => {
-      await inTurn(() => look(false))
+      await inTurn(() => update(false))
       return now
     },
     stop: () => {
@@ -164,7 +166,7 @@ export function followRegistry(
   }
 }
 
-/** The links that were found when they were read last. */
+/** The found links as last read. */
 function createLinksReader(db: Database) {
   let found: FoundLinks = new Map()
   let readAt = performance.now()
@@ -173,23 +175,23 @@ function createLinksReader(db: Database) {
     get found() {
       return found
     },
-    /** There may be others. */
+    /** Marks the links as outdated. */
     expire: () => {
       expiries += 1
     },
     areDue: () => seen !== expiries || performance.now() - readAt >= HOUR_MS,
-    /** Whether there are others. */
+    /** Returns whether the links have changed. */
     read: async (): Promise<boolean> => {
       const until = expiries
       const read = await readFoundLinks(db)
-      const areOthers = !isDeepStrictEqual(read, found)
+      const hasChanged = !isDeepStrictEqual(read, found)
       ;[found, seen, readAt] = [read, until, performance.now()]
-      return areOthers
+      return hasChanged
     },
   }
 }
 
-/** A version whose records make no sense to this program is told and asked for once. */
+/** Logs an invalid version and reads it only once. */
 function createRefusal(log: Logger) {
   let refused: string | undefined
   return {
@@ -202,7 +204,7 @@ function createRefusal(log: Logger) {
         refused = version
         log.error(
           { version, reason: toReason(error) },
-          'the registry in force makes no sense here: the one before stays',
+          'the active registry is invalid for this program: the previous one stays active',
         )
         return undefined
       }
@@ -210,15 +212,14 @@ function createRefusal(log: Logger) {
   }
 }
 
-/** Tells how many links stand in for those that the registry lacks, whenever that is another number. */
-function createTellFound(log: Logger) {
-  let told = ''
+/** Logs the number of found links in use whenever it changes. */
+function createFoundLog(log: Logger) {
+  let logged = ''
   return ({ daos }: Registry) => {
     const found = Object.fromEntries(
       SOCIAL_FIELDS.map((field) => [field, daos.filter((dao) => dao.found?.includes(field)).length]),
     )
-    if (JSON.stringify(found) !== told)
-      log.info({ found }, 'links that providers found stand in where the registry has none')
-    told = JSON.stringify(found)
+    if (JSON.stringify(found) !== logged) log.info({ found }, 'found links replace links that the registry lacks')
+    logged = JSON.stringify(found)
   }
 }

@@ -5,7 +5,7 @@ import type { Database } from './clickhouse.ts'
 const linked = z.object({ key: z.number(), links: z.record(z.string(), z.string()) })
 
 /**
- * The links of DAOs that providers found.
+ * Reads the found links of DAOs.
  * @throws DataError `storage`
  */
 export async function readFoundLinks(db: Database): Promise<FoundLinks> {

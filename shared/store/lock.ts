@@ -5,21 +5,21 @@ import { type Database, toClickHouseCode } from './clickhouse.ts'
 import { quoteName } from './topology.ts'
 
 export interface Lock {
-  /** @throws DataError `storage` when the lock was lost: somebody else may have it. */
+  /** @throws DataError `storage` if the lock was lost and may have another owner. */
   requireHeld(): void
 }
 
-/** ClickHouse's code for a statement under the id of one that runs. */
+/** ClickHouse's code for a duplicate query id. */
 const ALREADY_RUNNING = '216'
 
 /**
- * A statement that sleeps. Each minute it sends more than the server keeps back, so that no part of the connection takes it
- * for dead; the first such row tells that it runs.
+ * A statement that sleeps. Each minute it sends more than the server's buffer, so that no proxy closes an idle
+ * connection. The first row confirms that it runs.
  */
 const SLEEP = `SELECT if(number % 300 = 0, repeat(' ', 600000), '') AS filling, filling AS more, sleepEachRow(0.2)
 FROM numbers(1000000000)`
 
-/** It may last as long as the work does, and ends when its connection does: only statements that read are ended so. */
+/** Unlimited duration; the statement ends with its connection, which ClickHouse does only for read-only statements. */
 const SETTINGS = {
   max_execution_time: 0,
   max_block_size: 1,
@@ -28,10 +28,10 @@ const SETTINGS = {
 } as const
 
 /**
- * Does `work` while nobody else does any under the same name on the server, or on any server of the cluster. The lock is a
- * statement that runs as long as the work does: a process that dies leaves no lock behind, and nothing has to be renewed.
- * Work that is done stays so, whatever becomes of the lock then.
- * @throws DataError `storage` with the words `taken` when somebody else has the lock.
+ * Runs `work` under a named lock of the server, or of all servers of the cluster. The lock is a statement that runs as
+ * long as the work. So a crashed process leaves no lock behind, and the lock needs no renewal. Completed work stays
+ * valid even if the lock is lost afterwards.
+ * @throws DataError `storage` with the message `taken` if another process has the lock.
  */
 export async function withLock<T>(
   db: Database,
@@ -57,12 +57,12 @@ async function take(
   stream.resume()
   const release = async () => {
     try {
-      // The next one finds it free: a statement whose reader has left ends only a moment later. Once it was lost, the one
-      // under this name is the next one's.
+      // Without KILL the statement would end a moment after its reader, and the next caller would fail. After a loss,
+      // the statement with this id may belong to another process.
       const sql = 'KILL QUERY WHERE query_id = {name: String} SYNC'
       if (lost === undefined) await db.command({ name: 'release lock', sql, params: { name } })
     } catch (error) {
-      log.warn({ lock: name, reason: toReason(error) }, 'a lock could not be released: it ends with its connection')
+      log.warn({ lock: name, reason: toReason(error) }, 'a lock could not be released; it ends with its connection')
     } finally {
       stream.destroy()
     }
@@ -88,7 +88,7 @@ async function sleepAs(db: Database, id: string, taken: string) {
 
 const heldRow = z.object({ held: z.int() })
 
-/** An id is a server's own: another server of a cluster may run a statement under the same one. */
+/** Query ids are unique per server only, so another server of a cluster may run the same id. */
 async function isTakenElsewhere(db: Database, name: string): Promise<boolean> {
   if (db.cluster === undefined) return false
   const rows = await db.rows({

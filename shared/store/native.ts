@@ -1,33 +1,32 @@
-import { END_OF_TIME } from '../intervals.ts'
-import { remembering } from '../memo.ts'
+import { END_OF_TIME, remembering } from '../intervals.ts'
 
-/** The types of a table's columns by their names. */
+/** The types of a table's columns by name. */
 export type ColumnTypes = ReadonlyMap<string, string>
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Writes the values of one column; undefined where one of them is not plainly of its type. */
+/** Encodes the values of one column; undefined if one of them does not match the type exactly. */
 type Encode = (values: readonly unknown[]) => readonly Uint8Array[] | undefined
 
 interface Codec {
-  /** As what the bytes are announced; the engine converts them to the column's own type. */
+  /** Type of the encoded bytes. The engine converts them to the column's type. */
   readonly type: string
   readonly encode: Encode
-  /** What stands where a value is null. */
+  /** Filler for null values. */
   readonly blank: unknown
 }
 
-/** Rows as a block of ClickHouse's Native format, and the columns that they have. */
+/** Rows as a block of ClickHouse's Native format, with their columns. */
 export interface NativeBlock {
   readonly columns: readonly string[]
   readonly data: Buffer
 }
 
 /**
- * Rows as one block of ClickHouse's Native format (`docs/en/interfaces/formats/Native.md`), which costs the engine and
- * this process a third of what JSON does. `every` are members that all rows have alike.
- * @returns undefined for what is not plain: rows of different members, values of other types or outside of what theirs
- *   holds, columns of types that are not written here. Such rows go as JSON, and the engine judges them.
+ * Encodes rows as one block of ClickHouse's Native format (`docs/en/interfaces/formats/Native.md`), at a third of the
+ * CPU time of JSON in the engine and in this process. `every` are members with the same value in all rows.
+ * @returns undefined for unsupported rows: different members, values of other types or out of range, unsupported column
+ * types. The caller sends such rows as JSON, and the engine validates them.
  */
 export function toNative(types: ColumnTypes, rows: readonly object[], every: Row = {}): NativeBlock | undefined {
   const own = Object.keys(rows[0] ?? {})
@@ -52,7 +51,7 @@ function toCodec(type: string): Codec | undefined {
 }
 
 function toPlainCodec(type: string): Codec | undefined {
-  // What stands for a text in the engine, as the names of an enumeration, is sent as text.
+  // Text-like types, such as enumerations, are sent as strings.
   if (type === 'String' || type === 'LowCardinality(String)' || type.startsWith('Enum8('))
     return { type: 'String', encode: encodeTexts, blank: '' }
   if (type === 'Float64') return { type, encode: encodeFloats, blank: 0 }
@@ -79,7 +78,7 @@ function encodeFloats(values: readonly unknown[]): readonly Uint8Array[] | undef
   let at = 0
   for (const value of values) {
     if (typeof value !== 'number' || !Number.isFinite(value)) return undefined
-    // As JSON has it, where there is no -0.
+    // Turns -0 into 0, as JSON does.
     floats[at] = value + 0
     at += 1
   }
@@ -100,7 +99,7 @@ function encodeTexts(values: readonly unknown[]): readonly Uint8Array[] | undefi
   return texts
 }
 
-/** Whole numbers of so many bytes, the lowest first. */
+/** Little-endian integers of `bytes` bytes. */
 interface IntegerType {
   readonly bytes: number
   readonly least: number
@@ -125,8 +124,8 @@ const EPOCH = '1970-01-01T00:00:00Z'
 const TIME: IntegerType = { bytes: 8, least: 0, most: END_OF_TIME }
 
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/
-const toKnownMs = remembering((text) => (PLAIN_TIME.test(text) ? Date.parse(text) : Number.NaN))
-const toPlainMs = (value: unknown) => (typeof value === 'string' ? toKnownMs(value) : Number.NaN)
+const parseTime = remembering((text) => (PLAIN_TIME.test(text) ? Date.parse(text) : Number.NaN))
+const toPlainMs = (value: unknown) => (typeof value === 'string' ? parseTime(value) : Number.NaN)
 
 function encodeIntegers(
   values: readonly unknown[],
@@ -149,16 +148,16 @@ const TWO_32 = 2 ** 32
 
 const toBytes = ({ buffer, byteOffset, byteLength }: Float64Array) => new Uint8Array(buffer, byteOffset, byteLength)
 
-/** Its length in bytes, then itself in UTF-8. Most texts of a column are the same few. */
+/** Length in bytes as a varint, then UTF-8. Cached, because a column has few distinct texts. */
 const toText: (text: string) => Uint8Array = remembering((text) => {
   const bytes = Buffer.from(text)
   return Buffer.concat([toVarint(bytes.length), bytes])
 }, 2_000)
 
-/** Seven bits a byte, the lowest first; the top bit says that more follow. */
+/** LEB128: seven bits per byte, lowest first; the top bit marks a continuation. */
 function toVarint(value: number): Uint8Array {
   const bytes: number[] = []
-  let left = value
-  for (; left > 127; left = Math.floor(left / 128)) bytes.push((left % 128) | 128)
-  return Uint8Array.from([...bytes, left])
+  let remaining = value
+  for (; remaining > 127; remaining = Math.floor(remaining / 128)) bytes.push((remaining % 128) | 128)
+  return Uint8Array.from([...bytes, remaining])
 }

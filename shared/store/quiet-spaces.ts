@@ -3,7 +3,7 @@ import { DAY_MS } from '../intervals.ts'
 import type { Dao } from '../registry/entities.ts'
 import type { Database } from './clickhouse.ts'
 
-/** A DAO's space that answers and has nothing new; `since` is its newest proposal, null where there never was one. */
+/** A DAO's space without new proposals; `since` is the day of its newest proposal, null without any. */
 export interface QuietSpace {
   readonly space: string
   readonly since: string | null
@@ -11,7 +11,7 @@ export interface QuietSpace {
 
 const QUIET_DAYS = 60
 
-/** The newest proposal of every space that was read to its end, 1970 where it has none. */
+/** The newest proposal of every completely read space, 1970 without any. */
 const NEWEST = `
   SELECT r.space AS space, toUnixTimestamp(max(p.created_at)) AS seconds
   FROM governance_readings AS r FINAL LEFT JOIN dao_proposals AS p ON p.dao = r.dao AND p.space = r.space
@@ -20,8 +20,8 @@ const NEWEST = `
 const newest = z.object({ space: z.string(), seconds: z.number() })
 
 /**
- * The spaces of live DAOs without a new proposal for 60 days. Nobody may have made one; but a space that moved to another
- * name looks the same, because the hub answers for the old one as if nothing happened. `now` is Unix milliseconds.
+ * Returns the spaces of live DAOs without a new proposal for 60 days. Either nothing was proposed, or the space has
+ * moved: the hub still responds for the old name as if nothing had changed. `now` is in Unix milliseconds.
  */
 export async function readQuietSpaces(db: Database, daos: readonly Dao[], now: number): Promise<QuietSpace[]> {
   const rows = await db.rows({ name: 'quiet-spaces', sql: NEWEST, schema: newest })
@@ -34,7 +34,7 @@ export async function readQuietSpaces(db: Database, daos: readonly Dao[], now: n
   })
 }
 
-/** A sentence for people; empty where no space is quiet. */
+/** A sentence for logs and reports; empty if no space is inactive. */
 export function toQuietNote(spaces: readonly QuietSpace[]): string {
   if (spaces.length === 0) return ''
   const named = spaces.map(({ space, since }) =>

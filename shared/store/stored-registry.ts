@@ -7,23 +7,23 @@ import { openList, toRecord } from '../registry/registry-file.ts'
 import { INDEX, KINDS, type RegistryPart, type RegistrySource } from '../registry/source.ts'
 import type { Database } from './clickhouse.ts'
 
-/** A version of the registry that was stored. */
+/** A stored version of the registry. */
 export interface RegistryVersion {
   readonly version: string
-  /** When it came into force, in Unix milliseconds. */
+  /** Activation time, in Unix milliseconds. */
   readonly changedAt: number
-  /** How many records it has. */
+  /** The number of its records. */
   readonly records: number
 }
 
 const versionRow = z.object({ version: z.string(), changedAt: z.number(), records: z.number() })
 const recordRow = z.object({ list: z.string(), position: z.number(), record: z.string() })
 
-/** So many records are read at once: a few megabytes. */
+/** Records per read: a few megabytes. */
 const PAGE = 5_000
 
 /**
- * The version that is in force; undefined where none was ever stored.
+ * Returns the active version; undefined if none was ever stored.
  * @throws DataError `storage`
  */
 export async function findRegistryVersion(db: Database, signal?: AbortSignal): Promise<RegistryVersion | undefined> {
@@ -37,8 +37,8 @@ FROM registry_versions FINAL ORDER BY stored_at DESC, version LIMIT 1`
 }
 
 /**
- * The records of a version, or of a part of it, page by page; whatever else the process does goes on in between.
- * @throws DataError `storage`, also where some of the records are not there.
+ * Reads the records of a version, or of a part of it, page by page, and yields to the event loop in between.
+ * @throws DataError `storage`, also if records are missing.
  */
 export async function readStoredSource(
   db: Database,
@@ -60,13 +60,13 @@ export async function readStoredSource(
     const value = toJson(record)
     if (list === INDEX) index = toRecord(toFile(INDEX), value, indexRecord, mistakes)
     else if (isList(list)) lists[list].add(value)
-    else mistakes.push(`${toFile(list)}: there is no such list`)
+    else mistakes.push(`${toFile(list)}: unknown list`)
   }
   const there = read + (part === 'whole' ? 0 : await countDaos(db, version))
   if (there !== expected)
-    throw new DataError('storage', `of ${expected} records of the registry's version ${version} ${there} are there`)
+    throw new DataError('storage', `version ${version} of the registry has ${there} of ${expected} records`)
   const { categories, chains, tokens, daos } = lists
-  // References to a list that was not read are not judged.
+  // References to an unread list are not checked.
   const files = {
     ...{ categories: categories.file, chains: chains.file, tokens: tokens.file },
     daos: { ...daos.file, readable: part === 'whole' },
@@ -76,7 +76,7 @@ export async function readStoredSource(
 
 const isList = (list: string): list is keyof typeof KINDS => list in KINDS
 
-/** So many DAOs of a version are there, for whoever does not read them. */
+/** Counts the DAOs of a version without reading them. */
 async function countDaos(db: Database, version: string): Promise<number> {
   const [row] = await db.rows({
     name: 'registry-daos',

@@ -2,20 +2,21 @@ import { z } from 'zod'
 import { type BasketIndex, findComposition } from '../registry/index-records.ts'
 import type { Database } from './clickhouse.ts'
 
-/** A member of the index that has no price now; `since` is that of its last one, null where it never had any. */
+/** A member of the index without a current price; `since` is the time of its last one, null if it never had any. */
 export interface UnpricedMember {
   readonly symbol: string
   readonly since: string | null
 }
 
-/** Prices come every five minutes; a few slots may be late. */
+/** Prices arrive every five minutes; a few slots may be late. */
 const NEWEST_MS = 30 * 60_000
 
 const quote = z.object({ token: z.number(), at: z.int() })
 
 /**
- * The members of the composition in force whose newest price is over half an hour old at `now` (Unix milliseconds). The
- * index has no value without any one of them. Where all are old the prices as a whole are, which is told of them.
+ * Returns the members of the active composition with a newest price more than half an hour before `now` (Unix
+ * milliseconds). Without any one of them, the index has no value. Returns none if all are old, because the dataset's
+ * freshness reports that.
  */
 export async function readUnpricedMembers(db: Database, index: BasketIndex, now: number): Promise<UnpricedMember[]> {
   const tokens = (findComposition(index, now)?.elements ?? []).map(({ token }) => token)
@@ -35,7 +36,7 @@ WHERE token IN {tokens: Array(UInt64)}`,
   })
 }
 
-/** A sentence for people; empty where every member has a price. */
+/** A sentence for logs and reports; empty if every member has a price. */
 export function toUnpricedNote(members: readonly UnpricedMember[]): string {
   if (members.length === 0) return ''
   const named = members.map(

@@ -13,89 +13,89 @@ type DeclaredCounter<L extends Labels = Labels> = Declared<'counter', L>
 type DeclaredGauge<L extends Labels = Labels> = Declared<'gauge', L>
 type DeclaredHistogram<L extends Labels = Labels> = Declared<'histogram', L> & { readonly buckets: readonly number[] }
 
-/** Seconds: from kept bytes to a query that is about to be given up. */
+/** Seconds, from a cached response to the time limit of a query. */
 const REQUEST_BUCKETS = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10]
-/** Seconds: from one provider call to a job's time limit. */
+/** Seconds, from one provider call to a job's time limit. */
 const WORK_BUCKETS = [0.05, 0.2, 1, 5, 15, 60, 180, 600]
 
 /**
- * Every metric of the service, beside those that prom-client has of the runtime (event-loop lag, memory, CPU). The
- * dashboard and the alert rules in `observability/` may name no other; a test holds them to it.
+ * All metrics of the service except prom-client's runtime metrics (event-loop lag, memory, CPU). A test checks that the
+ * dashboard and the alert rules in `observability/` use no others.
  */
 export const METRICS = {
   apiRequest: {
     kind: 'histogram',
     name: 'api_request_duration_seconds',
-    help: 'Time from the request to the beginning of its answer, by route and status: the rest is for the client to read.',
+    help: 'Time from the request to the first byte of its response, by route and status; the rest depends on the client.',
     labels: ['route', 'status'],
     buckets: REQUEST_BUCKETS,
   },
   apiAnswers: {
     kind: 'counter',
     name: 'api_answers_total',
-    help: 'Answers by route and origin: kept bytes, a query under way for somebody else, or made for this request.',
+    help: 'Responses by route and origin: cached bytes, a running query of a concurrent request, or computed for this request.',
     labels: ['route', 'from'],
   },
   apiWaiting: {
     kind: 'gauge',
     name: 'api_queue_waiting',
-    help: 'Requests that wait for their turn at the database now, by queue.',
+    help: 'Requests that wait for the database now, by queue.',
     labels: ['queue'],
   },
   apiWaited: {
     kind: 'histogram',
     name: 'api_queue_wait_seconds',
-    help: 'Time that a request waited for its turn at the database, by queue; 0 where there was a place at once.',
+    help: 'Time that a request waited for the database, by queue; 0 without a wait.',
     labels: ['queue'],
     buckets: REQUEST_BUCKETS,
   },
   apiRefused: {
     kind: 'counter',
     name: 'api_refused_total',
-    help: 'Requests refused by queue: answers and downloads (too many waited already), limits (those of its key or address are used up, or could not be counted).',
+    help: 'Rejected requests by queue: answers and downloads (the queue was full), limits (the rate limit of the key or address is used up, or could not be checked).',
     labels: ['queue'],
   },
   apiStreams: {
     kind: 'gauge',
     name: 'api_streams',
-    help: 'Clients that follow the stream of commits now.',
+    help: 'Clients of the change stream now.',
     labels: [],
   },
   apiKept: {
     kind: 'gauge',
     name: 'api_kept_bytes',
-    help: 'Bytes of what is kept in memory for requests to come: answers, and the pieces that answers are put together from.',
+    help: 'Bytes of the caches in memory: responses, and chunks of series.',
     labels: ['of'],
   },
   apiRoom: {
     kind: 'gauge',
     name: 'api_kept_room_bytes',
-    help: 'Most bytes that may be kept, of the budget API_CACHE_MB: what was used longest ago makes room.',
+    help: 'Size limit of the caches in bytes, from API_CACHE_MB; the least recently used entries are evicted.',
     labels: ['of'],
   },
   jobs: {
     kind: 'counter',
     name: 'worker_jobs_total',
-    help: 'Attempts at jobs by dataset and outcome: completed, postponed (what is left is planned anew when a plan has room again), retried (will be tried again), failed (a dead letter), returned (handed back while stopping).',
+    help: 'Attempts at jobs by dataset and outcome: completed, postponed (the rest is planned again when the quota allows), retried (another attempt follows), failed (a dead letter), returned (to the queue while stopping).',
     labels: ['dataset', 'outcome'],
   },
   jobDuration: {
     kind: 'histogram',
     name: 'worker_job_duration_seconds',
-    help: 'Time that an attempt at a job took, by dataset and outcome.',
+    help: 'Duration of an attempt at a job, by dataset and outcome.',
     labels: ['dataset', 'outcome'],
     buckets: WORK_BUCKETS,
   },
   storageFailures: {
     kind: 'counter',
     name: 'worker_storage_failures_total',
-    help: 'Attempts at jobs that ended because ClickHouse or Redis did not take or give what it had to, by dataset.',
+    help: 'Attempts at jobs that failed because of ClickHouse or Redis, by dataset.',
     labels: ['dataset'],
   },
   rowsInserted: {
     kind: 'counter',
     name: 'worker_rows_inserted_total',
-    help: 'Rows stored, by dataset. A row that is stored again counts again.',
+    help: 'Rows stored, by dataset. Repeated inserts of a row count each time.',
     labels: ['dataset'],
   },
   rowsRejected: {
@@ -107,26 +107,26 @@ export const METRICS = {
   providerCalls: {
     kind: 'counter',
     name: 'provider_calls_total',
-    help: 'Calls to providers, retries included in one, by provider, route and outcome; unsent are those that were not made, because a plan or the budget of it is used up.',
+    help: 'Calls to providers by provider, route and outcome; a call includes its retries. unsent: prevented because the plan or its budget is used up.',
     labels: ['provider', 'route', 'outcome'],
   },
   providerCallDuration: {
     kind: 'histogram',
     name: 'provider_call_duration_seconds',
-    help: 'Time that a call took, with its retries and the wait for the rate limit.',
+    help: 'Duration of a call, including its retries and the wait for the rate limit.',
     labels: ['provider', 'route'],
     buckets: WORK_BUCKETS,
   },
   providerRetries: {
     kind: 'counter',
     name: 'provider_retries_total',
-    help: 'Requests that were sent again after a failure that may pass.',
+    help: 'Requests that were retried after a temporary failure.',
     labels: ['provider'],
   },
   providerQuotaLeft: {
     kind: 'gauge',
     name: 'provider_quota_left',
-    help: 'What the provider said last is left of its limit; absent for providers that do not say.',
+    help: "Remaining requests according to the provider's last response; absent for providers that do not report it.",
     labels: ['provider'],
   },
   queueJobs: {
@@ -138,19 +138,19 @@ export const METRICS = {
   queueOldest: {
     kind: 'gauge',
     name: 'queue_oldest_job_age_seconds',
-    help: 'Age of the oldest job by dataset, lane and state, since it was enqueued, was taken (active) or failed; 0 where there is none.',
+    help: 'Age of the oldest job by dataset, lane and state, since it was enqueued, started (active) or failed; 0 without a job.',
     labels: ['dataset', 'lane', 'state'],
   },
   slots: {
     kind: 'counter',
     name: 'scheduler_slots_total',
-    help: 'Slots by dataset and outcome: enqueued, lost (nobody collected it at the time, and its providers have no history).',
+    help: 'Slots by dataset and outcome: enqueued, lost (not collected in time, and its providers have no history).',
     labels: ['dataset', 'outcome'],
   },
   tickFailures: {
     kind: 'counter',
     name: 'scheduler_failures_total',
-    help: 'Times that due slots of a dataset could not be enqueued, or what it is missing could not be looked for; the next tick repeats it.',
+    help: 'Failures to enqueue due slots of a dataset or to find its missing data; the next tick retries.',
     labels: ['dataset'],
   },
   datasetLag: {
@@ -162,41 +162,43 @@ export const METRICS = {
   datasetState: {
     kind: 'gauge',
     name: 'dataset_state',
-    help: '1 for the state that a dataset is in, else 0: fresh, late (over 1.5 cadences old, or entities are lost), stale (over 2), empty, unserved (empty, and no provider serves it, as without a key).',
+    help: '1 for the current state of a dataset, else 0: fresh, late (over 1.5 cadences old, or entities are overdue), stale (over 2), empty, unserved (empty, and no provider serves it, for example without a key).',
     labels: ['dataset', 'state'],
   },
   datasetComplete: {
     kind: 'gauge',
     name: 'dataset_complete',
-    help: 'The share of what is expected up to now that is stored, 0 to 1.',
+    help: 'The stored share of the data expected up to now, 0 to 1.',
     labels: ['dataset'],
   },
   datasetLost: {
     kind: 'gauge',
     name: 'dataset_lost_entities',
-    help: 'Entities that some provider serves and whose newest datum is over 1.5 cadences old.',
+    help: 'Entities that a provider serves, with a newest datum over 1.5 cadences old.',
     labels: ['dataset'],
   },
   datasetMissing: {
     kind: 'gauge',
     name: 'dataset_missing_buckets',
-    help: 'Buckets over all entities that are due and not known: pending (going to be collected), failed (tried in vain, and tried again), unserved (nobody has them).',
+    help: 'Due buckets without data, over all entities: pending (will be collected), failed (will be retried), unserved (no provider has them).',
     labels: ['dataset', 'state'],
   },
   providerFailing: {
     kind: 'gauge',
     name: 'dataset_provider_failing_seconds',
-    help: 'For how long a provider of a dataset has given no answer in any slot; absent while it answers.',
+    help: 'Time since a provider of a dataset last responded in a slot; absent while it responds.',
     labels: ['dataset', 'cadence', 'provider'],
   },
 } as const satisfies Readonly<Record<string, DeclaredCounter | DeclaredGauge | DeclaredHistogram>>
 
-/** A declared counter, registered with a process's metrics. */
+/** Creates a declared counter in a process's registry. */
 export function createCounter<L extends Labels>(of: DeclaredCounter<L>, registry: Registry): Counter<L[number]> {
   return new Counter({ name: of.name, help: of.help, labelNames: [...of.labels], registers: [registry] })
 }
 
-/** A declared gauge; `collect` is called before each reading, all of which fail with it: it must not throw. */
+/**
+ * Creates a declared gauge. `collect` runs before each scrape and must not throw, because that would fail the scrape.
+ */
 export function createGauge<L extends Labels>(
   of: DeclaredGauge<L>,
   registry: Registry,
@@ -212,7 +214,7 @@ export function createGauge<L extends Labels>(
   return gauge
 }
 
-/** A declared histogram of seconds. */
+/** Creates a declared histogram of seconds. */
 export function createHistogram<L extends Labels>(of: DeclaredHistogram<L>, registry: Registry): Histogram<L[number]> {
   const { name, help, labels, buckets } = of
   return new Histogram({ name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] })

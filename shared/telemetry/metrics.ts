@@ -3,8 +3,8 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client
 import { z } from 'zod'
 
 /**
- * Gauges of prom-client that are named like counters, which Prometheus' own linter refuses. Each has a twin without the
- * ending that tells the same by type.
+ * Gauges of prom-client with a counter's suffix, which Prometheus' linter rejects. Each has a twin without the suffix
+ * and with the same values by type.
  */
 const NAMED_LIKE_COUNTERS = [
   'nodejs_active_handles_total',
@@ -12,7 +12,7 @@ const NAMED_LIKE_COUNTERS = [
   'nodejs_active_resources_total',
 ] as const
 
-/** The metrics of one process, with those of the runtime itself: event-loop lag, memory, CPU. */
+/** The metrics of one process, including runtime metrics: event-loop lag, memory, CPU. */
 export function createMetrics(process: string): Registry {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
@@ -21,39 +21,39 @@ export function createMetrics(process: string): Registry {
   return registry
 }
 
-/** What an operations port shows: one process's metrics, or those of several added up. */
+/** Metrics of an operations port: of one process, or aggregated over several. */
 export interface ShownMetrics {
   readonly contentType: string
   metrics(): Promise<string>
 }
 
-/** Lets the process that started this one read its metrics. */
+/** Lets the parent process read this process's metrics. */
 export function shareMetrics(registry: Registry): void {
   AggregatorRegistry.setRegistries([registry])
-  // It answers from its making on.
+  // The constructor registers the listener that responds to the parent.
   new AggregatorRegistry()
 }
 
-/** How a process answers who asks for its metrics: for each of its registries a list of them. */
-const told = z.object({
+/** A process's response with its metrics: one list per registry. */
+const metricsResponse = z.object({
   type: z.literal('prom-client:getMetricsRes'),
   metrics: z.array(z.array(z.looseObject({ type: z.string() }))),
 })
 
-type Told = z.infer<typeof told>['metrics'][number]
+type ProcessMetrics = z.infer<typeof metricsResponse>['metrics'][number]
 
-/** What only grows; a gauge of a process that has ended says nothing any more. */
+/** Monotonic metrics. The gauges of an exited process are meaningless. */
 const GROWS = new Set(['counter', 'histogram'])
 
 /**
- * The metrics of all processes that this one has started, added up. What one that has ended had counted when it was asked
- * last stays: a counter that fell would look like a restart, and all others' counts like new ones.
+ * Aggregates the metrics of all child processes. The last counters of an exited process stay in the sum: a decreasing
+ * counter would look like a restart, and all other counts would look new.
  */
 export function createSharedMetrics(): ShownMetrics {
-  const running = new Map<number, Told>()
+  const running = new Map<number, ProcessMetrics>()
   let ended: object[] = []
   cluster.on('message', ({ id }, message) => {
-    const { data } = told.safeParse(message)
+    const { data } = metricsResponse.safeParse(message)
     if (data !== undefined) running.set(id, data.metrics.flat())
   })
   cluster.on('exit', ({ id }) => {
@@ -64,7 +64,7 @@ export function createSharedMetrics(): ShownMetrics {
   const all = new AggregatorRegistry()
   return {
     metrics: async () => {
-      // When all have answered, which is told before to whom listens above.
+      // Resolves when all processes have responded; the listener above has received each response before.
       await all.clusterMetrics()
       return AggregatorRegistry.aggregate([...running.values(), ended]).metrics()
     },

@@ -1,14 +1,14 @@
 import type { Logger } from './log.ts'
 
-/** Tells of failures that come again with every look. */
+/** Logs repeated failures once. */
 export interface OutageLog {
-  /** The first failure of `about` is told at `level`, those that follow it only to whoever debugs. */
+  /** Logs the first failure of `about` at `level` and later ones at debug level. */
   failed(about: string, told: object, message: string): void
-  /** It works, or all of it where `about` is not given: the next failure is told again. */
+  /** Marks `about`, or everything, as working: its next failure is logged at `level` again. */
   works(about?: string): void
 }
 
-/** A store that is away all night is told of once, not with each look. */
+/** An outage that lasts all night is logged once, not at every check. */
 export function createOutageLog(log: Logger, level: 'warn' | 'error'): OutageLog {
   const failing = new Set<string>()
   return {

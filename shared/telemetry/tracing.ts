@@ -5,23 +5,23 @@ import { toReason } from '../errors.ts'
 import type { Logger } from './log.ts'
 
 export interface Tracing {
-  /** Sends what is still unsent, for as long as `FLUSH_MS`. Never throws. */
+  /** Exports the remaining spans within `FLUSH_MS`. Never throws. */
   stop(): Promise<void>
 }
 
-/** A collector that does not answer must not keep a process from ending. */
+/** A collector that does not respond must not delay the exit of a process. */
 const FLUSH_MS = 1_000
 
-/** A collector that is away fails every few seconds; once in a while is enough to say so. */
+/** An unreachable collector fails every few seconds; rare warnings are enough. */
 const WARN_EVERY_MS = 10 * 60_000
 
 const OFF: Tracing = { stop: async () => undefined }
 
 /**
- * Starts OpenTelemetry tracing of this process when its standard environment variables ask for it; else nothing of the
- * SDK is even loaded. The SDK's classes read their settings from the environment themselves: sampler, limits, batches,
- * endpoints, resource. Which exporter and protocol are wanted is read here, so that only those are loaded.
- * @param service what traces call this process, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` does.
+ * Starts OpenTelemetry tracing if the standard environment variables enable it; else the SDK is not loaded. The SDK's
+ * classes read sampler, limits, batches, endpoints and resource from the environment. This function reads exporter and
+ * protocol itself, so that only the selected ones are loaded.
+ * @param service service name in traces, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` sets one.
  */
 export async function startTracing(service: string, config: Pick<Config, 'tracing'>, log: Logger): Promise<Tracing> {
   if (!config.tracing.wanted) return OFF
@@ -48,7 +48,7 @@ export async function startTracing(service: string, config: Pick<Config, 'tracin
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<void>((resolve) => {
         timer = setTimeout(() => {
-          warn(`the last spans were not taken within ${FLUSH_MS} ms`)
+          warn(`the last spans were not exported within ${FLUSH_MS} ms`)
           resolve()
         }, FLUSH_MS)
       })
@@ -59,7 +59,7 @@ export async function startTracing(service: string, config: Pick<Config, 'tracin
   }
 }
 
-/** What traces say of this process. What the environment says is laid over the service's own name. */
+/** The resource attributes of this process. Attributes from the environment override the service name. */
 async function toResource(service: string) {
   const { defaultResource, detectResources, envDetector, hostDetector, processDetector, resourceFromAttributes } =
     await import('@opentelemetry/resources')
@@ -85,7 +85,7 @@ const EXPORTERS: Readonly<Record<string, () => Promise<SpanExporter>>> = {
   console: async () => new (await import('@opentelemetry/sdk-trace-node')).ConsoleSpanExporter(),
 }
 
-/** W3C's headers of a trace, those of them that are named; both where none is. */
+/** The selected W3C propagators; both without a selection. */
 async function toPropagator(names: readonly string[] | undefined) {
   const { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } = await import('@opentelemetry/core')
   const all = { tracecontext: new W3CTraceContextPropagator(), baggage: new W3CBaggagePropagator() }
@@ -96,13 +96,13 @@ async function toPropagator(names: readonly string[] | undefined) {
   return new CompositePropagator({ propagators: propagators.map(([, propagator]) => propagator) })
 }
 
-/** The exporters of these names, each once. An unknown one is told and left out. */
+/** Creates each named exporter once. Skips unknown names with a warning. */
 async function createExporters(names: readonly string[]): Promise<SpanExporter[]> {
-  const known = [...new Set(names)].flatMap((name) => {
+  const created = [...new Set(names)].flatMap((name) => {
     if (!Object.hasOwn(EXPORTERS, name)) diag.warn(`OTEL_TRACES_EXPORTER: ${name} is unknown`)
     return Object.hasOwn(EXPORTERS, name) ? [EXPORTERS[name]?.()] : []
   })
-  return (await Promise.all(known)).filter((exporter) => exporter !== undefined)
+  return (await Promise.all(created)).filter((exporter) => exporter !== undefined)
 }
 
 function createWarning(log: Logger): (reason: string) => void {
@@ -110,11 +110,11 @@ function createWarning(log: Logger): (reason: string) => void {
   return (reason) => {
     if (performance.now() - warnedAt < WARN_EVERY_MS) return
     warnedAt = performance.now()
-    log.warn({ reason }, 'tracing has trouble; spans may be lost')
+    log.warn({ reason }, 'tracing fails; spans may be lost')
   }
 }
 
-/** When a host has several addresses and none answers, the error has a code and no message. */
+/** If a host has several addresses and none responds, the error has a code and no message. */
 function toExportReason(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return toReason(error) || String(code)

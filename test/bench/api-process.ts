@@ -6,13 +6,13 @@ import { startRedis } from '../../tools/redis-server.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 import type { BenchDatabase } from './engine.ts'
 
-/** The API as a process of its own. */
+/** The API as a separate process. */
 export interface ApiProcess {
   readonly url: string
   readonly pid: number
 }
 
-/** Runs `work` with an API over the database and a Redis of its own. */
+/** Runs `work` with an API over the database and a private Redis. */
 export async function withApi<T>(
   { config }: BenchDatabase,
   settings: Readonly<Record<string, string>>,

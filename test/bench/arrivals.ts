@@ -1,22 +1,22 @@
 import { Agent, get } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** A request and what came of it: when it was sent, how long its answer took, and the status; 0 where the connection broke. */
+/** A request with its result: time of sending, duration, and status; 0 if the connection failed. */
 export interface Asked {
   readonly sentAt: number
   readonly tookMs: number
   readonly status: number
-  /** Why the connection broke. */
+  /** The reason of the failed connection. */
   readonly failure?: string | undefined
 }
 
-/** Somebody who sends requests from an address of his own, each on a connection that nothing else waits for. */
+/** A client that sends requests from its own address, each on an otherwise idle connection. */
 export interface Client {
   ask(path: string): Promise<Asked>
   leave(): void
 }
 
-/** @param number tells clients from one another: each has its own loopback address. */
+/** @param number selects the client's loopback address. */
 export function createClient(url: string, number: number): Client {
   const agent = new Agent({ keepAlive: true, localAddress: `127.0.1.${number + 1}` })
   const ask = (path: string) =>
@@ -36,7 +36,7 @@ export function createClient(url: string, number: number): Client {
   return { ask, leave: () => agent.destroy() }
 }
 
-/** So many requests at any time for so many seconds: the next one is sent when one is answered. */
+/** Keeps `atOnce` requests running for `seconds`: sends the next one after each response. */
 export async function askInTurn(
   clients: readonly Client[],
   atOnce: number,
@@ -53,12 +53,12 @@ export async function askInTurn(
 }
 
 const TURN_MS = 5
-/** Sockets are files, and a process may not open more than so many at once. */
+/** Limit on open requests, because sockets are files and a process has a limit on those. */
 const MOST_WAITED_FOR = 8_000
 
 /**
- * So many requests a second, however long their answers take, until the signal is aborted; fewer only while as many are
- * waited for as may be.
+ * Sends `perSecond` requests regardless of the duration of responses, until the signal is aborted. Sends fewer only at
+ * the limit of open requests.
  */
 export async function askRegardless(
   clients: readonly Client[],
@@ -83,7 +83,7 @@ export async function askRegardless(
 
 export const isGood = ({ status }: Asked): boolean => status === 200
 
-/** The time that 95 of 100 requests took at most, in milliseconds. */
+/** The 95th percentile of the durations, in milliseconds. */
 export function toP95(answers: readonly Asked[]): number {
   const sorted = answers.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   return sorted[Math.floor(sorted.length * 0.95)] ?? Number.NaN

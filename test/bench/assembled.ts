@@ -1,4 +1,4 @@
-import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
+import { JSON_SETTINGS } from '../../api/answers/rows.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
@@ -12,9 +12,9 @@ import { compare, timed } from './measure.ts'
 const STEP = INTERVAL_SECONDS['5m'] * 1000
 const ROUNDS = 7
 const CHARTS = 100
-/** Days of each token whose pieces are kept: enough for no 24 hours of them to be asked for twice. */
+/** Days of each token with cached chunks: enough that no 24 hours of them are requested twice. */
 const WARM_DAYS = 25
-/** Between these and those that nobody asks for before they are measured. */
+/** Days between these and the days that are first requested by the measurement. */
 const MARGIN_DAYS = 3
 
 interface Assembled {
@@ -22,11 +22,11 @@ interface Assembled {
   readonly url: string
   readonly tokens: readonly Token[]
   readonly now: number
-  /** How many days before now each of them has a point every five minutes. */
+  /** The number of past days with a point every five minutes. */
   readonly days: number
 }
 
-/** What was never asked for: days of 5-minute prices, read for the first time and put together, and lists. */
+/** New requests: days of 5-minute prices, read for the first time and assembled from chunks, and lists. */
 export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
   const { url, tokens, now } = bench
   const reader = createOneReader(url, 288 * 100)
@@ -117,7 +117,7 @@ async function measureWarm(
   })
 }
 
-/** A sorted and filtered list that was never asked for, after the records were read once. */
+/** Sorted and filtered lists that are new each time, after the records were read once. */
 async function measureList({ url }: Assembled): Promise<BenchRow> {
   let asked = 0
   const toPath = (price: number) =>

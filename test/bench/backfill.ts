@@ -29,7 +29,7 @@ export const backfill: Benchmark = {
   run: (context) => withStack('backfill', (stack) => measure(stack, context)),
 }
 
-/** What is collected: whole chunks, so that all of them have as many rows. */
+/** The collected range: complete chunks, so that all have the same number of rows. */
 function toWanted({ quick }: BenchContext, { database }: Stack) {
   const { chunkEntities, chunkPoints } = prices.history ?? { chunkEntities: 1, chunkPoints: 1 }
   const grid = chunkPoints * STEP
@@ -42,7 +42,7 @@ function toWanted({ quick }: BenchContext, { database }: Stack) {
 type Row = Record<string, unknown>
 type Insert = (rows: readonly Row[]) => Promise<void>
 
-/** What a bare insert is measured by: ClickHouse's own client, which sends JSON, and the database as a worker opens it. */
+/** Baselines of the insert: ClickHouse's own client, which sends JSON, and the database as opened by a worker. */
 function openInserts({ db, config }: BenchDatabase) {
   const { url, user, password, database } = config.clickhouse
   const client = createClient({ url, username: user, password, database })
@@ -106,7 +106,7 @@ const startWorker = (stack: Stack, concurrency: number) =>
     WORKER_HISTORY_CONCURRENCY: String(concurrency),
   })
 
-/** Rows a second into tables that are empty. */
+/** Rows per second into empty tables. */
 function toSide(name: string, db: Database, rows: number, work: () => Promise<unknown>): Side {
   return {
     name,

@@ -13,7 +13,7 @@ import { serving } from './serving.ts'
 import { slots } from './slots.ts'
 import { storage } from './storage.ts'
 
-/** Every benchmark, in the order in which they run and stand on the page. */
+/** Every benchmark, in the order of its run and of the page. */
 export const benchmarks = [
   server,
   serving,

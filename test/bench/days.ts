@@ -12,10 +12,10 @@ export const toDayPath = ({ token, from }: Day): string => {
   return `/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${start}&end=${end}`
 }
 
-/** The numbers below `count`, each once, in an order that no neighbours share, and then again. */
+/** The numbers below `count`, each once and without adjacent neighbours, and then again. */
 export function* toShuffled(count: number): Generator<number> {
   let stride = Math.floor(count * 0.618) | 1
-  // With a divisor in common it would come back to where it began before it has been everywhere.
+  // A stride with a common divisor would repeat numbers before it has reached all.
   while (toDivisor(stride, count) > 1) stride += 2
   for (let turn = 0; ; turn++) yield (turn * stride) % count
 }

@@ -1,18 +1,18 @@
-/** What the command line asks of every benchmark. */
+/** Options of the command line for every benchmark. */
 export interface BenchContext {
-  /** Small sizes, to try the benchmark itself: its figures mean little. */
+  /** Small sizes, to test the benchmark itself: the figures mean little. */
   readonly quick: boolean
   /** Points of the largest generated table. */
   readonly rows: number
-  /** Whether to measure PostgreSQL beside the engine where it is installed. */
+  /** Whether to measure an installed PostgreSQL too. */
   readonly postgres: boolean
-  /** The folder of recorded provider data, which may be absent. */
+  /** The folder of recorded provider data, which may be missing. */
   readonly dataDir: string
-  /** A line of progress. */
+  /** Prints a line of progress. */
   say(line: string): void
 }
 
-/** One measured figure. `unit` is what stands behind it in the table: `ms`, `B/point`, `req/s`. */
+/** One measured figure. `unit` follows the value in the table: `ms`, `B/point`, `req/s`. */
 interface Figure {
   readonly name: string
   readonly value: number
@@ -20,7 +20,7 @@ interface Figure {
 }
 
 export interface Target {
-  /** As the table shows it: `<= 1.3x`. */
+  /** The text in the table: `<= 1.3x`. */
   readonly text: string
   readonly isMet: (value: number) => boolean
 }
@@ -30,19 +30,19 @@ export interface BenchRow {
   readonly what: string
   readonly a: Figure
   readonly b?: Figure
-  /** `a / b`; the median over the rounds where there were rounds. */
+  /** `a / b`; with several rounds the median. */
   readonly ratio?: number
   /** Lowest and highest ratio of a round. */
   readonly spread?: readonly [number, number]
-  /** How often both sides were measured in turn; absent for what does not vary, such as bytes. */
+  /** Number of measurements of each side; absent for constants, such as bytes. */
   readonly rounds?: number
-  /** Judged by the ratio where there is one, else by the figure. */
+  /** Compared with the ratio if there is one, else with the figure. */
   readonly target?: Target
-  /** Why it is as it is; shown unless the target is met. */
+  /** The explanation of a missed target. */
   readonly reason?: string
 }
 
-/** Figures that no ratio tells. */
+/** Figures that are not ratios. */
 export interface BenchTable {
   readonly title: string
   readonly head: readonly string[]
@@ -52,15 +52,15 @@ export interface BenchTable {
 export interface Findings {
   readonly rows: readonly BenchRow[]
   readonly tables?: readonly BenchTable[]
-  /** What a reader needs to know to read the figures: sizes, data, what the sides do. */
+  /** Sizes, data, and the work of each side, for the reader. */
   readonly notes?: readonly string[]
 }
 
 export interface Benchmark {
   readonly name: string
-  /** One sentence: what it tells. */
+  /** A one-sentence description. */
   readonly about: string
-  /** What it found, or why it cannot run here. */
+  /** The results, or the reason why it cannot run here. */
   run(context: BenchContext): Promise<Findings | { readonly skipped: string }>
 }
 

@@ -17,7 +17,7 @@ const TIMES = 10
 const END = Date.parse('2024-06-30T00:00:00Z')
 const LAST_HOUR = { from: END - HOUR_MS, to: END - 1 }
 
-/** Trades of the year before the end, made inside the engine. */
+/** Trades of the year before the end, generated inside the engine. */
 const TRADES = `
 INSERT INTO dex_trades
 (token, traded_at, transaction_hash, log_index, chain, block_number, pool, exchange, taker, side, amount, amount_usd, price)
@@ -76,7 +76,10 @@ async function measure({ quick, say }: BenchContext, few: BenchDatabase, many: B
   }
 }
 
-/** Stores so many trades of each token and computes their sums. @returns how long the computation took, in milliseconds. */
+/**
+ * Stores `trades` trades of each token and computes their sums. @returns the duration of the computation, in
+ * milliseconds.
+ */
 async function fill(database: BenchDatabase, tokens: readonly Token[], trades: number): Promise<number> {
   for (const { key } of tokens) {
     await database.db.command({ name: 'trades', sql: TRADES, params: { token: key, end: END, trades } })
@@ -89,7 +92,7 @@ async function fill(database: BenchDatabase, tokens: readonly Token[], trades: n
   return performance.now() - startedAt
 }
 
-/** What a run does after it stored trades of these times. */
+/** The statements of a run after it has stored trades of these times. */
 async function derive({ db }: BenchDatabase, keys: readonly number[], times = {}): Promise<void> {
   const params = toDeriveParams({ entities: keys, read: keys, slot: END, ...times })
   for (const { name, sql } of dexTrades.derive ?? []) await db.command({ name, sql, params })

@@ -8,10 +8,10 @@ import { z } from 'zod'
 import type { BenchDatabase } from './engine.ts'
 import { COLUMNS } from './postgres-server.ts'
 
-/** Not one of the project's packages: of 70 MB, and for this comparison alone. */
+/** Not a package of the project, because it has 70 MB and only this comparison uses it. */
 const PACKAGE = '@duckdb/node-api'
 
-/** What is used of the package. */
+/** The used part of the package's API. */
 interface Connection {
   run(sql: string): Promise<unknown>
   prepare(sql: string): Promise<Prepared>
@@ -25,7 +25,7 @@ const library = z.looseObject({
   DuckDBInstance: z.custom<{ create(file: string): Promise<{ connect(): Promise<Connection>; closeSync(): void }> }>(),
 })
 
-/** The answer of the route, whose JSON DuckDB writes as well: of token $token from $start until before $end. */
+/** The route's response as JSON written by DuckDB: of token $token from $start until before $end. */
 export const DUCKDB_POINTS = `SELECT CAST(to_json(list({timestamp: strftime(observed_at, '%Y-%m-%dT%H:%M:%S.%gZ'), quote: {USD: {price: price,
   volume_24h: volume_24h, market_cap: market_cap, total_supply: total_supply, circulating_supply: circulating_supply,
   timestamp: strftime(observed_at, '%Y-%m-%dT%H:%M:%S.%gZ')}}} ORDER BY observed_at)) AS VARCHAR) AS points
@@ -42,7 +42,10 @@ export async function openDuckdb(file: string) {
   return { connection, close }
 }
 
-/** Every stored price in a DuckDB file, in the order of its key; undefined where the package is not there, which it says. */
+/**
+ * Copies every stored price to a DuckDB file, sorted by its key. Returns undefined with a message if the package is not
+ * installed.
+ */
 export async function createDuckdbFile(
   { db }: BenchDatabase,
   say: (line: string) => void,

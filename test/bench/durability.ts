@@ -12,7 +12,7 @@ interface Insert {
   readonly what: string
   readonly tables: readonly string[]
   readonly rows: number
-  /** The statement of its n-th time: each has times of its own. */
+  /** The statement of the n-th insert, with its own times. */
   sql(rows: number, nth: number): string
 }
 
@@ -51,7 +51,7 @@ SELECT 'prices', number, 300, 'stored', 'coinmarketcap', 300, ${6_000_000 + nth}
   },
 ]
 
-/** What it costs that an insert is on the disk, and not only with the system, before it is answered. */
+/** The cost of inserts that are on the disk, and not only in the system's cache, before they complete. */
 export const durability: Benchmark = {
   name: 'durability',
   about:

@@ -6,7 +6,9 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { type OwnClickHouse, startOwnClickHouse, TEST_DATABASES } from '../support/own-clickhouse.ts'
 import { silent } from '../support/silent.ts'
 
-/** A migrated database of ClickHouse's own server with the shipped registry, opened for writing and as the API reads. */
+/**
+ * A migrated database on ClickHouse's own server with the shipped registry, opened for writing and as the API's reader.
+ */
 export interface BenchDatabase {
   readonly config: Config
   readonly registry: Registry
@@ -14,7 +16,7 @@ export interface BenchDatabase {
   readonly reader: Database
 }
 
-/** Runs `work` with a server in a process of its own, over a temporary folder that is removed afterwards. */
+/** Runs `work` with a server in a separate process, over a temporary folder that is removed afterwards. */
 export async function withEngine<T>(work: (engine: OwnClickHouse) => Promise<T>): Promise<T> {
   const engine = await startOwnClickHouse()
   try {
@@ -24,7 +26,7 @@ export async function withEngine<T>(work: (engine: OwnClickHouse) => Promise<T>)
   }
 }
 
-/** Makes a database of that name, runs `work` with it and drops it again. */
+/** Creates a database, runs `work` with it and drops it. */
 export async function withDatabase<T>(
   engine: Pick<OwnClickHouse, 'settings'>,
   name: string,

@@ -4,12 +4,13 @@ import type { Side } from './measure.ts'
 
 const SECONDS = 2
 
-/** Requests a second of so many connections, each of which asks for the next path as soon as it is answered. */
+/** Requests per second of `connections` connections, each of which requests the next path after its response. */
 export function load(url: string, name: string, toNext: () => string, connections = 32): Side {
   return {
     name,
     measure: async () => {
-      // Asked for each request of any connection, on both sides: a list would be gone through by every connection.
+      // Called for each request of any connection, on both sides. A list of paths would be repeated by every
+      // connection.
       const asked = [{ setupRequest: (request: autocannon.Request) => ({ ...request, path: toNext() }) }]
       const result = await autocannon({ url, connections, duration: SECONDS, requests: asked })
       if (result.non2xx + result.errors > 0) throw new Error(`${name}: ${result.non2xx + result.errors} failed`)
@@ -18,7 +19,10 @@ export function load(url: string, name: string, toNext: () => string, connection
   }
 }
 
-/** One client that reads answers one after the other, each whole and of at least so many bytes, over a connection of its own. */
+/**
+ * A client that reads responses one after the other over one connection, and checks that each is complete and has
+ * `leastBytes`.
+ */
 export function createOneReader(url: string, leastBytes: number) {
   const agent = new Agent({ keepAlive: true })
   const read = (path: string) =>

@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http'
-import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
+import { JSON_SETTINGS } from '../../api/answers/rows.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { atMost, type BenchContext, type BenchRow } from './define-benchmark.ts'
@@ -8,7 +8,7 @@ import { compare, compareWithItself, timed } from './measure.ts'
 
 const STEP = 300_000
 
-/** Told with the figures of long series: see the page's part on where the time goes. */
+/** Reason for the figures of long series; the page explains where the time is spent. */
 const ONE_MORE_HOP =
   'the head of the response needs a reading of all data before the first byte (a seventh of the time), and on two cores a third process passes every byte on'
 
@@ -17,15 +17,15 @@ export interface LongSeries {
   readonly now: number
   readonly years: readonly Token[]
   readonly long: Token
-  /** Points of a year and of a whole history, five minutes apart. */
+  /** Points of a year and of a complete history, five minutes apart. */
   readonly sizes: { readonly year: number; readonly long: number }
   readonly rounds: number
-  /** Where the API answers, with and without a cache. */
+  /** URLs of the API with and without a cache. */
   readonly api: string
   readonly uncached: string
 }
 
-/** Long series against the engine alone, and pieces that are kept against those that are not. */
+/** Long series against the engine alone, and cached chunks against uncached ones. */
 export async function measureLongSeries(
   { database, now, years, long, sizes, rounds, api, uncached }: LongSeries,
   say: BenchContext['say'],
@@ -78,7 +78,7 @@ export async function measureLongSeries(
   ]
 }
 
-/** The client that the engine is read with as well. */
+/** The engine is read with the same client. */
 const open = (url: string) => new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject))
 
 async function drain(stream: AsyncIterable<Uint8Array>): Promise<number> {

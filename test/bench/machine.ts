@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { arch, cpus, platform, totalmem } from 'node:os'
 
-/** What figures depend on, in one line: processor, memory, Node, engine, date. */
+/** The environment of the figures in one line: processor, memory, Node, engine, date. */
 export function describeMachine(now: Date): string {
   const processors = cpus()
   const model = processors[0]?.model.trim() || 'processor of unknown model'
@@ -18,7 +18,7 @@ export function describeMachine(now: Date): string {
   ].join(', ')
 }
 
-/** The engine is asked in a process of its own: it stays in the memory of the one that opened it. */
+/** Queries the engine in a separate process, because the library stays in memory. */
 function readEngine(): string {
   const require = createRequire(import.meta.url)
   const { version } = JSON.parse(readFileSync(require.resolve('chdb/package.json'), 'utf8'))

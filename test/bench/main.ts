@@ -48,7 +48,7 @@ function readWords() {
 
 const say = (line: string) => process.stderr.write(`${line}\n`)
 
-/** Runs a benchmark; undefined when it cannot run here. */
+/** Runs a benchmark; undefined if it cannot run here. */
 async function run(benchmark: Benchmark, context: BenchContext): Promise<Findings | undefined> {
   say(`${benchmark.name} ...`)
   const startedAt = performance.now()
@@ -85,7 +85,7 @@ async function main(): Promise<void> {
   const wanted = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
   const results: Record<string, Findings> = {}
   runCompiledIn(buildOnce())
-  // A signal alone would end this process and leave its Redis behind.
+  // A signal would otherwise end this process and leave its Redis running.
   onStopSignal(async () => {
     process.exitCode = 130
   })
@@ -95,7 +95,7 @@ async function main(): Promise<void> {
     results[benchmark.name] = found
     const section = toSection(benchmark, found, machine)
     if (!options.json) console.log(`\n${section}\n`)
-    // Written one by one, so that a later benchmark that fails does not lose an earlier result.
+    // Written one by one, so that a failure of a later benchmark does not lose earlier results.
     if (!quick) writePage(new Map([[benchmark.name, section]]))
   }
   if (options.json) console.log(JSON.stringify({ machine, results: toJudged(results) }, null, 2))

@@ -1,6 +1,6 @@
 import type { BenchRow, Target } from './define-benchmark.ts'
 
-/** One of two things that are compared; `measure` does it once and returns its figure. */
+/** One side of a comparison; `measure` runs it once and returns its figure. */
 export interface Side {
   readonly name: string
   measure(): Promise<number>
@@ -11,15 +11,15 @@ interface Comparison {
   readonly unit: string
   readonly a: Side
   readonly b: Side
-  /** An odd number, so that the median is a measured one. */
+  /** An odd number, so that the median is a measured value. */
   readonly rounds: number
   readonly target?: Target
   readonly reason?: string
 }
 
 /**
- * Measures both sides in turn, one after the other in every round, so that whatever else loads the machine loads both.
- * The side that goes first changes with the round. One round before them warms both up and does not count.
+ * Measures both sides alternately in every round, so that other load on the machine affects both. The first side
+ * alternates too. One uncounted round warms both up.
  */
 export async function compare({ what, unit, a, b, rounds, target, reason }: Comparison): Promise<BenchRow> {
   if (rounds % 2 === 0)
@@ -44,12 +44,12 @@ export async function compare({ what, unit, a, b, rounds, target, reason }: Comp
   }
 }
 
-/** The same side against itself: ratios that are no further from 1 than this mean nothing. */
+/** The same side against itself: the range of ratios that is only noise. */
 export function compareWithItself(side: Side, unit: string, rounds: number): Promise<BenchRow> {
   return compare({ what: 'A/A: the noise', unit, a: side, b: side, rounds })
 }
 
-/** A side whose figure is how long `work` takes, in milliseconds: the median of `times` in one go. */
+/** A side with the duration of `work` in milliseconds as its figure: the median of `times` runs. */
 export function timed(name: string, work: () => Promise<unknown>, times = 1): Side {
   return {
     name,
@@ -65,7 +65,7 @@ export function timed(name: string, work: () => Promise<unknown>, times = 1): Si
   }
 }
 
-/** The middle one; of an even number the mean of both in the middle. NaN of nothing. */
+/** The median; of an even number the mean of the two middle values, NaN without values. */
 export function toMedian(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

@@ -17,7 +17,7 @@ const TOKENS = 24
 const CLIENTS = 8
 const READERS = 64
 const ROUNDS = 5
-/** Of requests whose answers are waited for: how many bring most is found out. */
+/** Numbers of concurrent requests; the one with the highest rate of answers is the capacity. */
 const AT_ONCE = [8, 16, 32]
 
 interface Sizes {
@@ -58,8 +58,7 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
     const load = { api, clients, toPath, sizes, pids, notes: [], say: context.say }
     try {
       const rows = [
-        ...(await measureLoad(load, 4)),
-        ...(await measureLoad(load, 20)),
+        ...(await measureLoad(load)),
         await measureFlood(load),
         await measureSlowReaders(load, tokens, until),
       ]
@@ -94,14 +93,14 @@ interface Load {
   readonly clients: readonly Client[]
   readonly toPath: () => string
   readonly sizes: Sizes
-  /** Whose processor time is told. */
+  /** Processes whose processor time is reported. */
   readonly pids: Readonly<Record<string, number>>
-  /** What a reader needs to know besides. */
+  /** Notes below the table. */
   readonly notes: string[]
   readonly say: (line: string) => void
 }
 
-/** Begins to measure who keeps the processors busy; what it gives tells of the time since. */
+/** Measures the processor time of each process from now until the returned function is called. */
 function watchProcessors({ pids }: Load): () => string {
   const read = () => Object.entries(pids).map(([name, pid]) => ({ name, seconds: readCpuSeconds(pid) }))
   const [before, since] = [read(), performance.now()]
@@ -120,7 +119,7 @@ const countGood = (answers: readonly Asked[], { roundSeconds }: Sizes): number =
 interface Best {
   readonly perSecond: number
   readonly atOnce: number
-  /** Who kept the processors busy meanwhile. */
+  /** Processor time of each process during the measurement. */
   readonly busy: string
 }
 
@@ -142,19 +141,22 @@ async function measureBest(load: Load): Promise<Best> {
 const REFUSING_COSTS =
   'refusals cost time too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
 
-/** A load of some times the capacity: answers, delay of refusals, and time until the service is as fast as before. */
-async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
+/** How many times the capacity a load is. */
+const TIMES = 4
+
+/** A load of four times the capacity: answers, delay of refusals, and time until the service is as fast as before. */
+async function measureLoad(load: Load): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
   // A machine that others share is faster in one minute than in the next: both sides are measured beside each other.
   const { perSecond, atOnce, busy } = await measureBest(load)
-  say(`${times} times the capacity`)
+  say(`${TIMES} times the capacity`)
   const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
   const processors = watchProcessors(load)
   const startedAt = performance.now()
-  const asking = askRegardless(clients, times * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
+  const asking = askRegardless(clients, TIMES * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
   await wait(sizes.seconds * 1000)
   const endedAt = performance.now()
-  load.notes.push(`Processors busy at ${times} times the load: ${processors()}; before it: ${busy}.`)
+  load.notes.push(`Processors busy at ${TIMES} times the load: ${processors()}; before it: ${busy}.`)
   const recoveredMs = await measureRecovery(load, endedAt, 2 * toP95(calm))
   const answers = await asking
   const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
@@ -168,7 +170,7 @@ async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   }
   const after = countGood(await askInTurn(clients, atOnce, sizes.roundSeconds, toPath), sizes)
   const borne = (perSecond + after) / 2
-  const what = `${times} times the capacity`
+  const what = `${TIMES} times the capacity`
   return [
     {
       what: `${what}: answered`,
@@ -202,7 +204,7 @@ async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs:
   }
 }
 
-/** What one client notices of another that sends four times the capacity. */
+/** Latency of one client beside another that sends four times the capacity. */
 async function measureFlood(load: Load): Promise<BenchRow> {
   const { api, clients, toPath, sizes, say } = load
   const { perSecond } = await measureBest(load)
@@ -211,7 +213,7 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   const measureOther = async () => toP95(await askInTurn([other], 1, sizes.roundSeconds, toPath))
   const beside = async () => {
     const over = new AbortController()
-    const flood = askRegardless(clients.slice(0, 1), 4 * perSecond, over.signal, toPath)
+    const flood = askRegardless(clients.slice(0, 1), TIMES * perSecond, over.signal, toPath)
     await wait(1_000)
     const p95 = await measureOther()
     over.abort()
@@ -229,7 +231,7 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   })
 }
 
-/** What others notice of clients that read long series at a kilobyte a second. */
+/** Latency of other clients beside 64 clients that read long series at a kilobyte a second. */
 function measureSlowReaders(
   { api, clients, toPath, sizes, say }: Load,
   tokens: readonly Token[],

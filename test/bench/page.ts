@@ -15,7 +15,7 @@ const STEP = 300_000
 /** Tokens on a page of the list. */
 const ROWS = 100
 
-/** From the call to the picture: two frames after the drawing. */
+/** From the call to the painted chart: two frames after drawing. */
 const drawOnce = (page: Page, file: string, points: number) =>
   page.evaluate<number>(`(async () => {
     const { draw } = await import(new URL('assets/${file}', document.baseURI).href)
@@ -35,7 +35,7 @@ const drawOnce = (page: Page, file: string, points: number) =>
     return took
   })()`)
 
-/** From the click on a link in the header until the other page is painted with its data. */
+/** From the click on a link in the header to the painted page with its data. */
 const changeOnce = (page: Page, to: string, heading: string) =>
   page.evaluate<number>(`(async () => {
     const start = performance.now()
@@ -46,7 +46,7 @@ const changeOnce = (page: Page, to: string, heading: string) =>
     return performance.now() - start
   })()`)
 
-/** How long the page's thread has computed so far, in milliseconds: what else runs on the machine is not in it. */
+/** The computing time of the page's thread in milliseconds, independent of other load on the machine. */
 async function createThreadClock(page: Page): Promise<() => Promise<number>> {
   const session = await page.context().newCDPSession(page)
   await session.send('Performance.enable')
@@ -58,7 +58,7 @@ async function createThreadClock(page: Page): Promise<() => Promise<number>> {
   }
 }
 
-/** Medians: how long something took, and how long the page's thread computed for it. */
+/** Medians: duration, and computing time of the page's thread. */
 async function repeat(clock: () => Promise<number>, measure: () => Promise<number>) {
   const [times, computed]: [number[], number[]] = [[], []]
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -75,7 +75,10 @@ const toRow = (what: string, name: string, value: number, unit: string, most: nu
   target: atMost(most, ` ${unit}`),
 })
 
-/** The page over a real service, whose tokens all have a day of prices: pictures and answers are kept as a reader's are. */
+/**
+ * The page over a real service with a day of prices of every token. Charts and responses are cached as for a regular
+ * reader.
+ */
 function measureInBrowser(points: number): Promise<BenchRow[]> {
   return withEngine((engine) =>
     withDatabase(engine, 'page', async ({ config, registry, db, reader }) => {
@@ -101,7 +104,7 @@ async function measurePage(url: string, points: number): Promise<BenchRow[]> {
     if (file === undefined) throw new Error(`${ASSETS} has no chart: npm run build:page`)
     const clock = await createThreadClock(page)
     const drawn = await repeat(clock, () => drawOnce(page, file, points))
-    // There and back: both are changes.
+    // There and back: both are page changes.
     const changed = await repeat(clock, async () => {
       const there = await changeOnce(page, 'freshness', 'Data')
       return Math.max(there, await changeOnce(page, 'tokens', 'Tokens'))
@@ -135,7 +138,7 @@ function measureSizes(): BenchRow[] {
   ]
 }
 
-/** What the page costs a reader: bytes, and waiting for pictures. */
+/** The cost of the page for a reader: bytes, and waiting for charts. */
 export const page: Benchmark = {
   name: 'page',
   about: 'Size of the page and time to show data, in a browser on this machine.',

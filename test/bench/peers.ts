@@ -6,8 +6,8 @@ import { parseConfig } from '../../shared/config/config.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 
 /**
- * What the API is measured against, as processes of their own: `bytes` sends the given bytes with the given headers and
- * nothing else; `express` is the plain way to the same tokens, a route that queries and calls `res.json`.
+ * Processes to compare the API with. `bytes` sends the given bytes with the given headers and nothing else. `express`
+ * serves the same tokens in the usual way: a route that queries and calls `res.json`.
  */
 const [kind = '', text = ''] = process.argv.slice(2)
 

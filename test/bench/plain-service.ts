@@ -8,8 +8,8 @@ import { DUCKDB_POINTS, openDuckdb } from './duckdb-file.ts'
 import { POSTGRES_POINTS } from './postgres-server.ts'
 
 /**
- * What one would build for the days of prices: Express before a database that has the right index and writes the JSON, as
- * a process of its own. Its argument says where the prices are.
+ * A conventional service for days of prices: Express over a database with the right index that writes the JSON, as a
+ * separate process. The argument is the location of the prices.
  */
 const place = z
   .union([z.object({ postgres: z.record(z.string(), z.unknown()) }), z.object({ duckdb: z.string() })])
@@ -30,7 +30,7 @@ function openPostgres(address: object): Read {
 async function openDuckdbFile(file: string): Promise<Read> {
   const { connection } = await openDuckdb(file)
   const statement = await connection.prepare(DUCKDB_POINTS)
-  // One statement has one set of values at a time.
+  // A prepared statement has one set of parameters at a time.
   let last: Promise<unknown> = Promise.resolve()
   return (token, start, end) => {
     const reading = last.then(async () => {

@@ -16,14 +16,14 @@ const STEP = 300_000
 const TOKENS = 9
 const ROUNDS = 5
 const LEAST_BYTES = 288 * 100
-/** Days of each token whose pieces are kept before anything is measured. */
+/** Days of each token with cached chunks before the measurement. */
 const WARM_DAYS = 25
 
-/** A service that one would build, where its database is installed. */
+/** A conventional service, if its database is installed. */
 interface Plain {
   readonly name: string
   readonly url: string
-  /** How many times as many answers, and in how many times the time, at most. */
+  /** The minimum ratio of responses from cached chunks, and the maximum ratio of the time without. */
   readonly targets: { readonly kept: number; readonly cold: number } | undefined
 }
 
@@ -66,7 +66,7 @@ async function compareBoth(
   warm: readonly Day[],
   cold: readonly Day[],
 ): Promise<BenchRow[]> {
-  // Each of them once: asked for again it would be kept.
+  // Each day once, because a repeated one would be cached.
   const next = (days: readonly Day[]) => {
     const order = toShuffled(days.length)
     const left = Array.from(days, () => days[order.next().value as number] as Day)
@@ -76,7 +76,7 @@ async function compareBoth(
       return toDayPath(day)
     }
   }
-  // 24 hours that begin at any five minutes: no two are the same.
+  // 24 hours from any multiple of five minutes, all different.
   const starts = toShuffled(warm.length * 288)
   const anyStart = () => {
     const start = starts.next().value as number
@@ -86,7 +86,7 @@ async function compareBoth(
   const express = `Express and ${name}`
   const [api, peer] = [next(cold), next(cold)]
   const [one, two] = [createOneReader(url, LEAST_BYTES), createOneReader(other, LEAST_BYTES)]
-  // Also for the round that warms both up.
+  // Includes the warm-up round.
   const times = Math.floor(cold.length / (ROUNDS + 1))
   const rows = [
     await compare({
@@ -116,14 +116,14 @@ async function compareBoth(
   return rows
 }
 
-/** @throws Error unless both answer with the same values. */
+/** @throws Error if the two responses differ. */
 async function requireSame(url: string, other: string, day: Day): Promise<void> {
   const path = toDayPath(day)
   const [one, two] = await Promise.all([url, other].map(async (base) => (await fetch(base + path)).json()))
   if (!isDeepStrictEqual(one, two)) throw new Error(`${path}: the two answers differ`)
 }
 
-/** Runs `work` with each of the services that can be built here. */
+/** Runs `work` with each service that this machine can run. */
 async function withPlain(
   database: BenchDatabase,
   { say }: BenchContext,

@@ -14,7 +14,7 @@ const TABLE = `CREATE UNLOGGED TABLE token_prices (token bigint, observed_at tim
 
 const TIME = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-/** The answer of the route, whose JSON the server writes as well: of token $1 from $2 until before $3. */
+/** The route's response as JSON written by the server: of token $1 from $2 until before $3. */
 export const POSTGRES_POINTS = `SELECT '[' || coalesce(string_agg(row_to_json(point)::text, ',' ORDER BY timestamp), '') || ']' AS points
 FROM (SELECT ${TIME('observed_at')} AS timestamp, (SELECT row_to_json(quote) FROM (SELECT (SELECT row_to_json(usd) FROM (SELECT price, volume_24h, market_cap,
   total_supply, circulating_supply, ${TIME('observed_at')} AS timestamp) AS usd) AS "USD") AS quote) AS quote
@@ -22,7 +22,7 @@ FROM token_prices WHERE token = $1 AND observed_at >= $2 AND observed_at < $3) A
 
 const HOME = '/usr/lib/postgresql'
 
-/** A running server that has every stored price under the same key. */
+/** A running server with every stored price under the same key. */
 export interface PostgresServer {
   /** Its data and its socket. */
   readonly dir: string
@@ -30,7 +30,7 @@ export interface PostgresServer {
   stop(): Promise<void>
 }
 
-/** Starts a server and copies the prices to it; undefined where none is installed, which it says. */
+/** Starts a server and copies the prices. Returns undefined with a message if PostgreSQL is not installed. */
 export async function startPostgres(
   database: BenchDatabase,
   say: (line: string) => void,
@@ -65,14 +65,14 @@ export const toAddress = ({ dir, port }: Pick<PostgresServer, 'dir' | 'port'>) =
   database: 'postgres',
 })
 
-/** The newest version's programs. */
+/** The programs of the newest version. */
 function findBinaries(): string | undefined {
   if (!existsSync(HOME)) return undefined
   const versions = readdirSync(HOME).sort((a, b) => Number(b) - Number(a))
   return versions.map((version) => join(HOME, version, 'bin')).find((bin) => existsSync(join(bin, 'initdb')))
 }
 
-/** A cluster of its own in a temporary folder; it never runs as root, because PostgreSQL refuses to. */
+/** Starts a private database cluster in a temporary folder, not as root, because PostgreSQL refuses to run as root. */
 async function start(bin: string): Promise<PostgresServer> {
   const dir = mkdtempSync(join(tmpdir(), 'bench-postgres-'))
   const user = process.getuid?.() === 0 ? findUser() : undefined
@@ -124,7 +124,7 @@ function untilReady(child: ChildProcess): Promise<void> {
   })
 }
 
-/** Both sides speak the same tab-separated text, `\N` being null. */
+/** Both sides support the same tab-separated text with `\N` for null. */
 async function copy({ db }: BenchDatabase, psql: string, { dir, port }: PostgresServer): Promise<void> {
   const sql = `COPY token_prices (${COLUMNS}) FROM STDIN`
   const child = spawn(psql, ['-h', dir, '-p', String(port), '-U', 'bench', '-q', '-d', 'postgres', '-c', sql], {

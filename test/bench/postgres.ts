@@ -6,7 +6,7 @@ import { compare, timed } from './measure.ts'
 import { POSTGRES_POINTS, startPostgres, toAddress } from './postgres-server.ts'
 import type { Range } from './scale-tables.ts'
 
-/** What PostgreSQL is compared with: a filled database, one of its tokens and how the route answers a range of it. */
+/** The data to compare with PostgreSQL: a filled database, one of its tokens and the route's response for a range. */
 interface Peer {
   readonly database: BenchDatabase
   readonly points: number
@@ -16,7 +16,7 @@ interface Peer {
 
 const sizeRow = z.object({ bytes: z.number() })
 
-/** The rows that compare with PostgreSQL: the same points under the same key. None where its server is not installed. */
+/** The comparisons with PostgreSQL: the same points under the same key. Empty if it is not installed. */
 export async function measurePostgres(
   peer: Peer,
   ranges: { day: Range; year: Range },

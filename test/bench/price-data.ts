@@ -8,26 +8,26 @@ import { FIVE_MINUTES, type Quote, toAssets } from '../upstream/world.ts'
 
 type Point = Pick<Quote, 'at' | 'price' | 'volume24h' | 'marketCap' | 'totalSupply' | 'circulatingSupply'>
 
-/** Observations to be stored: `series` are those of one token each, oldest first. */
+/** Observations to store: each series is of one token, oldest first. */
 export interface PriceData {
   readonly name: string
   readonly about: string
-  /** Why its points may not get much smaller, and cannot be rolled up; absent where they are 5 minutes apart. */
+  /** Why its points compress less and cannot be rolled up; absent for 5-minute points. */
   readonly coarse?: string
-  /** What a point may cost at most, as a share of what it costs with default codecs. */
+  /** Maximum size of a point, as a share of its size with default codecs. */
   readonly most?: number
   series(): Iterable<readonly Point[]>
 }
 
 const TOKENS = 10
 
-/** What was recorded, where the folder is there, and what is made up. */
+/** The recorded data, if the folder exists, and the generated data. */
 export function listPriceData(dataDir: string, quick: boolean): PriceData[] {
   const recorded = [toCandleData(dataDir), toChartData(dataDir)].flatMap((data) => data ?? [])
   return [...recorded, toSimulatedData(quick ? 5_000 : 100_000)]
 }
 
-/** An exchange's 5-minute opening prices, in few decimals; supplies are those of the listing. */
+/** An exchange's 5-minute opening prices with few decimals; supplies are those of the listing. */
 function toCandleData(dataDir: string): PriceData | null {
   const folder = join(dataDir, 'prices-5m-binance-2024-genetrader', '5m')
   if (!existsSync(folder)) return null
@@ -49,7 +49,7 @@ function toCandleData(dataDir: string): PriceData | null {
   }
 }
 
-/** CoinGecko's daily market charts: all digits that a number has, no supplies. */
+/** CoinGecko's daily market charts: numbers with all digits, without supplies. */
 function toChartData(dataDir: string): PriceData | null {
   const folder = join(dataDir, 'coingecko-market_chart-2022-defi_etf')
   if (!existsSync(folder)) return null
@@ -68,7 +68,7 @@ function toChartData(dataDir: string): PriceData | null {
   }
 }
 
-/** A market made up from a seed as a provider would tell it: all digits, market cap being price times supply. */
+/** A market generated from a seed in a provider's form: all digits, market cap = price times supply. */
 function toSimulatedData(points: number): PriceData {
   const start = Date.UTC(2024, 0, 1)
   return {

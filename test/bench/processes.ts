@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What /proc says of a process; undefined where the system has no /proc. */
+/** Reads a /proc file of a process; undefined on systems without /proc. */
 function readProc(pid: number, file: string): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
@@ -15,18 +15,18 @@ function readStatusBytes(pid: number, name: string): number {
   return Number(kilobytes) * 1024
 }
 
-/** Memory that a process has in RAM now, in bytes; NaN where the system does not tell. */
+/** Resident memory of a process, in bytes; NaN if unknown. */
 export const readResidentBytes = (pid: number): number => readStatusBytes(pid, 'VmRSS')
 
-/** The most that it had so far. */
+/** Peak resident memory. */
 export const readPeakBytes = (pid: number): number => readStatusBytes(pid, 'VmHWM')
 
-/** Linux counts processor time in hundredths of a second, whatever the kernel's own clock. */
+/** Linux reports processor time in hundredths of a second, independent of the kernel's clock. */
 const TICKS_A_SECOND = 100
 
-/** Processor time that a process has used, in seconds; NaN where the system does not tell. */
+/** Processor time of a process, in seconds; NaN if unknown. */
 export function readCpuSeconds(pid: number): number {
-  // The name in parentheses may hold anything; the 12th and 13th fields after it are user and system time.
+  // The name in parentheses may contain anything; the 12th and 13th fields after it are user and system time.
   const fields = (readProc(pid, 'stat') ?? '').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND
 }

@@ -17,7 +17,7 @@ const STEP = 300_000
 const DAY_POINTS = 288
 const FROM = Date.parse('2024-01-01T00:00:00Z')
 const TOKENS = 5
-/** The tables, and what their rows say beside when they were collected, which each replay changes. */
+/** The tables with the columns that a replay must not change; the time of collection always changes. */
 const TABLES: Readonly<Record<string, string>> = {
   token_prices: '* EXCEPT version',
   token_price_rollups: '* EXCEPT rank, observed_at',
@@ -85,7 +85,7 @@ function toRange(fromDay: number, toDay: number): Range {
   return { from: at(fromDay), to: at(toDay), interval: '5m' }
 }
 
-/** The answers about each token in each interval, as they are sent. */
+/** The serialized responses for each token in each interval. */
 async function observe({ database }: Stack, tokens: readonly Token[], { from, to }: Range): Promise<Buffer[]> {
   const answers: Buffer[] = []
   for (const { id } of tokens) {
@@ -123,7 +123,7 @@ async function keepRows(db: Database): Promise<void> {
   }
 }
 
-/** Rows that are there now and were not, or were and are not. */
+/** Counts added and removed rows. */
 async function countChangedRows(db: Database): Promise<number> {
   const both = ([table, columns]: readonly [string, string]) =>
     `SELECT '${table}' AS of_table, sipHash64(tuple(*)) AS row, 1 AS count FROM ${table}_before

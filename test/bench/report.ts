@@ -2,7 +2,7 @@ import type { Benchmark, BenchRow, BenchTable, Findings } from './define-benchma
 
 const HEAD = ['what', 'a', 'b', 'a / b', 'rounds: lowest to highest', 'target', ''] as const
 
-/** A number as short as its size lets it be read: three digits that count, thousands apart. */
+/** A number with three significant digits and thousands separators. */
 export function toNumberText(value: number): string {
   if (!Number.isFinite(value)) return String(value)
   const digits = value === 0 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))))
@@ -16,7 +16,7 @@ function toFigureText(figure: BenchRow['a'] | undefined): string {
 
 const toRatioText = (ratio: number) => `${ratio.toFixed(ratio < 0.1 ? 4 : 2)}x`
 
-/** Whether a row reaches its target; undefined where it has none. */
+/** Whether a row meets its target; undefined without one. */
 export function isMet({ target, ratio, a }: BenchRow): boolean | undefined {
   return target?.isMet(ratio ?? a.value)
 }
@@ -36,7 +36,7 @@ function toCells(row: BenchRow): string[] {
   ]
 }
 
-/** A Markdown table with columns as wide as their widest cell, so that it reads as well in a terminal. */
+/** A Markdown table padded to the widest cell of each column, so that it is readable in a terminal too. */
 export function toMarkdownTable(head: readonly string[], body: readonly (readonly string[])[]): string {
   const lines = [head, ...body].map((cells) => cells.map((cell) => cell.replaceAll('|', '\\|')))
   const widths = head.map((_, column) => Math.max(3, ...lines.map((cells) => cells[column]?.length ?? 0)))
@@ -48,7 +48,7 @@ export function toMarkdownTable(head: readonly string[], body: readonly (readonl
 
 const toTableText = ({ title, head, body }: BenchTable) => `${title}:\n\n${toMarkdownTable(head, body)}`
 
-/** A benchmark's results as Markdown, with where and when they were measured. */
+/** A benchmark's results as Markdown, with machine and date. */
 export function toSection(
   { name, about }: Pick<Benchmark, 'name' | 'about'>,
   found: Findings,
@@ -68,8 +68,8 @@ const toMarker = (name: string) => `<!-- benchmark: ${name} -->`
 const SECTIONS = /^<!-- benchmark: (.+) -->$/m
 
 /**
- * The page with the sections that were measured in place of their older ones; what stands before the first section and
- * the sections of other benchmarks stay as they are. `order` lists the benchmarks there are; sections of others go.
+ * Replaces the measured sections of the page. Keeps the introduction and the sections of other benchmarks. `order`
+ * lists the existing benchmarks; other sections are removed.
  */
 export function toPage(page: string, measured: ReadonlyMap<string, string>, order: readonly string[]): string {
   const [intro = '', ...parts] = page.split(SECTIONS)

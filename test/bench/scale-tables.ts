@@ -6,9 +6,9 @@ const START = Date.parse('2022-02-01T00:00:00Z')
 const STEP = 300_000
 const DAY_POINTS = 288
 const YEAR_POINTS = 365 * DAY_POINTS
-/** Most points of a token: two years and four months; a larger table has more tokens, as it would. */
+/** Limit on the points of a token: two years and four months. A larger table has more tokens, as in reality. */
 const MOST_POINTS = 250_000
-/** How many tokens are stored by one statement: enough rows for large parts, few enough to tell how far it is. */
+/** Tokens per statement: enough rows for large parts, few enough to report progress. */
 const TOKENS_AT_ONCE = 20
 
 export interface Range {
@@ -16,7 +16,7 @@ export interface Range {
   readonly end: number
 }
 
-/** A generated table: `history` points of each of its tokens, the first of which is the registry's. */
+/** A generated table with `history` points of each token. The first token is the registry's. */
 export interface Table {
   readonly name: string
   readonly points: number
@@ -24,10 +24,10 @@ export interface Table {
   readonly database: BenchDatabase
 }
 
-/** The first moment behind the history. */
+/** The first time after the history. */
 export const toEnd = ({ history }: Table): number => START + history * STEP
 
-/** A day and a year in the middle of the history, and all of it. */
+/** A day and a year in the middle of the history, and the complete history. */
 export function toRanges(table: Table): { day: Range; year: Range; all: Range } {
   const middle = (points: number) => {
     const first = Math.floor((table.history - points) / 2 / DAY_POINTS) * DAY_POINTS
@@ -37,10 +37,10 @@ export function toRanges(table: Table): { day: Range; year: Range; all: Range } 
   return { day: middle(DAY_POINTS), year: middle(year), all: { start: START, end: toEnd(table) } }
 }
 
-/** The token that is asked for. */
+/** The requested token. */
 export const toToken = ({ database }: Table) => database.registry.tokens.find(({ live }) => live)
 
-/** Prices in all digits that wander as a market does, the market cap being price times supply, as providers have it. */
+/** Prices with all digits that move like a market; market cap = price times supply, as from providers. */
 const FILL = `
 INSERT INTO token_quotes_in (token, observed_at, is_latest, price, volume_24h, market_cap, total_supply, circulating_supply)
 SELECT token, fromUnixTimestamp64Milli({start: Int64} + n * {step: Int64}, 'UTC'), false, price,
@@ -55,7 +55,7 @@ FROM
   FROM numbers({points: UInt64} * length({tokens: Array(UInt64)}))
 )`
 
-/** Makes a table of each size, the smallest first, and runs `work` with all of them there. */
+/** Creates a table of each size, the smallest first, and runs `work` while all exist. */
 export function withTables<T>(
   engine: OwnClickHouse,
   context: BenchContext,
@@ -79,7 +79,7 @@ export function withTables<T>(
 
 const toSizeName = (points: number) => (points >= 1e6 ? `${points / 1e6} M points` : `${points / 1e3} k points`)
 
-/** Keys spread over 52 bits, as those of tokens are. */
+/** Keys spread over 52 bits, like those of tokens. */
 function toKeys(table: Table): number[] {
   const others = Math.round(table.points / table.history) - 1
   return [toToken(table)?.key ?? 0, ...Array.from({ length: others }, (_, at) => (at + 1) * 11_111_111_113)]

@@ -61,7 +61,7 @@ function toPeer(table: Table) {
   return { database, points, token: toToken(table)?.key ?? 0, ask: (range: Range) => ask(table, range) }
 }
 
-/** Asks the route for the points in a range and reads the answer to its end. @returns its bytes. */
+/** Requests the points in a range from the route and reads the response to its end. @returns its bytes. */
 async function ask(table: Table, range: Range): Promise<number> {
   const query = { id: toToken(table)?.id, interval: '5m', ...range, limit: undefined }
   const answer = await historicFinancialRoute

@@ -87,7 +87,7 @@ function toStatement({ config }: BenchDatabase, sql: string): Request {
   return { url: `${url}/?${search}`, headers: { 'X-ClickHouse-User': readUser, 'X-ClickHouse-Key': readPassword } }
 }
 
-/** Answers a second; one that is not 200 is an error. */
+/** Responses per second; any status except 200 is an error. */
 async function countAnswers(request: Request, connections: number, duration: number): Promise<number> {
   const result = await autocannon({ ...request, connections, duration })
   if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx + result.errors} answers were errors`)
@@ -96,7 +96,7 @@ async function countAnswers(request: Request, connections: number, duration: num
 
 const read = ({ reader }: BenchDatabase) => reader.rows({ name: 'one', sql: 'SELECT 1 AS one', schema: z.unknown() })
 
-/** One insert of many rows against as many rows in inserts of a thousand, as text the client has ready. */
+/** One insert of many rows against the same number of rows in inserts of a thousand, with prepared text. */
 function compareInserts({ db }: BenchDatabase, quick: boolean): Promise<BenchRow> {
   const rows = quick ? 10_000 : 100_000
   const toText = (from: number, count: number) =>
@@ -124,7 +124,7 @@ function compareInserts({ db }: BenchDatabase, quick: boolean): Promise<BenchRow
   )
 }
 
-/** From the start of the process to its first answer. */
+/** From the start of the process to its first response. */
 async function compareStarts(quick: boolean): Promise<BenchRow> {
   const dataDir = await mkdtemp(join(tmpdir(), 'dao-data-bench-start-'))
   const start = async (folder?: string) => {

@@ -33,7 +33,7 @@ interface Running {
 interface Sizes {
   readonly requests: number
   readonly slowRequests: number
-  /** Points of a year and of a whole history, five minutes apart. */
+  /** Points of a year and of a complete history, five minutes apart. */
   readonly year: number
   readonly long: number
 }
@@ -129,7 +129,10 @@ async function startProcesses({ config }: BenchDatabase) {
 
 type Processes = Awaited<ReturnType<typeof startProcesses>>
 
-/** Requests for the list of tokens; the figure is requests a second of the server's processor time, or of the clock. */
+/**
+ * Requests for the list of tokens. The figure is requests per second of the server's processor time, or of wall-clock
+ * time.
+ */
 function load(name: string, { url, pid }: Running, requests: number, by: 'cpu' | 'clock'): Side {
   return {
     name,
@@ -155,7 +158,7 @@ async function measureLists(
   const identical = load('node:http, same bytes and headers', same, requests, 'cpu')
   const fewer = load('node:http, same body, two headers', bare, requests, 'cpu')
   const counted = load('API with limits, cached', limited, requests, 'cpu')
-  // The longer a process has answered, the less an answer costs it: both have answered alike before they are compared.
+  // Responses get cheaper with the uptime of a process, so both sides are warmed up equally.
   for (let round = 0; round < ROUNDS; round += 1) for (const side of [kept, counted]) await side.measure()
   const what = '10 tokens, cached'
   return [
@@ -178,7 +181,7 @@ const KEPT_COSTS = 'finding the bytes, their headers and the metrics are 2 micro
 const COUNTING_COSTS =
   'each request is counted for its address, and each answer has the limits in its head: this takes as long as finding the bytes'
 
-/** How many statements a hundred identical requests at once cost. */
+/** The number of statements for a hundred identical concurrent requests. */
 async function measureCold(database: BenchDatabase, now: number): Promise<BenchRow> {
   let queries = 0
   const count = <T>(work: () => T): T => {

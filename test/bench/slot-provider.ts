@@ -5,12 +5,12 @@ import { setTimeout } from 'node:timers/promises'
 
 export interface SlotProvider {
   readonly url: string
-  /** How long an answer takes from now on. */
+  /** Sets the delay of later responses. */
   answerAfter(ms: number): void
   close(): Promise<void>
 }
 
-/** CoinMarketCap's latest quotes of whatever ids are asked for, and Moralis' holders of any token; it has nothing else. */
+/** Serves CoinMarketCap's latest quotes of any ids, and Moralis' holders of any token; nothing else. */
 export async function startSlotProvider(): Promise<SlotProvider> {
   let waitMs = 0
   const server = createServer(async (request, response) => {

@@ -24,9 +24,9 @@ import { type SlotProvider, startSlotProvider } from './slot-provider.ts'
 const START = Date.parse('2024-05-06T07:05:09Z')
 const toUncut = (job: Job): Job => ({ ...job, slotEntities: Number.POSITIVE_INFINITY })
 const AT_ONCE = 4
-/** What one call of the provider takes (docs/scaling.md). */
+/** Duration of one provider call (docs/scaling.md). */
 const CALL_MS = 300
-/** Holders are two calls a token: with slower ones the slot that is one job would take minutes. */
+/** Holders need two calls per token. With slower calls, a slot in a single job would take minutes. */
 const HOLDERS = { tokens: 2_000, callMs: 30 }
 
 export const slots: Benchmark = {
@@ -94,7 +94,10 @@ const toSide = (name: string, run: (job: Job) => Promise<number>, job: Job): Sid
   measure: async () => (await run(job)) / 1000,
 })
 
-/** Slots of a job's dataset for so many tokens, one after the other. `run` resolves with how long one took, in milliseconds. */
+/**
+ * Slots of a job's dataset for `tokens` tokens, one after the other. `run` resolves with the duration of one, in
+ * milliseconds.
+ */
 function openTicks(
   { config, db }: BenchDatabase,
   { base, tokens, redis: url, provider }: { base: Job; tokens: number; redis: string; provider: string },
@@ -146,7 +149,7 @@ function openTicks(
 
 const isQuoted = ({ live, livePrice, cmcId }: Token) => live && livePrice && cmcId !== null
 
-/** Resolves when jobs have stored so many rows; rejects when one of them fails. */
+/** Resolves when jobs have stored this number of rows; rejects when one of them fails. */
 function untilStored(runner: ReturnType<typeof createRunner>, rows: number): Promise<void> {
   let stored = 0
   return new Promise((resolve, reject) => {

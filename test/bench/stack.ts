@@ -19,7 +19,7 @@ import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** The parts of the system in processes of their own, over stores of their own, with a provider's stand-in. */
+/** The system's processes over private stores, with a provider's stand-in. */
 export interface Stack {
   readonly engine: OwnClickHouse
   readonly database: BenchDatabase
@@ -27,7 +27,7 @@ export interface Stack {
   readonly blocking: Redis
   readonly prefix: string
   readonly queue: DatasetQueue
-  /** Starts a program of the system; `ready` is what it said when it was. It ends with the stack, or before. */
+  /** Starts a program of the system; `ready` has the facts that it announced. It ends with the stack at the latest. */
   start(
     name: string,
     file: string,
@@ -36,8 +36,8 @@ export interface Stack {
 }
 
 /**
- * Runs `work` with a stack whose provider answers what it answered before from memory, so that only its first answer
- * costs.
+ * Runs `work` with a stack and a provider that caches its responses, so that only the first response of each path is
+ * computed.
  */
 export function withStack<T>(name: string, work: (stack: Stack) => Promise<T>): Promise<T> {
   return withEngine((engine) =>
@@ -91,7 +91,7 @@ function toEnvironment({ config }: BenchDatabase, provider: string): Record<stri
     COINMARKETCAP_API_KEY: 'bench',
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
     COINMARKETCAP_CREDITS_PER_MONTH: '1000000000',
-    // Not asked; nothing goes out of this machine.
+    // Not used; keeps all traffic on this machine.
     COINGECKO_BASE_URL: `${provider}/coingecko`,
     LOG_LEVEL: 'silent',
     API_HOST: '127.0.0.1',
@@ -107,7 +107,7 @@ interface Kept {
   readonly body: Buffer
 }
 
-/** An HTTP server that asks `origin` once for each path and answers from memory from then on. */
+/** An HTTP proxy that requests each path from `origin` once and then serves it from memory. */
 async function startMemory(origin: string): Promise<{ url: string; close(): Promise<void> }> {
   const kept = new Map<string, Promise<Kept>>()
   const server = createServer(async (request, response) => {
@@ -129,7 +129,7 @@ async function startMemory(origin: string): Promise<{ url: string; close(): Prom
   }
 }
 
-/** The bytes as they came, packed or not. */
+/** The received bytes, compressed or not. */
 async function fetchOnce(url: string, headers: IncomingHttpHeaders): Promise<Kept> {
   const [response] = (await once(get(url, { headers: { ...headers, host: new URL(url).host } }), 'response')) as [
     IncomingMessage,

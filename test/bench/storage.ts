@@ -17,7 +17,7 @@ const ROLL_UPS = 'token_price_rollups'
 const VALUES = ['price', 'volume_24h', 'market_cap', 'total_supply', 'circulating_supply'] as const
 const COLUMNS = ['token', 'observed_at', ...VALUES] as const
 
-/** Ways to store the same columns; a codec stands for that of a kind of column. */
+/** Ways to store the same columns: a codec for each kind of column. */
 const VARIANTS: Readonly<Record<string, { readonly key: string; readonly time: string; readonly value: string }>> = {
   'default codecs': { key: '', time: '', value: '' },
   'the same again': { key: '', time: '', value: '' },
@@ -56,7 +56,7 @@ async function measureAll({ dataDir, quick, say }: BenchContext, database: Bench
   return { rows, tables, notes: [...data.map(({ name, about }) => `${name}: ${about}.`), small] }
 }
 
-/** The source table, in which values are plain. @returns its points. */
+/** Loads the source table with plain values. @returns its points. */
 async function load(db: Database, set: PriceData): Promise<number> {
   const types = ['UInt64', "DateTime64(3, 'UTC')", 'Float64', ...Array(4).fill('Nullable(Float64)')]
   const columns = COLUMNS.map((name, index) => `${name} ${types[index]}`).join(', ')
@@ -109,7 +109,7 @@ async function storeVariant(db: Database, variant: string, codecs: { key: string
   await db.command({ name: 'variant', sql: `OPTIMIZE TABLE ${table} FINAL` })
 }
 
-/** @throws Error when a stored value is not the one that came in, in every bit. */
+/** @throws Error if a stored value differs from the source in any bit. */
 async function requireSameBits(db: Database, points: number): Promise<void> {
   const digest = (table: string) =>
     `SELECT count() AS points, toString(groupBitXor(sipHash64(token, observed_at, ${VALUES.map((name) => `${name} IS NULL, reinterpretAsUInt64(ifNull(${name}, 0))`).join(', ')}))) AS digest FROM ${table}`
@@ -130,7 +130,7 @@ interface Size {
 
 const sizeRow = z.object({ table: z.string(), column: z.string(), bytes: z.number() })
 
-/** Bytes per table, with all that belongs to it, and per column. */
+/** Bytes per table with all its parts, and per column. */
 async function readSizes(db: Database): Promise<Map<string, Size>> {
   const schema = z.object({ table: z.string(), bytes: z.number() })
   const tables = await db.rows({
@@ -170,7 +170,7 @@ function toRows({ name, coarse, most }: PriceData, points: number, sizes: Readon
     { ...point, ...(most !== undefined && { target: atMost(most) }), ...(coarse !== undefined && { reason: coarse }) },
     row('a price point', ours, against('Gorilla, ZSTD')),
     row('a price point', ours, against('FPC, ZSTD')),
-    // What comes once a day has a row in every tier: roll-ups of it are copies.
+    // Daily values have a row in every tier, so their roll-ups are copies.
     ...(coarse === undefined
       ? [{ ...row('all roll-ups together', rollUps, { ...ours, name: 'raw table' }), target: atMost(0.35) }]
       : []),
@@ -178,7 +178,7 @@ function toRows({ name, coarse, most }: PriceData, points: number, sizes: Readon
   ]
 }
 
-/** Where a value's bytes are: in the column that it is computed from, if it is. */
+/** The column with a value's bytes, if the value is computed from another column. */
 const STORED_AS: Readonly<Record<string, string>> = {
   price: 'price_code',
   volume_24h: 'volume_24h_code',

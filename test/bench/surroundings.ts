@@ -1,11 +1,11 @@
-import { createMemory } from '../../api/answers/memory.ts'
+import { createChunkCache } from '../../api/cache/chunks.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
-import { createStoredPoints } from '../../api/prices/gathered-points.ts'
+import { createStoredPoints } from '../../api/prices/stored-points.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
 
-/** Nobody tells of commits, so nothing is kept. */
+/** A feed without a source, so that nothing is cached. */
 const NOBODY: CommitFeed = {
   version: () => undefined,
   since: () => 0,
@@ -17,10 +17,10 @@ const NOBODY: CommitFeed = {
   close: () => {},
 }
 
-/** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
+/** The context of a direct call of an API route, at a time in Unix milliseconds, without caches. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
-  const memory = createMemory(nothing)
+  const chunks = createChunkCache(nothing)
   const storedPoints = createStoredPoints(reader, config.api.answersAtOnce)
   const readiness = async () => 0
   const counts = createCounts(NOBODY, reader)
@@ -30,7 +30,7 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
     registry,
     config,
     commits: NOBODY,
-    memory,
+    chunks,
     storedPoints,
     counts,
     readiness,

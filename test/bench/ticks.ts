@@ -9,7 +9,9 @@ const TICK_MS = 300_000
 /** A tick of 500 tokens may take a thousandth of its cadence. */
 const MOST_MS = TICK_MS / 1000
 
-/** Ticks of so many tokens after the end of the history, one after the other, checked and stored as a worker does. */
+/**
+ * Ticks of `tokens` tokens after the end of the history, one after the other, validated and stored like by a worker.
+ */
 export async function measureTick(table: Table, tokens: number, { quick, say }: BenchContext): Promise<BenchRow> {
   const { dataset } = pricesJob
   const times: number[] = []

@@ -23,7 +23,7 @@ const row = (days: number, more: object = {}) => ({
   withdrawn: 0,
   ...more,
 })
-/** Days 0 to 40 but for 3, which has no data, and 5, which has none any more. */
+/** Days 0 to 40, except day 3 (never had data) and day 5 (its data was withdrawn). */
 const AGES = Array.from({ length: 41 }, (_, days) => days).filter((days) => days !== 3 && days !== 5)
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ describe.each([
     expect(response.status).toBe(200)
     return route?.response.parse(await response.json()) as { recordedAt: string }[]
   }
-  /** What was kept at a later time must not be served at an earlier one. */
+  /** Resets the clock and drops responses cached at a later time. */
   const turnBack = () => {
     clock.now = NOW
     commits.commit(leaf)
@@ -63,7 +63,7 @@ describe.each([
       .map(dayAgo)
       .reverse()
 
-  it('has the points of the last ten days, oldest first, exactly as stored', async () => {
+  it('returns the stored points of the last ten days, oldest first', async () => {
     const points = await read()
     expect(points.map(({ recordedAt }) => recordedAt)).toEqual(expected(10))
     expect(points.at(-1)).toEqual({
@@ -73,20 +73,20 @@ describe.each([
     expect(Object.keys(points[0] ?? {})).toEqual(['recordedAt', sum])
   })
 
-  it.each([1, 3, 4, 30, 10_000])('goes %i days back from now', async (limit) => {
+  it.each([1, 3, 4, 30, 10_000])('returns points of the last %i days for that limit', async (limit) => {
     expect(await daysOf(`?limit=${limit}`)).toEqual(expected(limit))
   })
 
-  it('has the ten days before an end that stands alone', async () => {
+  it('returns the ten days before end if only end is given', async () => {
     const wanted = AGES.filter((days) => days >= 20 && days < 30).map(dayAgo)
     expect(await daysOf(`?end=${dayAgo(19)}`)).toEqual(wanted.toReversed())
     expect(await daysOf('?end=2100-01-01')).toEqual(await daysOf(''))
-    // A limit counts from now, as it does alone.
+    // A limit counts days back from now, with or without an end.
     expect(await daysOf(`?limit=5&end=${dayAgo(19)}`)).toEqual([])
   })
 
-  it('has the start of each week as its time, though the first day with data is later', async () => {
-    // 2024-03-04 is a Monday, and the day with the age 5 is a Tuesday: the week before it begins with data.
+  it('uses the start of the week as the time of a weekly point, even if the first day with data is later', async () => {
+    // 2024-03-04 is a Monday; day 5 is a Tuesday. Withdraw the first days of the week before.
     const monday = Date.parse('2024-02-12T00:00:00Z')
     await database.writer.insert({
       table,
@@ -104,7 +104,7 @@ describe.each([
     expect(await daysOf('?start=2024-02-08&end=2024-02-26&interval=7d&fill=null')).toEqual(times)
   })
 
-  it('begins with the first day of history where nobody asks for an earlier one', async () => {
+  it('starts at the first day of history by default', async () => {
     for (const query of ['?limit=10000&fill=null', '?end=2022-02-05&fill=null'])
       expect((await daysOf(query))[0], query).toBe('2022-02-01T00:00:00.000Z')
     expect(await daysOf('?end=2022-02-05&fill=null')).toHaveLength(4)
@@ -113,7 +113,7 @@ describe.each([
     expect(await missing('?limit=10000')).toBe(await missing('?limit=10000&fill=null'))
   })
 
-  it('tells how many days there are and are missing, and how fresh they are', async () => {
+  it('sends the interval, the numbers of points and missing days, and the freshness in headers', async () => {
     const { headers } = await ask()
     expect(headers.get('x-series-interval')).toBe('1d')
     expect(headers.get('x-series-points')).toBe('8')
@@ -123,7 +123,7 @@ describe.each([
     expect(headers.get('cache-control')).toBe('public, max-age=900, stale-while-revalidate=1800')
   })
 
-  it('drops a day when the clock has passed it, and not a moment before', async () => {
+  it('drops a day exactly when it leaves the range of the limit', async () => {
     const oldest = Date.parse(dayAgo(4))
     clock.now = oldest + 5 * DAY - 1
     const tag = (await ask('?limit=5')).headers.get('etag')
@@ -136,13 +136,13 @@ describe.each([
     turnBack()
   })
 
-  it('is stale when no day has come for two', async () => {
+  it('marks the series as stale two days after its newest day', async () => {
     clock.now = TODAY + 2 * DAY + 1
     expect((await ask()).headers.get('x-data-stale')).toBe('true')
     turnBack()
   })
 
-  it('answers 304 until a day of its own changes', async () => {
+  it('returns 304 until one of the returned days changes', async () => {
     const tag = (await ask()).headers.get('etag') ?? ''
     const again = () => ask('', { 'If-None-Match': tag })
     expect((await again()).status).toBe(304)
@@ -159,14 +159,14 @@ describe.each([
     expect((await again()).status).toBe(304)
   })
 
-  it.each(['0', '-1', '1.5', 'x', '10001', ''])('refuses limit=%s', async (limit) => {
+  it.each(['0', '-1', '1.5', 'x', '10001', ''])('returns 400 for limit=%s', async (limit) => {
     const response = await ask(`?limit=${limit}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'limit' })
   })
 })
 
-it('an empty series is an empty array', async () => {
+it('/data/aggregated/market-cap returns an empty array if no data is stored', async () => {
   const fresh = createTestConfig()
   const other = await createApiDatabase(fresh)
   const served = await startApi({ config: fresh, ...other, commits, now: () => NOW })

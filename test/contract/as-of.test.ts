@@ -6,7 +6,7 @@ import { getDao, getToken } from '../support/entities.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** A fixed clock, so that no result depends on the time of the run. */
 const NOW = Date.parse('2024-05-06T12:02:00Z')
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -15,7 +15,7 @@ const SEED = 506
 
 const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
-let [memory, engine]: TestApi[] = []
+let [cached, uncached]: TestApi[] = []
 
 const keyOf = (symbol: string) => getToken(database.registry, symbol).key
 const daoOf = (slug: string) => getDao(database.registry, slug).key
@@ -73,18 +73,18 @@ beforeAll(async () => {
     })),
   })
   const options = { ...database, commits: createHandFeed(), now: () => NOW }
-  memory = await startApi({ ...options, config })
-  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+  cached = await startApi({ ...options, config })
+  uncached = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })
 afterAll(async () => {
-  await Promise.all([memory?.close(), engine?.close()])
+  await Promise.all([cached?.close(), uncached?.close()])
   await database?.drop()
 })
 
-/** The records of a list as of a moment, once both ways of answering gave the same bytes. */
+/** The records of a list as of a moment. Both APIs have to send the same bytes. */
 async function ask<Row>(path: string, at: number): Promise<{ rows: Row[]; headers: Headers }> {
   const query = `${path}?${path.includes('index') ? '' : 'limit=500&'}asOf=${new Date(at).toISOString()}`
-  const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}${query}`)))
+  const responses = await Promise.all([cached, uncached].map((api) => fetch(`${api?.url}${query}`)))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
   expect(bodies[0], query).toBe(bodies[1])
   expect(responses.map(({ status }) => status)).toEqual([200, 200])
@@ -108,7 +108,7 @@ FROM token_prices FINAL WHERE token = {token: UInt64} ORDER BY observed_at`,
   })
 }
 
-/** What was known for a moment: the last observation at or before it that was not 10 minutes old. */
+/** The last observation at or before the moment that is less than 10 minutes old. */
 const knownFor = (all: readonly Observation[], at: number) =>
   all.findLast((one) => one.at <= at && one.at > at - 10 * MINUTE)
 
@@ -133,14 +133,14 @@ const CHANGES = [
   ] as const),
 ]
 
-describe('lists as they were known at a moment', () => {
-  it('have the prices of the stored series, and changes computed from it', async () => {
+describe('lists with asOf', () => {
+  it('returns the prices of the stored series and changes computed from them', async () => {
     const random = createRandom(SEED)
     const series = new Map<string, Observation[]>()
     for (const symbol of ['UNI', 'AAVE', 'COMP']) series.set(symbol, await readObservations(symbol))
     const moments = [
       ...Array.from({ length: 6 }, () => NOW - random.below(2 * DAY)),
-      // On the coarse grid of the past, a moment after it, and when nothing is known any more.
+      // On the coarse grid of the past, shortly after it, and when the last observation is stale.
       ...[NOW - 8 * HOUR - 90 * DAY, NOW - 40 * DAY + 5 * MINUTE, NOW - 40 * DAY + HOUR, NOW - 20 * MINUTE],
       // To the millisecond.
       ...[NOW - 2 * DAY + 7_000, NOW - 2 * DAY + 6_999, NOW - 92 * DAY],
@@ -173,7 +173,7 @@ describe('lists as they were known at a moment', () => {
     }
   })
 
-  it('have the treasury of that day against exactly so many days before', async () => {
+  it('compares the treasury of a day with exactly 1, 7 and 30 days before', async () => {
     type Row = { name: string; treasuryData: Record<string, number | string | null> }
     const moment = Date.UTC(2024, 3, 30, 15)
     const { rows } = await ask<Row>('/data/daos/treasury', moment)
@@ -189,11 +189,11 @@ describe('lists as they were known at a moment', () => {
     expect(row?.treasuryData.valueUsd).toBe(valueAt(today))
     expect(row?.treasuryData.percentChange24h).toBeCloseTo(changeOf(valueAt(today), valueAt(today - DAY)) ?? 0, 9)
     expect(rows).toHaveLength(1)
-    // Two days without a row are too many.
+    // The last row is stale after two days.
     expect((await ask('/data/daos/treasury', Date.UTC(2024, 2, 1))).rows).toEqual([])
   })
 
-  it('have the counts of each network that was known', async () => {
+  it('returns the counts of each network and null for stale ones', async () => {
     type Row = { discordData: Record<string, unknown>; twitterData: Record<string, unknown> }
     const [late] = (await ask<Row>('/data/daos/socials', NOW - HOUR)).rows
     expect(late?.twitterData.lastUpdated).toBe('2024-05-06T00:00:00.000Z')
@@ -203,14 +203,14 @@ describe('lists as they were known at a moment', () => {
     expect(early?.twitterData.lastUpdated).toBe('2024-04-26T00:00:00.000Z')
   })
 
-  it('have the holders of the last snapshot before', async () => {
+  it('returns the holders of the last snapshot before the moment', async () => {
     type Row = { holdersData: { totalHolders: number; topHolders: { amount: number }[] } }
     const [row] = (await ask<Row>('/data/tokens/holders', NOW - 90 * MINUTE)).rows
     expect(row?.holdersData).toMatchObject({ totalHolders: 998, topHolders: [{ amount: 2 }] })
     expect((await ask('/data/tokens/holders', NOW - 40 * HOUR)).rows).toEqual([])
   })
 
-  it('hold what was in the index', async () => {
+  it('returns the index composition of the moment', async () => {
     const [first, second] = database.registry.index.compositions.filter(({ validFrom }) => validFrom <= NOW)
     const { rows, headers } = await ask<{ token: string }>('/data/index/composition', (first?.validFrom ?? 0) + 1)
     expect(rows.map(({ token }) => token)).toEqual(first?.elements.map(({ token }) => token.id))
@@ -222,7 +222,7 @@ describe('lists as they were known at a moment', () => {
     expect((await ask('/data/index/composition', (first?.validFrom ?? 0) - 1)).rows).toEqual([])
   })
 
-  it('list what has ended since', async () => {
+  it('lists tokens that ended after the moment', async () => {
     const ended = database.registry.tokens.find(({ ended: end, until = 0 }) => end !== null && until > NOW)
     if (ended === undefined) throw new Error('no token ends after this test')
     await storeQuotes(database.writer, [{ token: ended.key, at: NOW - MINUTE, price: 3 }])

@@ -11,7 +11,7 @@ import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 import { readTable } from '../support/tables.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SEED = 310
 const OHLC = '/data/tokens/historic-ohlc'
@@ -68,7 +68,7 @@ const trade = z.object({
   isBuy: z.coerce.boolean(),
 })
 
-/** Rows of each bucket of the range, by hand. */
+/** Groups the rows of the range by bucket, in plain JavaScript. */
 function group<Row extends { at: number }>(rows: readonly Row[], interval: Interval, from: number, to: number) {
   const groups = new Map<number, Row[]>()
   for (const row of rows) {
@@ -78,12 +78,12 @@ function group<Row extends { at: number }>(rows: readonly Row[], interval: Inter
   return [...groups].sort(([a], [b]) => a - b)
 }
 
-/** Up to which bucket a range reaches that ends at a moment: the first one that does not start before it. */
+/** Returns the exclusive end of the range: the first bucket that does not start before the time. */
 const nextStart = (ms: number, interval: Interval) =>
   toBucketStart(ms - 1, interval) + INTERVAL_SECONDS[interval] * 1000
 
-describe('candles of prices', () => {
-  it.each(['30m', '1h', '4h', '1d', '7d'] as const)('of %s are the observations of each bucket', async (interval) => {
+describe('/data/tokens/historic-ohlc', () => {
+  it.each(['30m', '1h', '4h', '1d', '7d'] as const)('aggregates the observations per %s', async (interval) => {
     const rows = await database.writer.rows({
       name: 'observations',
       sql: `SELECT toUnixTimestamp64Milli(observed_at) AS at, price FROM token_prices FINAL
@@ -114,7 +114,7 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
     }
   })
 
-  it('open with the price of the series', async () => {
+  it('opens with the price that the financial series has for the bucket', async () => {
     const query = 'name=aave&interval=4h&start=2024-02-15'
     const { body } = await ask(`${OHLC}?${query}`)
     const quotes = (await (await fetch(`${api.url}/data/tokens/historic-financial?${query}`)).json()) as {
@@ -125,7 +125,7 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
     )
   })
 
-  it('come in pages and in other formats, and count what is missing', async () => {
+  it('supports paging and all formats, and counts missing buckets', async () => {
     const { body, headers } = await ask(`${OHLC}?name=aave&interval=1h&start=2024-03-01`)
     const together: unknown[] = []
     let next: string | undefined = `${OHLC}?name=aave&interval=1h&start=2024-03-01&limit=50`
@@ -145,8 +145,8 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
   })
 })
 
-describe('candles of trades', () => {
-  it('are as old as what was read, whenever the last trade was', async () => {
+describe('/data/tokens/historic-dex-ohlcv', () => {
+  it('computes staleness from the last read, not from the last trade', async () => {
     const later = NOW + 5 * 3_600_000
     const commits = createHandFeed()
     const served = await startApi({ config, ...database, commits, now: () => later })
@@ -169,7 +169,7 @@ FROM dex_data FINAL WHERE token = {token: UInt64}`
     }
   })
 
-  it.each(['5m', '1h', '1d', '7d'] as const)('of %s are the trades of each bucket', async (interval) => {
+  it.each(['5m', '1h', '1d', '7d'] as const)('aggregates the trades of each %s bucket', async (interval) => {
     const rows = await database.writer.rows({
       name: 'trades',
       sql: `SELECT toUnixTimestamp64Milli(traded_at) AS at, tuple(block_number, log_index, transaction_hash) AS place, price,

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
-import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
@@ -17,7 +16,7 @@ import { storeQuotes } from '../support/quotes.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const MINUTE = 60_000
 const SLOT = 5 * MINUTE
-/** From here on prices are collected; before it a back-fill found hourly prices only. */
+/** Prices are collected from this time on. Before it, a back-fill found only hourly prices. */
 const BEGIN = Date.parse('2024-03-08T00:00:00Z')
 const PATH = '/data/status/coverage'
 
@@ -59,7 +58,10 @@ function toReport(
   return { entity, state, provider: seconds > 300 ? 'coarse' : 'coingecko', seconds, first, last }
 }
 
-/** Hourly prices of two days with their coverage, then some of every slot; a second provider had some of the hours finely. */
+/**
+ * Stores two days of hourly prices with their coverage, then prices of every slot. A second provider has fine prices
+ * for some of the hours.
+ */
 async function storeMixed(token: Token): Promise<void> {
   const { writer } = database
   const from = BEGIN - 2 * DAY_MS
@@ -113,7 +115,7 @@ afterAll(async () => {
 })
 
 describe('/data/status', () => {
-  it('says how complete each dataset is, which providers fail, and that one that lost entities is late', async () => {
+  it('returns the completeness and failing providers of each dataset, and state late if entities are overdue', async () => {
     const { datasets } = (await (await ask('/data/status')).json()) as {
       datasets: { dataset: string; complete: number; failing: object[]; state: string; lagSeconds: number }[]
     }
@@ -131,7 +133,7 @@ describe('/data/status', () => {
 })
 
 describe(PATH, () => {
-  it('explains a range without gaps or overlaps, cut exactly where it was asked', async () => {
+  it('explains a range without gaps or overlaps, cut exactly at start and end', async () => {
     const [start, end] = [BEGIN - 50 * HOUR_MS + 61_000, NOW + 7 * HOUR_MS + 1]
     const ranges = await coverage(`dataset=prices&id=${mixed.id}&start=${start}&end=${end}`)
     const slots = (count: number) => iso(BEGIN + count * SLOT)
@@ -158,7 +160,7 @@ describe(PATH, () => {
     ])
   })
 
-  it('covers the last thirty days of all entities when nothing else is asked, each whole', async () => {
+  it('returns the last thirty days of all entities by default, without gaps', async () => {
     const ranges = await coverage('dataset=prices')
     const entities = tokenPrices.entities(database.registry)
     expect(new Set(ranges.map(({ entity }) => entity))).toEqual(new Set(entities.map(({ id }) => id)))
@@ -175,7 +177,7 @@ describe(PATH, () => {
     })
   })
 
-  it('has one entity for a dataset about all together, and says so of a token that nobody collects for', async () => {
+  it('returns one entity for an aggregate dataset, and the reason for a token that is not collected', async () => {
     const [only] = await coverage('dataset=market-cap&start=2024-03-01&end=2024-03-02')
     expect(only).toMatchObject({ entity: marketCap.entities(database.registry)[0]?.id, state: 'unserved' })
     const dead = database.registry.tokens.find(({ livePrice }) => !livePrice)
@@ -189,19 +191,16 @@ describe(PATH, () => {
   it.each([
     ['prices', 'not due yet'],
     ['holders', 'holders is not collected for it'],
-  ])(
-    'says of a token from its end on that it has ended, also where nobody collected for it: %s',
-    async (name, before) => {
-      const maker = getToken(database.registry, 'MKR')
-      const ranges = await coverage(`dataset=${name}&id=${maker.id}&start=2025-05-18&end=2025-05-21`)
-      expect(ranges.map(({ from, to, reason }) => [from.slice(0, 10), to.slice(0, 10), reason])).toEqual([
-        ['2025-05-18', '2025-05-19', before],
-        ['2025-05-19', '2025-05-21', 'ended on 2025-05-19'],
-      ])
-    },
-  )
+  ])('returns ended as the reason from the end of a token on, in dataset %s', async (name, before) => {
+    const maker = getToken(database.registry, 'MKR')
+    const ranges = await coverage(`dataset=${name}&id=${maker.id}&start=2025-05-18&end=2025-05-21`)
+    expect(ranges.map(({ from, to, reason }) => [from.slice(0, 10), to.slice(0, 10), reason])).toEqual([
+      ['2025-05-18', '2025-05-19', before],
+      ['2025-05-19', '2025-05-21', 'ended on 2025-05-19'],
+    ])
+  })
 
-  it('refuses what makes no sense, and more ranges than an answer may have', async () => {
+  it('rejects invalid parameters and results of more than 5000 ranges', async () => {
     const missing = await problem('')
     expect(missing).toMatchObject({ code: 'missing_parameter', param: 'dataset' })
     expect(missing.allowed).toContain('prices')
@@ -234,7 +233,7 @@ describe('X-Series-Coarse', () => {
     await response.arrayBuffer()
     return Number(response.headers.get('x-series-coarse') ?? Number.NaN)
   }
-  /** Counts the points of an answer whose observation is in one of the hours that are stored coarsely alone. */
+  /** Counts the points observed in the hours with coarse data only. */
   const recount = async (query: string): Promise<number> => {
     const response = await ask(`${SERIES}?start=${start}&${query}`)
     const { data } = (await response.json()) as { data: { quote: { USD: { timestamp: string } } }[] }
@@ -244,7 +243,7 @@ describe('X-Series-Coarse', () => {
     return times.filter((at) => !isFine(at)).length
   }
 
-  it.each(['5m', '30m'])('counts the %s points that are hourly prices', async (interval) => {
+  it.each(['5m', '30m'])('counts the %s points that come from hourly prices', async (interval) => {
     const query = `id=${mixed.id}&interval=${interval}`
     const counted = await recount(query)
     expect(counted).toBe(44)
@@ -254,16 +253,16 @@ describe('X-Series-Coarse', () => {
       expect(await coarseOf(`${query}&format=${format}`)).toBe(counted)
   })
 
-  it.each(['1h', '4h', '1d', '7d'])('counts none where the interval is as coarse as the data: %s', async (interval) => {
+  it.each(['1h', '4h', '1d', '7d'])('returns 0 for an interval as coarse as the data: %s', async (interval) => {
     expect(await coarseOf(`id=${mixed.id}&interval=${interval}`)).toBe(0)
   })
 
-  it('is 0 for a token without coarser data, and counts those of all tokens in a table', async () => {
+  it('returns 0 for a token without coarser data, and the sum over all tokens of a table', async () => {
     expect(await coarseOf(`id=${fine.id}&interval=5m`)).toBe(0)
     expect(await coarseOf(`id=${[fine, mixed, without].map(({ id }) => id)}&interval=5m&format=csv`)).toBe(44)
   })
 
-  it('counts the points of each page alone', async () => {
+  it('counts only the points of each page', async () => {
     for (const format of ['json', 'ndjson']) {
       const counts: number[] = []
       let path: string | undefined = `${SERIES}?start=${start}&id=${mixed.id}&interval=5m&limit=20&format=${format}`
@@ -278,7 +277,7 @@ describe('X-Series-Coarse', () => {
     }
   })
 
-  it('follows the coverage once the dataset is committed, with the same tag', async () => {
+  it('follows the coverage after a change event of the dataset, with an unchanged ETag', async () => {
     const query = `id=${mixed.id}&interval=5m&end=${BEGIN}`
     const tagOf = async () => (await ask(`${SERIES}?start=${start}&${query}`)).headers.get('etag')
     const before = [await coarseOf(query), await tagOf()]

@@ -11,7 +11,7 @@ import { storeMarket } from '../support/market.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const TODAY = Date.parse('2024-03-10T00:00:00Z')
 const DAY = 86_400_000
-/** By market cap ENS, UNI, AAVE; Gitcoin has no quote. */
+/** Descending market cap: ENS, UNI, AAVE. Gitcoin has no quote. */
 const SLUGS = ['uniswap', 'aave', 'ens', 'gitcoin']
 
 const config = createTestConfig()
@@ -65,7 +65,7 @@ beforeAll(async () => {
     toTreasury('uniswap', 1, 800),
     toTreasury('uniswap', 7, 2_000),
     toTreasury('uniswap', 30, 1_000),
-    // Another source's value, a day that is not exactly a week before, nothing, and nothing of value.
+    // No change is possible: another source, a day that is not exactly a week earlier, no earlier row, a value of zero.
     toTreasury('aave', 1, 500, 'defillama'),
     toTreasury('aave', 6, 500),
     toTreasury('ens', 1, 0),
@@ -95,7 +95,7 @@ const names = async (leaf: string, query = '') => {
 }
 
 describe('/data/daos/treasury', () => {
-  it('says exactly what is stored, with the changes over a day, a week and a month', async () => {
+  it('returns the stored treasury with its changes over a day, a week and a month', async () => {
     const [uniswap] = treasuryRoute.response.parse(await (await get('treasury', '?name=uniswap')).json()) as object[]
     expect(uniswap).toEqual({
       _id: daoOf('uniswap').id,
@@ -114,7 +114,7 @@ describe('/data/daos/treasury', () => {
     })
   })
 
-  it('has no change against another source, another day or nothing', async () => {
+  it('returns null as the change against another source, another day, a zero value or a missing row', async () => {
     const changes = async (name: string) => {
       const [record] = (await (await get('treasury', `?name=${name}`)).json()) as { treasuryData: object }[]
       return record?.treasuryData
@@ -125,7 +125,7 @@ describe('/data/daos/treasury', () => {
 })
 
 describe('/data/daos/ratings', () => {
-  it('says exactly what the newest import had', async () => {
+  it('returns the values of the newest import', async () => {
     const [uniswap] = ratingsRoute.response.parse(await (await get('ratings', '?name=uniswap')).json()) as object[]
     expect(uniswap).toEqual({
       _id: daoOf('uniswap').id,
@@ -139,13 +139,13 @@ describe('/data/daos/ratings', () => {
     })
   })
 
-  it('has nothing that left the file a week ago', async () => {
+  it('omits a DAO that was removed from the ratings file a week ago', async () => {
     expect(await names('ratings', '?name=compound')).toEqual([])
   })
 })
 
 describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
-  it('lists live DAOs with data as the DAO list orders them', async () => {
+  it('lists live DAOs with data in the order of the DAO list', async () => {
     const [ens, uniswap, aave, gitcoin] = ['ens', 'uniswap', 'aave', 'gitcoin'].map((slug) => daoOf(slug).name)
     expect(await names(leaf)).toEqual([ens, uniswap, aave, gitcoin])
     expect(await names(leaf, '?limit=2')).toEqual([ens, uniswap])
@@ -154,13 +154,13 @@ describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
     expect(await names(leaf, `?id=${'f'.repeat(24)}`)).toEqual([])
   })
 
-  it('refuses what it does not know', async () => {
+  it('returns 400 for unknown parameters and invalid values', async () => {
     for (const query of ['?limit=501', '?limit=0', '?nmae=uniswap', '?id=xyz']) {
       expect((await get(leaf, query)).status, query).toBe(400)
     }
   })
 
-  it('tells how old it is', async () => {
+  it('sends the age of the data and returns 304 for a known ETag', async () => {
     const { headers } = await get(leaf)
     expect(headers.get('x-data-as-of')).toBe('2024-03-10T00:00:00.000Z')
     expect(headers.get('x-data-stale')).toBeNull()
@@ -171,7 +171,7 @@ describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
   })
 })
 
-it('the status tells whose the ratings are', async () => {
+it('/data/status names the source of the ratings', async () => {
   const { datasets } = (await (await fetch(`${api.url}/data/status`)).json()) as { datasets: Record<string, unknown>[] }
   expect(datasets.find(({ dataset }) => dataset === 'ratings')).toMatchObject({ state: 'fresh', note: 'Somebody' })
   expect(datasets.find(({ dataset }) => dataset === 'treasury')).not.toHaveProperty('note')

@@ -44,7 +44,7 @@ describe('/data/daos', () => {
     expect(found.slice(3)).toEqual([...found.slice(3)].sort())
   })
 
-  it('says exactly what the registry says', async () => {
+  it('returns the values of the registry', async () => {
     const [found] = await list('?name=Aave&limit=1')
     const aave = daoOf('aave')
     const token = database.registry.tokenById.get(aave.token ?? '')
@@ -83,7 +83,7 @@ describe('/data/daos', () => {
     expect(Object.keys(found?.token ?? {}).join()).toBe(TOKEN_MEMBERS)
   })
 
-  it('has every live DAO and no other; one without a token says null', async () => {
+  it('returns exactly the live DAOs, with token null if a DAO has none', async () => {
     const live = database.registry.daos.filter((dao) => dao.live)
     const found = await list('?limit=500')
     expect(found.map(({ name }) => name).sort()).toEqual(live.map(({ name }) => name).sort())
@@ -96,7 +96,7 @@ describe('/data/daos', () => {
     ).toEqual(tokenless.sort())
   })
 
-  it('finds parts of names and whole symbols, and unites them with ids', async () => {
+  it('matches parts of names and whole symbols, and combines them with ids', async () => {
     expect(await names('?name=UNISW')).toEqual(['Uniswap'])
     expect(await names('?name=aave')).toContain('Aave')
     expect(await names('?name=uni')).toContain('Uniswap')
@@ -106,12 +106,12 @@ describe('/data/daos', () => {
     expect(await names(`?id=${dead?.id}`)).toEqual([])
   })
 
-  it('puts the exact name first, whatever the market caps', async () => {
+  it('sorts the exact name first, regardless of market caps', async () => {
     const [first] = await names('?name=balancer&name=a&limit=3')
     expect(first).toBe('Balancer')
   })
 
-  it('is served with a slash behind it as well, which names the canonical path', async () => {
+  it('accepts a trailing slash and links to the canonical path', async () => {
     const [plain, slashed] = await Promise.all([get('/data/daos?limit=3'), get('/data/daos/?limit=3')])
     const next = plain.headers.get('link')
     expect(next).toMatch(/^<\?limit=3&cursor=[\w-]+>; rel="next"$/)
@@ -124,7 +124,7 @@ describe('/data/daos', () => {
     ['?limit=501', 'invalid_parameter'],
     ['?id=nonsense', 'invalid_parameter'],
     ['?nmae=x', 'unknown_parameter'],
-  ])('%s is %s', async (query, code) => {
+  ])('returns 400 for %s with code %s', async (query, code) => {
     const response = await get(`/data/daos${query}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code })

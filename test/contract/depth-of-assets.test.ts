@@ -32,7 +32,7 @@ const daoOf = (slug: string) => getDao(database.registry, slug)
 const uni = () => getToken(database.registry, 'UNI')
 const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
 
-/** Some of these at some of the addresses, with prices that move a little from place to place, and some without one. */
+/** Returns a random part of the assets at a random part of the addresses. Prices vary a little, some are missing. */
 function toHoldings(): Holding[] {
   const assets = [
     ['ethereum', uni().contractAddress, 'UNI', 8],
@@ -54,7 +54,7 @@ function toHoldings(): Holding[] {
   )
 }
 
-/** The days of two months, a seventh of them missing. */
+/** Rows of two months; one day of seven is missing. */
 function toRows(): DaoTreasuryRow[] {
   const dao = { ...daoOf('uniswap'), kindOf: createKinds(database.registry)(daoOf('uniswap')) }
   return Array.from({ length: DAYS }, (_, ago) => TODAY - ago * DAY)
@@ -68,7 +68,7 @@ interface Snapshot {
   readonly shares: readonly number[]
 }
 
-/** Three snapshots a day or none, the first one not at midnight. */
+/** Three snapshots on most days, none on every fifth. The first snapshot of a day is not at midnight. */
 const snapshots: readonly Snapshot[] = Array.from({ length: 30 }, (_, ago) => ago)
   .filter((ago) => ago % 5 !== 4)
   .flatMap((ago) =>
@@ -81,7 +81,7 @@ const snapshots: readonly Snapshot[] = Array.from({ length: 30 }, (_, ago) => ag
 
 const BURNED = ['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
 
-/** Some of them are known: two treasuries, the token's own contract, and those of whom nobody has the keys. */
+/** The first holders include known addresses: two treasuries, the token's contract and two burn addresses. */
 const holderOf = (n: number): string => {
   const [first, second] = daoOf('uniswap').treasuries.map((one) => one.address)
   const known = new Map([
@@ -99,7 +99,7 @@ beforeAll(async () => {
   const { writer } = database
   rows = toRows()
   await writer.insert({ table: 'dao_treasuries', rows })
-  // As rows were before holdings were kept.
+  // A row in the format used before holdings were stored.
   const tokens = [{ symbol: 'AAVE', quantity: 2, value_usd: 150 }]
   const totals = { dao: daoOf('aave').key, observed_at: new Date(TODAY).toISOString(), value_usd: 150, tokens }
   await writer.insert({ table: 'dao_treasuries', rows: [{ ...totals, source: 'goldrush' }] })
@@ -117,7 +117,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** An answer, once what is kept and what the database answers are the same bytes. */
+/** Fetches the path and checks that the cached and the uncached service return the same bytes. */
 async function ask(path: string): Promise<{ status: number; text: string; headers: Headers }> {
   const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}${path}`)))
   const [one, other] = await Promise.all(responses.map((response) => response.text()))
@@ -140,7 +140,7 @@ const sumOf = (records: readonly Row[], member = 'valueUsd') =>
 const toAsOf = (at: number) => `asOf=${new Date(at).toISOString()}`
 
 describe('/data/daos/treasury/holdings', () => {
-  it('says what is stored: ids of what the service knows, nulls for what nobody told', async () => {
+  it('returns the stored holdings, with ids of known tokens and chains and null for unknown values', async () => {
     const { status, text, headers } = await ask('/data/daos/treasury/holdings?name=uniswap')
     expect(status).toBe(200)
     const found = holdingsRoute.response.parse(JSON.parse(text)) as Row[]
@@ -165,7 +165,7 @@ describe('/data/daos/treasury/holdings', () => {
     expect(headers.get('X-Price-Sources')).toBe([...sources].sort().join(', '))
   })
 
-  it('comes to the treasury record of the same moment, at any moment', async () => {
+  it('sums up to the value of the treasury record at the same time', async () => {
     const id = daoOf('uniswap').id
     let known = 0
     for (const _ of Array.from({ length: 25 })) {
@@ -184,7 +184,7 @@ describe('/data/daos/treasury/holdings', () => {
     expect(known).toBeGreaterThan(12)
   })
 
-  it('is sorted, filtered and cut like every list', async () => {
+  it('supports sort, filter and paging', async () => {
     const all = await holdings('name=uniswap&limit=500')
     const values = all.map(({ valueUsd }) => Number(valueUsd ?? -1))
     expect(values).toEqual([...values].sort((a, b) => b - a))
@@ -208,7 +208,7 @@ describe('/data/daos/treasury/holdings', () => {
     }
   })
 
-  it('says what is missing where there are no holdings', async () => {
+  it('returns no_data with the reason if a DAO has no holdings', async () => {
     const told = async (query: string) => {
       const { status, text } = await ask(`/data/daos/treasury/holdings?${query}`)
       const { code, detail } = JSON.parse(text) as { code: string; detail: string }
@@ -229,7 +229,7 @@ describe('/data/daos/treasury/historic', () => {
     return values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
   }
 
-  it('has a point for every stored day, newest first, whose parts come to the whole', async () => {
+  it('returns one point per stored day, newest first, with parts that sum up to the total', async () => {
     const points = await read(treasuryHistoricRoute, 'name=uniswap')
     expect(points.map(({ recordedAt }) => recordedAt)).toEqual(rows.map(({ observed_at }) => observed_at))
     for (const [index, point] of points.entries()) {
@@ -244,14 +244,14 @@ describe('/data/daos/treasury/historic', () => {
     }
   })
 
-  it('has no parts for a day of which only the total was kept', async () => {
+  it('returns null parts for a day with only a stored total', async () => {
     const unknown = { ownTokenUsd: null, stablecoinUsd: null, otherUsd: null }
     expect(await read(treasuryHistoricRoute, 'name=aave')).toEqual([
       { recordedAt: new Date(TODAY).toISOString(), valueUsd: 150, ...unknown, assets: 1 },
     ])
   })
 
-  it('has the first day of each week that was read, with the start of the week as its time', async () => {
+  it('uses the first stored day of each week, at the start of the week', async () => {
     const all = await read(treasuryHistoricRoute, 'name=uniswap')
     const range = 'name=uniswap&start=2024-04-08&end=2024-04-22'
     const weeks = await read(treasuryHistoricRoute, `${range}&interval=7d&order=asc`)
@@ -259,7 +259,7 @@ describe('/data/daos/treasury/historic', () => {
       all.findLast(({ recordedAt }) => String(recordedAt) >= '2024-04-08'),
       all.findLast(({ recordedAt }) => String(recordedAt) >= '2024-04-15'),
     ])
-    // The week in which the series begins has a point as well, though its Monday has none.
+    // The first week of the series also has a point, although its Monday has no data.
     const [first] = await read(treasuryHistoricRoute, 'name=uniswap&interval=7d&order=asc')
     expect(first).toEqual({ ...all.at(-1), recordedAt: first?.recordedAt })
     expect(new Date(String(first?.recordedAt)).getUTCDay()).toBe(1)
@@ -268,7 +268,7 @@ describe('/data/daos/treasury/historic', () => {
 })
 
 describe('/data/tokens/holders/historic', () => {
-  it('has the first snapshot of each day, newest first', async () => {
+  it('returns the first snapshot of each day, newest first', async () => {
     const firsts = snapshots.filter(({ at }) => at % DAY === 2 * HOUR)
     const sumOf = (shares: readonly number[], places: readonly number[]) =>
       Number(places.reduce((sum, place) => sum + (shares[place] ?? 0), 0).toFixed(10))
@@ -295,7 +295,7 @@ describe('/data/tokens/holders/historic', () => {
     expect(headers.get('X-Data-Stale')).toBeNull()
   })
 
-  it('has no weeks, and no points of a token whose holders nobody read', async () => {
+  it('rejects interval=7d and returns no points for a token without snapshots', async () => {
     expect((await ask('/data/tokens/holders/historic?name=uniswap&interval=7d')).status).toBe(400)
     expect(await read(holdersHistoricRoute, 'name=aave')).toEqual([])
   })

@@ -11,7 +11,7 @@ import { createTestConfig } from '../support/database.ts'
 import { documentedRequests, isOfOne } from '../support/documented.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
@@ -19,7 +19,7 @@ const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
-/** The same service, which keeps nothing. */
+/** The same service without a cache. */
 let forgetful: TestApi
 
 const get = (path: string) => fetch(api.url + path)
@@ -79,8 +79,8 @@ const read = async (response: Response) => ({
   body: Buffer.from(await response.arrayBuffer()).toString('base64'),
 })
 
-describe('every documented route', () => {
-  it.each(documentedRequests)('$url answers as documented, and the same from memory', async ({ route, url }) => {
+describe('documented routes', () => {
+  it.each(documentedRequests)('$url returns the documented body, cached or not', async ({ route, url }) => {
     const made = await fetch(forgetful.url + url)
     expect(made.status).toBe(200)
     const isTable = url.includes('format=')
@@ -97,20 +97,23 @@ describe('every documented route', () => {
     for (const which of ['made', 'kept']) expect(await read(await get(url)), which).toEqual(first)
   })
 
-  it('is in the OpenAPI document with parameters, answer and failures', async () => {
+  it('documents parameters, response and errors of /data/tokens in OpenAPI', async () => {
     const document = await json<OpenApi>('/openapi.json')
     expect(document.openapi).toBe('3.1.0')
     expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
     const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
     expect(parameters.map(({ name }) => name)).toEqual(asked)
-    // Tables of several tokens take each name as it is taken alone: neither a symbol nor a part of several names.
+    // Tables of several tokens match a name like the route of one token: no symbols, no part that matches several
+    // names.
     const ofSeries = document.paths['/data/tokens/historic-financial']?.get.parameters
     const { description = '' } = ofSeries?.find(({ name }) => name === 'name') ?? {}
     expect(description.split('With another format than JSON: ')[1]).toContain('a part that only one has')
     expect(description).not.toContain('symbol')
     expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
-    expect(Object.keys(responses)).toEqual([...['200', '304', '400', '401', '405', '406', '416', '429', '500', '503']])
+    expect(Object.keys(responses)).toEqual([
+      ...['200', '304', '400', '401', '405', '406', '412', '416', '429', '500', '503'],
+    ])
     expect(responses[200]?.content['application/json']?.schema.items).toEqual({ $ref: '#/components/schemas/Token' })
     const { Token, FinancialData } = document.components.schemas
     expect(Token?.additionalProperties).toBe(false)
@@ -120,13 +123,13 @@ describe('every documented route', () => {
     expect(FinancialData?.properties).toHaveProperty('price.type', 'number')
     const one = document.paths[SERIES]?.get
     expect(Object.keys(one?.responses ?? {})).toEqual([
-      ...['200', '304', '400', '401', '404', '405', '406', '409', '416', '429', '500', '503'],
+      ...['200', '304', '400', '401', '404', '405', '406', '409', '412', '416', '429', '500', '503'],
     ])
     expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
   })
 
   it.each(routes.filter(({ record }) => record !== undefined))(
-    'has the formats of $path and their columns',
+    'documents the formats of $path and their columns',
     async (route) => {
       const document = await json<OpenApi>('/openapi.json')
       const operation = document.paths[route.path]?.get
@@ -156,7 +159,7 @@ describe('every documented route', () => {
     },
   )
 
-  it('has its docs page and error table without any other host', async () => {
+  it('serves the docs pages and the error table without references to other hosts', async () => {
     for (const path of ['/docs', '/docs/errors', '/docs/start.js', '/docs/assets/swagger-ui-bundle.js']) {
       const response = await get(path)
       expect(response.status, path).toBe(200)
@@ -166,7 +169,7 @@ describe('every documented route', () => {
   })
 })
 
-it.each(['categories', 'chains'])('%s are as old as the registry, which is as old as its newest file', async (list) => {
+it.each(['categories', 'chains'])('/data/%s is as old as the newest file of the registry', async (list) => {
   const { headers } = await get(`/data/${list}`)
   const files = ['categories', 'chains', 'tokens', 'daos', 'index'].map((file) => join(SHIPPED, `${file}.json`))
   const mtimes = await Promise.all(files.map(async (file) => (await stat(file)).mtime.getTime()))

@@ -9,7 +9,7 @@ import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { readTable, toExpected } from '../support/tables.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 const TABLES = FORMAT_NAMES.filter((name) => name !== 'json')
@@ -32,7 +32,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** A query with an answer for each route with records. */
+/** Returns a query with a non-empty result for each route with records. */
 const CANDLES = ['/data/tokens/historic-ohlc', '/data/tokens/historic-dex-ohlcv']
 
 function toQuery(path: string, isSingle: boolean): string {
@@ -47,7 +47,7 @@ const lists = routes.flatMap(({ path, record, query }) => {
   return [{ path, record, query: toQuery(path, query.id !== undefined && !takesSeveral(query.id as z.ZodType)) }]
 })
 
-/** The records of a route's JSON; the financial series as its tables have them. */
+/** Returns the records of a JSON body. The financial series gets the columns of its tables. */
 function toRecords(path: string, body: unknown): readonly unknown[] {
   if (CANDLES.includes(path)) return (body as { data: unknown[] }).data
   if (path !== SERIES) return body as unknown[]
@@ -56,7 +56,7 @@ function toRecords(path: string, body: unknown): readonly unknown[] {
   return data.map((point) => ({ id, name, symbol, ...point }))
 }
 
-it.each(lists)('$path says the same in every format', async ({ path, record, query }) => {
+it.each(lists)('$path returns the same records in every format', async ({ path, record, query }) => {
   const plain = await ask(`${path}?${query}`)
   const records = toRecords(path, await plain.json())
   expect(records.length).toBeGreaterThan(0)
@@ -78,10 +78,10 @@ it.each(lists)('$path says the same in every format', async ({ path, record, que
   }
 })
 
-describe('a format', () => {
+describe('format', () => {
   const LIST = '/data/tokens?limit=3'
 
-  it('by parameter wins over Accept, and JSON by name is the default body', async () => {
+  it('prefers the parameter over Accept; format=json equals the default body', async () => {
     const [plain, named] = await Promise.all([ask(LIST), ask(`${LIST}&format=json`, { accept: 'text/csv' })])
     expect(await named.text()).toBe(await plain.text())
     expect(named.headers.get('etag')).toBe(plain.headers.get('etag'))
@@ -90,7 +90,7 @@ describe('a format', () => {
     expect(csv.headers.get('content-type')).toBe(FORMATS.csv.contentType)
   })
 
-  it('of one client is not what the next one gets at the same URL', async () => {
+  it('does not serve the cached format of one client to another client', async () => {
     const types: (string | null)[] = []
     for (const accept of ['text/csv', '*/*', 'application/x-ndjson', 'text/csv', 'text/html,*/*;q=0.8', 'text/csv']) {
       const response = await ask(LIST, { accept })
@@ -102,7 +102,7 @@ describe('a format', () => {
     expect((await ask(LIST, { accept: 'text/html' })).status).toBe(406)
   })
 
-  it.each(TABLES)('%s has tags, 304 and HEAD', async (format) => {
+  it.each(TABLES)('supports ETag, 304 and HEAD in %s', async (format) => {
     const url = `${LIST}&format=${format}`
     const full = await ask(url)
     const etag = full.headers.get('etag') ?? ''
@@ -115,7 +115,7 @@ describe('a format', () => {
     expect(full.headers.get('content-encoding')).toBe(format === 'parquet' ? null : 'gzip')
   })
 
-  it('of nothing is whole', async () => {
+  it('returns a valid empty file for an empty result', async () => {
     for (const format of TABLES) {
       const response = await ask(`/data/tokens?id=${'f'.repeat(24)}&format=${format}`)
       expect(response.status).toBe(200)
@@ -125,7 +125,7 @@ describe('a format', () => {
     expect(await csv.text()).toBe('"_id","name"\n')
   })
 
-  it('CSV tells the unknown from the empty and quotes texts', async () => {
+  it('distinguishes null from an empty text and quotes texts in CSV', async () => {
     const text = await (await ask('/data/daos/treasury?limit=1&format=csv')).text()
     expect(text).toContain('"[{""token"":""A\\""B"",""quantity"":1.5,""valueUsd"":10}')
     const trades = await (await ask('/data/tokens/historic-dex-trades?name=aave&limit=1&format=csv')).text()
@@ -143,7 +143,7 @@ describe('a format', () => {
     ['/data/tokens?fields=', 'invalid_parameter', 'fields', 400],
     [`${SERIES}?name=aave&interval=1d&start=2024-01-01&fields=id`, 'invalid_parameter', 'fields', 400],
   ]
-  it.each(mistakes)('%s is %s', async (path, code, param, status) => {
+  it.each(mistakes)('rejects %s with code %s', async (path, code, param, status) => {
     const response = await ask(path)
     const body = problemBody.parse(await response.json())
     expect([response.status, body.code, body.param]).toEqual([status, code, param])
@@ -151,7 +151,7 @@ describe('a format', () => {
     if (path.includes('nmae')) expect(body.allowed).toContain('financialData')
   })
 
-  it('that nobody accepts is 406 and names all there are', async () => {
+  it('returns 406 with the available media types if none is acceptable', async () => {
     const response = await ask('/data/tokens', { accept: 'text/html' })
     const body = problemBody.parse(await response.json())
     expect([response.status, body.code]).toEqual([406, 'not_acceptable'])
@@ -164,7 +164,7 @@ describe('a format', () => {
 describe('fields', () => {
   const wanted = lists.filter(({ path }) => path !== SERIES && !CANDLES.includes(path))
 
-  it.each(wanted)('of $path are a subset in the order of the record', async ({ path, record, query }) => {
+  it.each(wanted)('returns a subset of $path in record order', async ({ path, record, query }) => {
     const names = Object.keys(record.shape)
     const some = names.filter((_, index) => index % 2 === 0 || index > 8)
     const all = (await (await ask(`${path}?${query}`)).json()) as Record<string, unknown>[]
@@ -180,7 +180,7 @@ describe('fields', () => {
     }
   })
 
-  it('may be repeated, and all of them are the default body', async () => {
+  it('may be repeated; selecting all fields returns the default body', async () => {
     const [joined, repeated] = await Promise.all([
       ask('/data/chains?fields=name,_id'),
       ask('/data/chains?fields=_id&fields=name'),

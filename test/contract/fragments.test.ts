@@ -14,12 +14,12 @@ const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
-/** The same service without a cache: what every answer must be. */
+/** The same service without a cache, as the reference. */
 let plain: TestApi
 let path: string
 let uni: string
 let key: number
-/** Stretches that were read as rows, in hours before now. */
+/** Ranges that were read from the database, in hours before NOW. */
 let reads: [number, number][] = []
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** The answer, which must be that of the service without a cache, and what was read for it. */
+/** Fetches the series, compares it with the service without a cache, and returns the ranges read for it. */
 async function ask(query = '', id = uni) {
   reads = []
   const of = path.replace(/id=\w+/, `id=${id}`)
@@ -62,18 +62,19 @@ async function ask(query = '', id = uni) {
   return { body, tag, reads }
 }
 
-/** An observation in the middle of a bucket's second minute, so that it becomes the bucket's first. */
+/** Stores an observation in the second minute of a bucket, which becomes the first of the bucket. */
 const correct = async (at: number) => {
   await storeMarket(database.writer, { keys: [key], until: at, points: 1, stepMs: STEP })
   commits.commit('prices', { from: at, to: at })
 }
 
-it('a long series is read once, and then its open end alone', async () => {
+it('series cache: reads a long series once, then only its open end', async () => {
   const first = await ask()
   expect(first.reads).toHaveLength(1)
   const again = await ask()
   expect(again.body).toBe(first.body)
-  // A chunk of 5-minute points is two weeks long: what was before the first whole one, and what came after the last.
+  // A chunk of 5-minute points covers two weeks. Only the ranges before the first and after the last whole chunk are
+  // read.
   const [head, tail] = again.reads
   expect(head?.[0]).toBe(60 * 24)
   expect(head?.[1]).toBeGreaterThan(45 * 24)
@@ -81,13 +82,13 @@ it('a long series is read once, and then its open end alone', async () => {
   expect(again.reads).toHaveLength(2)
 })
 
-it('another range shares the parts that both hold', async () => {
+it('series cache: shares chunks between overlapping ranges', async () => {
   await ask()
   const { reads } = await ask(`&end=${NOW - 20 * DAY}`)
   expect(Math.max(...reads.map(([from, to]) => from - to))).toBeLessThan(15 * 24)
 })
 
-it('a correction of the past reads its part again and no other', async () => {
+it('series cache: reads only the corrected chunk after a change in the past', async () => {
   const before = await ask()
   const at = NOW - 30 * DAY + 30_000
   await correct(at)
@@ -99,7 +100,7 @@ it('a correction of the past reads its part again and no other', async () => {
   expect((await ask()).reads).toHaveLength(2)
 })
 
-it('nothing is reused while nobody tells of commits', async () => {
+it('series cache: reuses nothing while the change stream is unavailable', async () => {
   commits.away(true)
   expect((await ask()).reads).toHaveLength(1)
   commits.away(false)
@@ -107,13 +108,13 @@ it('nothing is reused while nobody tells of commits', async () => {
   expect((await ask()).reads).toHaveLength(2)
 })
 
-it('a limit that cuts is read in one piece', async () => {
+it('series cache: reads the whole range in one statement if a limit cuts it', async () => {
   const { body, reads } = await ask('&limit=6000')
   expect(JSON.parse(body).data).toHaveLength(6000)
   expect(reads).toHaveLength(1)
 })
 
-it('prices whose supplies nobody knows are told apart like all others', async () => {
+it('series cache: detects changed prices of a token without supplies', async () => {
   const aave = getToken(database.registry, 'AAVE')
   const store = (until: number, points: number, price: number) =>
     storeMarket(database.writer, { keys: [aave.key], until, points, stepMs: STEP, price, supplies: false })

@@ -4,7 +4,7 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 
 const config = createTestConfig()
@@ -23,7 +23,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-it('answers whatever it is asked, and from memory the same bytes as without one', async () => {
+it('the API returns valid responses to random requests, equal with and without a cache', async () => {
   const [url, against] = [memory?.url ?? '', engine?.url ?? '']
   const { statuses, faults } = await runFuzz({ url, against, requests: 240, seed: 20240310, atOnce: 4, now: NOW })
   expect(faults).toEqual([])
@@ -32,7 +32,7 @@ it('answers whatever it is asked, and from memory the same bytes as without one'
   expect(statuses.get(404)).toBeGreaterThan(0)
 })
 
-it('serves on while clients leave at any moment', async () => {
+it('the API keeps serving while clients disconnect at random times', async () => {
   const url = engine?.url ?? ''
   const { faults, left } = await runFuzz({ url, requests: 600, seed: 20240310, atOnce: 16, leaving: 0.7, now: NOW })
   expect(faults).toEqual([])

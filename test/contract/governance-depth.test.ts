@@ -10,7 +10,7 @@ const READ_AT = '2024-03-10T12:00:00.000Z'
 const VOTES = 1_000_000
 const PROPOSALS = 400
 const VOTERS = 200_000
-/** Far below what the API's reader may use. */
+/** Far below the memory limit of the API's reader. */
 const MEMORY_BYTES = 250_000_000
 
 const config = createTestConfig()
@@ -22,7 +22,7 @@ let later: Dao
 
 const PROPOSAL = "concat('0x', lower(hex(SHA256(toString(p)))))"
 
-/** The reader with less memory: every statement of the API has to do with it. */
+/** Limits the memory of every statement of the API. */
 function withLittleMemory(db: Database): Database {
   const settings = { max_memory_usage: MEMORY_BYTES }
   return {
@@ -32,7 +32,7 @@ function withLittleMemory(db: Database): Database {
   }
 }
 
-/** Votes on proposals of which one is made every other day, in ten inserts as a reading of them makes. */
+/** Stores votes on proposals that start every second day, in ten inserts like a real read. */
 async function storeVotes(): Promise<void> {
   const params = { dao: dao.key, space: dao.snapshotSpace }
   const { writer } = database
@@ -55,7 +55,7 @@ FROM (SELECT number AS p FROM numbers(${PROPOSALS}))`,
   })
   const reading = { dao: dao.key, space: dao.snapshotSpace, kind: 'reading', at: READ_AT }
   await writer.insert({ table: 'governance_in', rows: [reading] })
-  // Another DAO, read much later, has a proposal of which it is not known when it is voted on.
+  // Another DAO, read much later, has a proposal without known voting times.
   const other = { dao: later.key, space: later.snapshotSpace }
   const made = { ...other, kind: 'proposal', proposal: '0x1', address: '0x1', at: READ_AT }
   const read = { ...other, kind: 'reading', at: '2024-05-01T12:00:00.000Z' }
@@ -97,8 +97,8 @@ async function get<T>(path: string) {
   return { response, records: JSON.parse(text) as T[] }
 }
 
-describe('a million votes of one space', () => {
-  it('are listed in pages, each in little memory', async () => {
+describe('/data/daos/governance with a million votes', () => {
+  it('lists votes in pages within the memory limit', async () => {
     const first = await get<Vote>('/votes?name=arbitrum')
     expect(first.response.headers.get('x-total-count')).toBe(String(VOTES))
     const second = await get<Vote>(followNext('/votes', first.response))
@@ -112,7 +112,7 @@ describe('a million votes of one space', () => {
     expect(deep.records[0]?.createdAt.localeCompare(long.records.at(-1)?.createdAt ?? '')).toBeLessThanOrEqual(0)
   })
 
-  it('are listed by proposal, old or new', async () => {
+  it('lists the votes of one proposal, old or new', async () => {
     const { records: newest } = await get<{ _id: string }>('/proposals?name=arbitrum&limit=1')
     const { records: oldest } = await get<{ _id: string }>('/proposals?name=arbitrum&limit=1&sort=createdAt')
     for (const [proposal] of [newest, oldest]) {
@@ -123,14 +123,14 @@ describe('a million votes of one space', () => {
     }
   })
 
-  it('are added up by voter', async () => {
+  it('aggregates votes by voter', async () => {
     const { response, records } = await get<{ votes: number }>('/voters?name=arbitrum')
     expect(response.headers.get('x-total-count')).toBe(String(VOTERS))
     expect(records.map(({ votes }) => votes)).toEqual(Array(100).fill(VOTES / VOTERS))
     await get(followNext('/voters', response))
   })
 
-  it('are summed up, and sorted and filtered', async () => {
+  it('returns summaries, and sorted and filtered votes', async () => {
     const { records } = await get<object>('/summary?name=arbitrum')
     expect(records).toMatchObject([{ votes: { count: VOTES, uniqueAddressesCount: VOTERS }, proposals: PROPOSALS }])
     const { records: strongest } = await get<{ votingPower: number }>('/votes?name=arbitrum&sort=-votingPower&limit=3')
@@ -139,7 +139,7 @@ describe('a million votes of one space', () => {
     expect(await counts.json()).toMatchObject({ votes: { count: VOTES }, proposals: PROPOSALS })
   })
 
-  it('of the last 30 days are those before that DAO was read, and what is not known of a proposal is null', async () => {
+  it('counts the votes of the last 30 days before the DAO was read, and returns null for unknown counts', async () => {
     const since = new Date(Date.parse(READ_AT) - 30 * 86_400_000).toISOString()
     const { response } = await get(`/votes?name=arbitrum&limit=1&filter=${encodeURIComponent(`createdAt>${since}`)}`)
     const recent = Number(response.headers.get('x-total-count'))

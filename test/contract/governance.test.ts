@@ -9,7 +9,7 @@ import { getDao } from '../support/entities.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const READ_AT = '2024-03-10T12:00:00.000Z'
 const VOTERS = 100_000
-/** Far below what the API's reader may use. */
+/** Far below the memory limit of the API's reader. */
 const MEMORY_BYTES = 150_000_000
 
 const config = createTestConfig()
@@ -31,7 +31,7 @@ const toRecord = async (response: Response) => {
   return governanceRoute.response.parse(await response.json()) as GovernanceRecord
 }
 
-/** The reader with less memory: every statement of the API has to do with it. */
+/** Limits the memory of every statement of the API. */
 function withLittleMemory(db: Database): Database {
   const settings = { max_memory_usage: MEMORY_BYTES }
   return {
@@ -41,7 +41,7 @@ function withLittleMemory(db: Database): Database {
   }
 }
 
-/** `voters` voters, each of whom votes on two of three proposals, in a space that was read to its end. */
+/** Stores votes in a completely read space: each of `voters` voters votes on two of three proposals. */
 async function storeVotes(dao: Dao, voters: number): Promise<void> {
   const common = { dao: dao.key, space: dao.snapshotSpace, at: READ_AT, address: '', proposal: '' }
   const proposals = ['0xp0', '0xp1', '0xp2'].map((proposal) => ({ ...common, kind: 'proposal', proposal }))
@@ -69,7 +69,7 @@ afterAll(async () => {
 })
 
 describe('/data/daos/governance', () => {
-  it('tells counts, voters and the age of what it knows', async () => {
+  it('returns counts, voters and the age of the data', async () => {
     const response = await get('?name=uniswap')
     const record = await toRecord(response)
     expect(record).toMatchObject({
@@ -84,14 +84,14 @@ describe('/data/daos/governance', () => {
     expect(response.headers.get('x-data-stale')).toBeNull()
   })
 
-  it('says the same by id and by name, and nothing anew to who has it', async () => {
+  it('returns the same body by id and by name, and 304 for a known ETag', async () => {
     const [byName, byId] = [await get('?name=UNISWAP'), await get(`?id=${daoOf('uniswap').id}`)]
     expect(await byId.text()).toBe(await byName.text())
     const etag = byId.headers.get('etag') ?? ''
     expect((await get('?name=uniswap', { 'if-none-match': etag })).status).toBe(304)
   })
 
-  it('lists a hundred thousand voters, each once and in order, in little memory', async () => {
+  it('lists a hundred thousand voters once each, in order, within the memory limit', async () => {
     const response = await get('?name=arbitrum')
     const { votes, proposals } = await toRecord(response)
     expect([votes.count, votes.uniqueAddressesCount, proposals]).toEqual([2 * VOTERS, VOTERS, 3])
@@ -110,7 +110,7 @@ describe('/data/daos/governance', () => {
     ['?name=uniswap&name=aave', 400, 'invalid_parameter'],
     ['?name=uniswap&limit=3', 400, 'unknown_parameter'],
     ['?name=aave', 404, 'no_data'],
-  ])('%s is %d %s', async (query, status, code) => {
+  ])('returns for query "%s" status %d with code %s', async (query, status, code) => {
     const response = await get(query)
     expect(response.status).toBe(status)
     expect(await response.json()).toMatchObject({ code })

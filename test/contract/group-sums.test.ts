@@ -92,7 +92,7 @@ describe.each([
     const all = z.array(z.record(z.string(), z.unknown())).parse(body)
     return { records: all.map((one) => ({ id: String(one[name]), sums: sums.parse(one) })), all, headers }
   }
-  /** What the lists say of one group; at a moment without tokens that others of their DAO were exchanged for later. */
+  /** Computes the sums of one group from the lists. With a moment, skips tokens that replaced others after it. */
   const recount = async (id: string, asOf: Record<string, string>, moment = Number.POSITIVE_INFINITY) => {
     const [tokens, treasuries, daos] = await Promise.all([
       get('tokens', { [name]: id, limit: '500', ...asOf }),
@@ -119,7 +119,7 @@ describe.each([
     }
   }
 
-  it('sums the records that the lists have of each', async () => {
+  it('sums the records of the lists by group', async () => {
     const { records, headers } = await read()
     const groups = z.array(z.object({ _id: z.string() })).parse((await get(leaf, {})).body)
     expect(records.map(({ id }) => id).sort()).toEqual(groups.map(({ _id }) => _id).sort())
@@ -133,7 +133,7 @@ describe.each([
     expect(headers.get('x-data-stale')).toBeNull()
   })
 
-  it('sums the records of random moments, without what others were exchanged for later', async () => {
+  it('sums the records of random moments without tokens that replaced others later', async () => {
     const { tokens } = database.registry
     expect(tokens.filter(({ since = 0 }) => since > NOW).map(({ symbol }) => symbol)).toContain('SKY')
     for (const moment of Array.from({ length: 4 }, () => NOW - random.below(40) * HOUR - random.below(600_000))) {
@@ -151,7 +151,7 @@ describe.each([
     }
   })
 
-  it('sorts, filters, and is the same in every format', async () => {
+  it('sorts, filters, and returns the same records in every format', async () => {
     const { records } = await read({ sort: '-tokens', filter: 'marketCapUsd!=null' })
     expect(records.length).toBeGreaterThan(0)
     const counts = records.map((one) => one.sums.tokens)
@@ -165,7 +165,7 @@ describe.each([
     }
   })
 
-  it('is another one after a commit of prices', async () => {
+  it('returns another ETag after a change of prices', async () => {
     const before = (await read()).headers.get('etag')
     commits.commit('governance')
     expect((await read()).headers.get('etag')).toBe(before)

@@ -37,7 +37,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe('failures', () => {
+describe('error responses', () => {
   const series = '/data/tokens/historic-financial'
   const id = 'f'.repeat(24)
   const cases: [string, ProblemCode, string | undefined, RequestInit?][] = [
@@ -72,7 +72,7 @@ describe('failures', () => {
     ['/docs/assets/swagger-ui-bundle.js.map', 'not_found', undefined],
   ]
 
-  it.each(cases)('%s is %s', async (path, code, param, init) => {
+  it.each(cases)('%s is rejected with code %s', async (path, code, param, init) => {
     const response = await ask(path, init)
     expect(response.status).toBe(PROBLEM_CODES[code].status)
     expect(response.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
@@ -86,7 +86,7 @@ describe('failures', () => {
     if (code === 'ambiguous_name') expect(body.candidates?.length).toBeGreaterThan(1)
   })
 
-  it('of no HTTP request are problems as well', async () => {
+  it('returns a problem document for malformed HTTP requests', async () => {
     const { port, hostname } = new URL(api.url)
     const send = async (bytes: string) => {
       const socket = connect(Number(port), hostname)
@@ -107,12 +107,12 @@ describe('failures', () => {
     expect((await send('GET /data/tokens HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n')).detail).toContain('Expect')
   })
 
-  it('are none for a hundred of the longest names', async () => {
+  it('accepts a hundred names of the maximum length', async () => {
     const names = Array.from({ length: 100 }, (_, i) => `name=${`${i}`.padEnd(200, 'x')}`)
     expect((await ask(`/data/tokens?${names.join('&')}`)).status).toBe(200)
   })
 
-  it('of the database are 503 with Retry-After, and health says so', async () => {
+  it('returns 503 with Retry-After if the database is unavailable, also from /health/ready', async () => {
     const away = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
     const lonely = await startApi({ config, registry: database.registry, db: away, commits })
     try {
@@ -131,8 +131,8 @@ describe('failures', () => {
   })
 })
 
-describe('headers', () => {
-  it('tell tag, age and cacheability', async () => {
+describe('response headers', () => {
+  it('contain ETag, age and cacheability', async () => {
     const { headers } = await ask('/data/tokens')
     expect(headers.get('last-modified')).toBe('Sun, 10 Mar 2024 12:01:00 GMT')
     expect(headers.get('x-data-as-of')).toBe('2024-03-10T12:01:00.000Z')
@@ -144,7 +144,7 @@ describe('headers', () => {
     expect(headers.get('x-powered-by')).toBeNull()
   })
 
-  it('say stale once the data is older than twice its cadence', async () => {
+  it('contain X-Data-Stale once the data is older than twice its cadence', async () => {
     clock.now = NOW + 9 * 60_000 - 1
     expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBeNull()
     clock.now = NOW + 9 * 60_000 + 1
@@ -152,7 +152,7 @@ describe('headers', () => {
     clock.now = NOW
   })
 
-  it('say stale of a series as of its prices, whatever its interval, while it reaches up to now', async () => {
+  it('contain X-Data-Stale for a series up to now by the age of its prices, for every interval', async () => {
     const stale = async (query: string) =>
       (await ask(`/data/tokens/historic-financial?name=uniswap&start=2024-03-09&${query}`)).headers.get('x-data-stale')
     const open = ['interval=5m', 'interval=1h', 'interval=7d', 'interval=1h&limit=99', 'interval=5m&end=2030-01-01']
@@ -165,13 +165,13 @@ describe('headers', () => {
     clock.now = NOW
   })
 
-  it('take a sane request id and replace any other', async () => {
+  it('return a valid request id of the client and replace an invalid one', async () => {
     const sent = async (id: string) => (await ask('/data/tokens', { headers: { 'x-request-id': id } })).headers
     expect((await sent('abc-1')).get('x-request-id')).toBe('abc-1')
     expect((await sent('a b<script>')).get('x-request-id')).toMatch(/^[0-9a-f-]{36}-\d+$/)
   })
 
-  it('link other spellings of a path to the canonical one', async () => {
+  it('link other spellings of a path to the canonical path', async () => {
     const response = await ask('/data/tokens/')
     expect(response.status).toBe(200)
     expect(response.headers.get('link')).toBe('</data/tokens>; rel="canonical"')
@@ -197,7 +197,7 @@ describe('headers', () => {
 })
 
 describe('conditional requests and HEAD', () => {
-  it.each(['/data/tokens', UNI, '/data/categories', '/data/chains'])('%s', async (path) => {
+  it.each(['/data/tokens', UNI, '/data/categories', '/data/chains'])('support 304 and HEAD for %s', async (path) => {
     for (const encoding of ['identity', 'gzip', 'br']) {
       const headers = { 'accept-encoding': encoding }
       const full = await ask(path, { headers })
@@ -217,12 +217,12 @@ describe('conditional requests and HEAD', () => {
     }
   })
 
-  it.each(['/health/live', '/health/ready'])('%s is never known already', async (path) => {
+  it.each(['/health/live', '/health/ready'])('return no ETag and never 304 for %s', async (path) => {
     const response = await ask(path, { headers: { 'if-none-match': '*' } })
     expect([response.status, response.headers.get('etag')]).toEqual([200, null])
   })
 
-  it('sends the same bytes in every encoding', async () => {
+  it('contain the same bytes in every encoding', async () => {
     const raw = (encoding: string) =>
       new Promise<Buffer>((resolve, reject) => {
         request(`${api.url}/data/tokens`, { headers: { 'accept-encoding': encoding } }, (response) => {
@@ -236,7 +236,7 @@ describe('conditional requests and HEAD', () => {
   })
 })
 
-describe('kept bytes', () => {
+describe('response cache', () => {
   const volume = async (url = api.url) => {
     const response = await fetch(`${url}/data/tokens?name=aave&limit=1`)
     const [token] = (await response.json()) as { financialData: { price: number } }[]
@@ -245,8 +245,8 @@ describe('kept bytes', () => {
   const quote = async (at: number) =>
     storeMarket(database.writer, { keys: keysOf('COMP', 'AAVE'), until: at, points: 1, stepMs: 300_000 })
 
-  it('hold until a dataset of theirs changes', async () => {
-    // Made of kept records it is not kept before it is asked for again.
+  it('serves a response until one of its datasets changes', async () => {
+    // A response built from cached records is cached only at the second request.
     await volume()
     const before = await volume()
     await quote(NOW - 50_000)
@@ -258,24 +258,24 @@ describe('kept bytes', () => {
     expect(after.price).not.toBe(before.price)
   })
 
-  it('hold for a series with an end to come, which counts up to now', async () => {
+  it('caches a series with an end in the future, and counts missing points up to now', async () => {
     const path = '/data/tokens/historic-financial?name=uniswap&interval=5m&start=2024-03-10&end=2030-01-01'
     const first = await ask(path)
     expect(first.headers.get('x-series-missing')).toBe('0')
-    // Made of kept pieces it is not kept before it is asked for again.
+    // A response built from cached chunks is cached only at the second request.
     await (await ask(path)).text()
     const second = await ask(path)
     expect(second.headers.get('server-timing')).toMatch(/^cache,/)
     expect(await second.text()).toBe(await first.text())
   })
 
-  it('ask once, however many wait', async () => {
+  it('builds a response once for 20 concurrent requests', async () => {
     commits.commit('prices')
     const all = await Promise.all(Array.from({ length: 20 }, () => volume()))
     expect(all.filter(({ from }) => from === 'made')).toHaveLength(1)
   })
 
-  it('follow commits over Redis', async () => {
+  it('follows change events from Redis', async () => {
     const { url, prefix } = config.redis
     const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
     const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })

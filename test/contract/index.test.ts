@@ -11,12 +11,12 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { toNext } from '../support/next-page.ts'
 
-/** A clock that stands, three years after the launch. */
+/** Fixed clock, three years after the launch. */
 const NOW = Date.parse('2025-11-29T00:02:00Z')
 const SLOT = 300_000
 const DAY = 86_400_000
 const HISTORIC = '/data/index/historic'
-/** A composition that comes into force while the tests run. */
+/** Time at which the second composition becomes valid, during the tests. */
 const CHANGE = Date.parse('2025-11-29T06:00:00Z')
 
 const clock = { now: NOW }
@@ -55,7 +55,7 @@ afterAll(async () => {
 })
 
 describe(HISTORIC, () => {
-  it('has the points of one day unless it is told otherwise, oldest first', async () => {
+  it('returns the points of one day by default, oldest first', async () => {
     const response = await read(HISTORIC)
     const body = pointList.parse(indexHistoricRoute.response.parse(await response.json()))
     expect(body).toHaveLength(288)
@@ -74,7 +74,7 @@ describe(HISTORIC, () => {
     expect(response.headers.get('x-data-stale')).toBeNull()
   })
 
-  it('has the day before an end that stands alone', async () => {
+  it('returns the day before end if only end is given', async () => {
     const [end, start] = [NOW - 3 * DAY, NOW - 4 * DAY].map((at) => new Date(at).toISOString())
     const alone = await readPoints(`end=${end}`)
     expect(alone).toHaveLength(288)
@@ -82,7 +82,7 @@ describe(HISTORIC, () => {
     expect(await readPoints('end=2100-01-01')).toHaveLength(288)
   })
 
-  it('takes days for period, and both when they agree', async () => {
+  it('accepts days as a synonym of period, and both if they agree', async () => {
     const [period, days, both] = await Promise.all([
       readPoints('period=2'),
       readPoints('days=2'),
@@ -93,7 +93,7 @@ describe(HISTORIC, () => {
     expect(both).toEqual(period)
   })
 
-  /** Pages from one on, each asked for so many minutes after the one before. */
+  /** Follows all pages from the first one; the clock advances by the minutes after each page. */
   const walk = async (query: string, minutes: number) => {
     const pages: Awaited<ReturnType<typeof readPoints>>[] = []
     for (let next: string | undefined = `?${query}`; next !== undefined; clock.now += minutes * 60_000) {
@@ -106,10 +106,10 @@ describe(HISTORIC, () => {
     return pages
   }
 
-  it.each(['', 'period=1&', 'days=1&', 'points=200&'])('of %sgoes on in pages however slowly', async (query) => {
+  it.each(['', 'period=1&', 'days=1&', 'points=200&'])('pages through "%s" at any speed', async (query) => {
     const whole = await readPoints(`${query}limit=1000`)
     expect((await walk(`${query}limit=100`, 600)).flat()).toEqual(whole)
-    // Newest first, what has left the days by then is not told.
+    // With the newest points first, points that left the range in the meantime are skipped.
     const back = await walk(`${query}order=desc&limit=100`, 20)
     expect(back.flat()).toEqual(whole.slice(8).reverse())
     expect((await walk(`${query}order=desc&limit=100`, 2880)).slice(1)).toEqual([[]])
@@ -121,20 +121,20 @@ describe(HISTORIC, () => {
     ['days=10001', 'invalid_parameter', 'days'],
     ['period=1.5', 'invalid_parameter', 'period'],
     ['periods=1', 'unknown_parameter', 'periods'],
-  ])('refuses %s', async (query, code, param) => {
+  ])('rejects %s with code %s', async (query, code, param) => {
     const response = await read(`${HISTORIC}?${query}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code, param })
   })
 
-  it.each(['/data/index/historic-data', '/data/index/historic-value'])('is served at %s as well', async (alias) => {
+  it.each(['/data/index/historic-data', '/data/index/historic-value'])('is also served at %s', async (alias) => {
     const [canonical, other] = await Promise.all([read(`${HISTORIC}?period=1`), read(`${alias}?period=1`)])
     expect(other.headers.get('link')).toBe(`<${HISTORIC}>; rel="canonical"`)
     expect(await other.text()).toBe(await canonical.text())
     expect(other.headers.get('etag')).toBe(canonical.headers.get('etag'))
   })
 
-  it('is the same however long: kept as bytes or streamed', async () => {
+  it('returns the same points from the cache and from a stream', async () => {
     const kept = await readPoints('period=27')
     const streamed = await readPoints('period=28')
     expect(kept).toHaveLength(27 * 288)
@@ -142,7 +142,7 @@ describe(HISTORIC, () => {
     expect(streamed.slice(-kept.length)).toEqual(kept)
   })
 
-  it('streams every point since the launch in flat memory, tagged by its data', async () => {
+  it('streams all points since the launch in constant memory, with an ETag of the data', async () => {
     const path = `${api.url}${HISTORIC}?period=10000`
     const response = await new Promise<IncomingMessage>((resolve, reject) => get(path, resolve).on('error', reject))
     const held = () => process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers
@@ -154,13 +154,13 @@ describe(HISTORIC, () => {
     }
     expect(response.headers['x-series-points']).toBe(String(points))
     expect(bytes).toBeGreaterThan(points * 120)
-    // Server and client share this process; what is on its way at once is a few buffers and what is not collected yet.
+    // Server and client share this process. Only a few buffers in transit and uncollected garbage may be in memory.
     expect(peak).toBeLessThan(60_000_000)
     const again = await fetch(path, { headers: { 'if-none-match': String(response.headers.etag) } })
     expect(again.status).toBe(304)
   })
 
-  it('begins at the launch, and counts no slot before it as missing', async () => {
+  it('starts at the launch and counts no missing slot before it', async () => {
     const [first] = await readPoints('period=10000')
     expect(first?.createdAt).toBe('2022-11-29T00:00:00.000Z')
     const response = await fetch(`${api.url}${HISTORIC}?period=10000`, { method: 'HEAD' })
@@ -169,7 +169,7 @@ describe(HISTORIC, () => {
 })
 
 describe('/data/index/composition', () => {
-  it('has the members in force with the names of everything', async () => {
+  it('returns the members of the valid composition with all names', async () => {
     const response = await read('/data/index/composition')
     const body = indexCompositionRoute.response.parse(await response.json()) as { symbol: string }[]
     const elements = index.compositions[0]?.elements ?? []
@@ -187,7 +187,7 @@ describe('/data/index/composition', () => {
     })
   })
 
-  it('is served at its other path as well', async () => {
+  it('is also served at /data/index/index-composition', async () => {
     const [canonical, other] = await Promise.all([
       read('/data/index/composition'),
       read('/data/index/index-composition'),
@@ -196,7 +196,7 @@ describe('/data/index/composition', () => {
     expect(await other.text()).toBe(await canonical.text())
   })
 
-  it('changes when the next composition comes into force, and is kept no longer', async () => {
+  it('changes its ETag when the next composition becomes valid', async () => {
     const before = await read('/data/index/composition')
     expect(before.headers.get('etag')).toBeTruthy()
     clock.now = CHANGE
@@ -211,7 +211,7 @@ describe('/data/index/composition', () => {
 })
 
 describe('/data/index/token-data', () => {
-  it('is the newest reading, digits and all', async () => {
+  it('returns the newest reading with all digits', async () => {
     const facts = { index_key: index.key, block_number: 1, value_usd: 91.25, eth_usd: 3000, eth_source: 'chainlink' }
     const older = { ...facts, created_at: '2025-11-28T23:50:11.000Z', value: '1', total_supply: '1' }
     const newer = {

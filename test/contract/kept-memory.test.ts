@@ -35,7 +35,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** What is kept, and the room for it, as the metrics tell. */
+/** Reads the cached bytes and the cache limits from the metrics. */
 async function read(budget: Budget) {
   const find = async (name: string) => (await metrics[budget].getSingleMetric(name)?.get())?.values ?? []
   const bytes = (await find('api_kept_bytes')).map(({ labels, value }) => [labels.of, value] as const)
@@ -48,14 +48,14 @@ async function ask(api: TestApi, path: string): Promise<string> {
   return response.text()
 }
 
-it('what is kept takes no more room than there is, and the metrics tell how much', async () => {
+it('the response cache stays within its byte limit and reports its size in the metrics', async () => {
   const [before, little, nothing] = await Promise.all([read('much'), read('little'), read('none')])
   expect(little.room).toEqual([BUDGETS.little / 2, BUDGETS.little / 2])
   let most = 0
   for (let days = 0; days < 12; days++) {
     const start = NOW - (2 + days) * DAY_MS
     const path = `/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${start}&end=${start + DAY_MS}&limit=${300 - days}`
-    // Of who asks twice the answer is kept as well.
+    // A response built from chunks is cached at the second request.
     for (let times = 0; times < 2; times++) {
       const [one, other, third] = await Promise.all(Object.values(apis).map((api) => ask(api, path)))
       expect(one, path).toBe(third)

@@ -13,7 +13,7 @@ const NOW = Date.parse('2024-03-10T12:02:00Z')
 const DAYS = 40
 const FIRST = toBucketStart(NOW, '1d') - (DAYS - 1) * DAY_MS
 
-/** What somebody had of a day's sum; two of one `member` compare. */
+/** The value of one member on one day. Parts with the same `member` are comparable. */
 interface Part {
   readonly day: number
   readonly member: string
@@ -27,10 +27,13 @@ interface Point {
 
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
-/** The first known value of each member and day, out of everything that is stored. */
+/** The first known value of each member and day, computed from all stored rows. */
 const parts: Record<string, readonly Part[]> = {}
 
-/** Several quotes a day with days missing, the first of some without a market cap, one token from the tenth day on. */
+/**
+ * Stores several quotes a day with missing days. The first quote of a day may lack a market cap; one
+ * token starts on the tenth day.
+ */
 async function storeTokens(random: ReturnType<typeof createRandom>): Promise<readonly Part[]> {
   const tokens = database.registry.tokens.filter(({ live, since, until }) => live && !since && !until).slice(0, 6)
   const quotes = tokens.flatMap(({ key }, rank) =>
@@ -52,7 +55,7 @@ async function storeTokens(random: ReturnType<typeof createRandom>): Promise<rea
   return [...firsts.values()]
 }
 
-/** A treasury a day with days missing and days of no value; of some another source tells from a day on. */
+/** Stores one treasury row a day with missing days and zero values. Every second DAO changes its source after day 25. */
 async function storeTreasuries(random: ReturnType<typeof createRandom>): Promise<readonly Part[]> {
   const daos = database.registry.daos.filter(({ live }) => live).slice(0, 6)
   const rows = daos.flatMap(({ key }, rank) =>
@@ -100,7 +103,7 @@ describe.each([
     expect(route?.response.parse(body)).toEqual(body)
     return body
   }
-  /** Days against those so many days before, in plain code. */
+  /** Computes the comparison of each day with the day `daysBack` days earlier, in plain JavaScript. */
   const recount = (daysBack: number) => {
     const days = [...new Set((parts[leaf] ?? []).map(({ day }) => day))].sort((a, b) => a - b)
     return days.flatMap((day) => {
@@ -129,7 +132,7 @@ describe.each([
     }
   }
 
-  it('compares each day with the one before, over those that are in both', async () => {
+  it('compares each day with the day before, over the members present on both', async () => {
     const expected = recount(1)
     check(await read('start=2024-01-01'), expected)
     const isNew = ({ day, count: members }: (typeof expected)[number]) =>
@@ -137,7 +140,7 @@ describe.each([
     expect(expected.filter(isNew).length).toBeGreaterThan(5)
   })
 
-  it('compares weeks: the first day of each that can be compared with the one a week before', async () => {
+  it('compares the first comparable day of each week with the day a week earlier', async () => {
     const weeks = new Map<number, ReturnType<typeof recount>[number]>()
     for (const point of recount(7)) {
       const week = toBucketStart(point.day, '7d')
@@ -147,7 +150,7 @@ describe.each([
     check(await read(`start=${new Date(first).toISOString()}&interval=7d`), [...weeks.values()])
   })
 
-  it('has the same first point wherever a range begins', async () => {
+  it('returns the same first point for every start of the range', async () => {
     const all = await read('start=2024-01-01')
     for (const at of [5, 17]) {
       const from = all[at]?.recordedAt ?? ''
@@ -155,7 +158,7 @@ describe.each([
     }
   })
 
-  it('is asked as every series is', async () => {
+  it('supports order, fill, points and limit like every series', async () => {
     const all = await read('start=2024-01-01')
     expect(await read('start=2024-01-01&order=desc')).toEqual([...all].reverse())
     const filled = await read('start=2024-02-01&fill=null')
@@ -170,7 +173,7 @@ describe.each([
     expect(Math.min(...some)).toBeGreaterThanOrEqual(NOW - 5 * DAY_MS)
   })
 
-  it('is the same in every format', async () => {
+  it('returns the same records in every format', async () => {
     const all = await read('start=2024-01-01')
     const [, alike] =
       (route?.response as z.ZodUnion<readonly z.ZodUnion<readonly z.ZodArray[]>[]> | undefined)?.options ?? []
@@ -182,7 +185,7 @@ describe.each([
     }
   })
 
-  it('leaves the stored sums as they are', async () => {
+  it('does not change the stored sums, and rejects an unknown basis', async () => {
     expect(await (await fetch(api.url + path)).json()).toEqual([])
     expect((await fetch(`${api.url}${path}?basis=else`)).status).toBe(400)
   })

@@ -10,7 +10,7 @@ import { createRegistryFolder } from '../support/registry-folder.ts'
 import { readTable } from '../support/tables.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
-/** More than are kept as bytes, and enough for several chunks on their way. */
+/** More rows than the response cache stores, and enough for several chunks. */
 const POINTS = 16_000
 const FORMATS = ['csv', 'ndjson', 'parquet', 'arrow'] as const
 
@@ -21,7 +21,7 @@ let api: TestApi
 let path: string
 let key: number
 
-/** An API over a database whose streams are something else; the URL of its table. */
+/** Starts an API whose database streams are replaced, and passes the URL of its table. */
 async function withStreams<T>(stream: Database['stream'], use: (url: string) => Promise<T>): Promise<T> {
   const db: Database = { ...database.db, stream }
   const changed = await startApi({ config, ...database, db, commits, now: () => NOW })
@@ -32,7 +32,7 @@ async function withStreams<T>(stream: Database['stream'], use: (url: string) => 
   }
 }
 
-/** An API over a registry in which the token has another name; the URL of its table. */
+/** Starts an API with a registry in which the token has another name, and passes the URL of its table. */
 async function withOtherNames<T>(use: (url: string) => Promise<T>): Promise<T> {
   const folder = createRegistryFolder()
   folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Renamed' } : row)))
@@ -45,14 +45,14 @@ async function withOtherNames<T>(use: (url: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** What fails before its first bytes are on their way is a failure of the whole. */
+/** A failure before the first sent bytes rejects the whole request. */
 const toEnd = async (response: Response) =>
   response.arrayBuffer().then(
     () => (response.ok ? 'whole' : 'refused'),
     () => 'broken off',
   )
 
-/** Bytes as a connection brings them. */
+/** Splits bytes into chunks as a connection delivers them. */
 function* toPieces(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += 16_384) yield bytes.subarray(at, at + 16_384)
 }
@@ -70,8 +70,8 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe.each(FORMATS)('a long table as %s', (format) => {
-  it('is whole and tagged by its data, and HEAD tells the same', async () => {
+describe.each(FORMATS)('long table as %s', (format) => {
+  it('is complete with an ETag of its data, and HEAD returns the same headers', async () => {
     const url = `${api.url}${path}&format=${format}`
     const response = await fetch(url)
     const points = Number(response.headers.get('x-series-points'))
@@ -87,7 +87,7 @@ describe.each(FORMATS)('a long table as %s', (format) => {
     expect(other.headers.get('etag')).not.toBe(tag)
   })
 
-  it('has another tag when its token has another name, because its rows have the name', async () => {
+  it('has another ETag if its token has another name, because the rows contain the name', async () => {
     const read = async (url: string) => {
       const response = await fetch(`${url}&format=${format}`)
       const [row] = await readTable(format, Buffer.from(await response.arrayBuffer()))
@@ -103,14 +103,14 @@ describe.each(FORMATS)('a long table as %s', (format) => {
     })
   })
 
-  it('breaks off when the engine fails midway, and never looks whole', async () => {
+  it('is aborted if the engine fails during the read, and never looks complete', async () => {
     const failing: Database['stream'] = (statement) =>
       database.db.stream({ ...statement, sql: `${statement.sql}\nWHERE throwIf(rowNumberInAllBlocks() > 12000) = 0` })
     const ended = await withStreams(failing, async (url) => toEnd(await fetch(`${url}&format=${format}`)))
     expect(['broken off', 'refused']).toContain(ended)
   })
 
-  it('breaks off when the connection to the engine does, unless nothing is sent yet', async () => {
+  it('is aborted or rejected if the connection to the engine fails', async () => {
     const lost: Database['stream'] = async (statement) => {
       const source = await database.db.stream(statement)
       return Readable.from(
@@ -128,7 +128,7 @@ describe.each(FORMATS)('a long table as %s', (format) => {
     expect(['broken off', 'refused']).toContain(ended)
   })
 
-  it('breaks off when its end is missing', async () => {
+  it('is aborted if the end of the stream is missing', async () => {
     const cut: Database['stream'] = async (statement) => {
       const source = await database.db.stream(statement)
       const whole = Buffer.concat((await source.toArray()) as Buffer[])
@@ -137,7 +137,7 @@ describe.each(FORMATS)('a long table as %s', (format) => {
     expect(await withStreams(cut, async (url) => toEnd(await fetch(`${url}&format=${format}`)))).toBe('broken off')
   })
 
-  it('is made anew when its data changed before the engine began, and ends as it began when it changes later', async () => {
+  it('is built again if its data changes before the engine starts, and is unaffected by later changes', async () => {
     const change = (steps: number) => {
       const moment = { keys: [key], until: NOW - 60_000 - (10 * steps + FORMATS.indexOf(format)) * 300_000 }
       return storeMarket(database.writer, { ...moment, points: 1, stepMs: 300_000 })

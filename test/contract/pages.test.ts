@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Format } from '../../api/answers/formats.ts'
+import { toQueryKey } from '../../api/answers/formats.ts'
+import { writeCursor } from '../../api/answers/keyset.ts'
 import { problemBody } from '../../api/problem/problem.ts'
-import { writeCursor } from '../../api/records/cursor.ts'
-import { toQueryKey } from '../../api/records/representation.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -11,7 +11,7 @@ import { toNext } from '../support/next-page.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { readTable } from '../support/tables.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
@@ -23,7 +23,7 @@ let api: TestApi
 interface Page {
   readonly records: readonly unknown[]
   readonly headers: Headers
-  /** Where the next page is; undefined on the last one. */
+  /** URL of the next page; undefined on the last page. */
   readonly next: string | undefined
 }
 
@@ -42,7 +42,7 @@ async function readPage(url: string, headers: Record<string, string> = {}): Prom
   }
 }
 
-/** All pages from a path on, as a client follows the links. */
+/** Follows the next links from a path on and returns all pages. */
 async function walk(path: string): Promise<Page[]> {
   const pages: Page[] = []
   for (
@@ -67,7 +67,16 @@ afterAll(async () => {
 })
 
 const LISTS = [
-  ...['tokens', 'tokens/holders', 'tokens/dex-data', 'daos', 'daos/treasury', 'daos/ratings', 'daos/socials'],
+  ...[
+    'tokens',
+    'tokens/holders',
+    'tokens/dex-data',
+    'daos',
+    'daos/treasury',
+    'daos/fees',
+    'daos/ratings',
+    'daos/socials',
+  ],
   ...['daos/twitter-sentiment', 'daos/governance/summary'],
 ].flatMap((leaf) => [`/data/${leaf}?`, `/data/${leaf}?name=a&name=aave&`])
 const DAILY = ['twitter', 'discord', 'telegram', 'twitter-sentiment'].map(
@@ -84,6 +93,7 @@ const PATHS = [
   `${DAILY[0]}start=2024-03-03&end=2024-03-09&`,
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
+  '/data/daos/fees/historic?name=aave&',
   '/data/tokens/holders/historic?name=aave&',
   '/data/tokens/holders/historic-labels?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&',
@@ -100,8 +110,8 @@ const PATHS = [
   `${SERIES}?name=aave&interval=30m&start=2024-03-01&end=2024-03-10T12:00:00Z&`,
 ]
 
-describe('pages', () => {
-  it('are walked on every route that has them', () => {
+describe('paging', () => {
+  it('is tested for every route with a cursor', () => {
     const paths = new Set(PATHS.map((path) => path.split('?')[0]))
     expect([...paths].sort()).toEqual(
       routes
@@ -111,7 +121,7 @@ describe('pages', () => {
     )
   })
 
-  it.each(PATHS)('of %s are together the one large answer', async (path) => {
+  it.each(PATHS)('returns the pages of %s that together equal one large response', async (path) => {
     const whole = await readPage(`${api.url}${path}limit=500`)
     expect(whole.records.length).toBeGreaterThan(4)
     expect(whole.next).toBeUndefined()
@@ -123,7 +133,7 @@ describe('pages', () => {
     }
   })
 
-  it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)('are the same in %s', async (format) => {
+  it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)('returns the same records in %s', async (format) => {
     for (const path of [
       '/data/tokens?',
       '/data/tokens/historic-dex-trades?name=aave&',
@@ -138,14 +148,14 @@ describe('pages', () => {
     }
   })
 
-  it('go on in the format that Accept chose', async () => {
+  it('continues in the format that Accept selected', async () => {
     const first = await readPage(`${api.url}/data/tokens?limit=2&format=csv`)
     const wished = await fetch(`${api.url}/data/tokens?limit=2`, { headers: { accept: 'text/csv' } })
     expect(wished.headers.get('link')).toBe(first.headers.get('link'))
     expect(first.next).toContain('format=csv')
   })
 
-  it('may change their size, members and format on the way, and be asked for by name or id', async () => {
+  it('accepts another limit, fields and format on the next page, and starts by name or id', async () => {
     const whole = await readPage(`${api.url}/data/tokens?limit=500`)
     const { next = '' } = await readPage(`${api.url}/data/tokens?limit=4`)
     const cursor = new URL(next).searchParams.get('cursor')
@@ -162,20 +172,20 @@ describe('pages', () => {
     )
   })
 
-  it('count points and days of their own', async () => {
+  it('counts points and missing days per page', async () => {
     const pages = await walk(`${DAILY[0]}limit=3`)
     const header = (name: string) => pages.map(({ headers }) => Number(headers.get(name)))
     expect(header('x-series-points')).toEqual([3, 3, 2])
-    // The fourth day of nine is the missing one.
+    // The fourth of nine days is missing.
     expect(header('x-series-missing')).toEqual([0, 1, 0])
     for (const { headers } of pages) expect(headers.get('x-data-stale')).toBeNull()
   })
 
-  it('lose and repeat nothing that stays in its place while others move', async () => {
+  it('neither skips nor repeats records that keep their position while others move', async () => {
     const names = (page: Page) => page.records.map((record) => (record as { name: string }).name)
     const before = await readPage(`${api.url}/data/tokens?limit=500`)
     const first = await readPage(`${api.url}/data/tokens?limit=5`)
-    // The last one becomes the first: it was not served yet, and comes before what was.
+    // The last token becomes the first: it was not served yet and now sorts before the served ones.
     const moved = before.records.at(-1) as { _id: string; name: string }
     const key = database.registry.tokenById.get(moved._id)?.key ?? 0
     await storeQuotes(database.writer, [{ token: key, at: NOW - 1_000, is_latest: true, market_cap: 1e15 }])
@@ -186,15 +196,15 @@ describe('pages', () => {
   })
 })
 
-describe('a cursor', () => {
+describe('cursor', () => {
   const query = 'name=aave&interval=5m&start=2024-03-01'
   it.each([
     ['no JSON', 'x'],
-    ['no place', '[1]'],
+    ['no position', '[1]'],
     ['another token', '[1,1709900000000]'],
     ['a time long before the range', '[TOKEN,-8000000000000000]'],
     ['a time after the range', '[TOKEN,8000000000000000]'],
-  ])('that somebody made of %s leads nowhere', async (_what, place) => {
+  ])('returns 400 for a forged position: %s', async (_what, place) => {
     const aave = database.registry.tokens.find(({ name }) => name === 'Aave')
     const parsed = { id: aave?.id, name: undefined, interval: '5m', start: Date.parse('2024-03-01') }
     const scope = toQueryKey(SERIES, parsed)
@@ -209,7 +219,7 @@ describe('a cursor', () => {
   })
 
   it.each(['x', '[]', '{}', 'null', '"a"', '[1,2,3,4,5,6]', '[[1]]', '[1e999,0,"x","y",3]', '[0,0,"NaN","",-1]'])(
-    'of any route that somebody made of %s leads nowhere',
+    'returns 400 for the forged position %s on every route',
     async (place) => {
       const id = database.registry.tokens.find(({ name }) => name === 'Aave')?.id
       const one = { id, name: undefined }
@@ -231,17 +241,17 @@ describe('a cursor', () => {
 
   const refused: [string, string][] = [
     ['garbage', '/data/tokens?cursor=garbage'],
-    ['nothing', '/data/tokens?cursor='],
-    ['two', '/data/tokens?cursor=a&cursor=b'],
-    ['what no URL holds', '/data/tokens?cursor=%22%27'],
-    ['one where there are no pages', '/data/categories?cursor=abc'],
+    ['empty', '/data/tokens?cursor='],
+    ['repeated', '/data/tokens?cursor=a&cursor=b'],
+    ['not base64url', '/data/tokens?cursor=%22%27'],
+    ['given to a route without pages', '/data/categories?cursor=abc'],
   ]
-  it.each(refused)('that is %s is refused', async (_, path) => {
+  it.each(refused)('returns 400 if it is %s', async (_, path) => {
     const body = problemBody.parse(await (await fetch(api.url + path)).json())
     expect([body.status, body.param]).toEqual([400, 'cursor'])
   })
 
-  it('of another query is refused, whatever it holds', async () => {
+  it('returns 400 if it belongs to another query', async () => {
     const cursorOf = async (path: string) =>
       new URL((await readPage(api.url + path)).next ?? '').searchParams.get('cursor')
     const cursor = await cursorOf('/data/tokens?limit=2')
@@ -260,7 +270,7 @@ describe('a cursor', () => {
     }
   })
 
-  it('is linked beside the canonical path, and absent where nothing follows', async () => {
+  it('is linked next to the canonical path, and absent on the last page', async () => {
     const alias = await fetch(`${api.url}/data/daos/?limit=2`)
     expect(alias.headers.get('link')).toMatch(
       /^<\?limit=2&cursor=[\w-]+>; rel="next", <\/data\/daos>; rel="canonical"$/,

@@ -9,12 +9,12 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const STEP = 300_000
 const UNTIL = Date.parse('2024-03-09T00:00:00Z')
 const DAYS = 18
-/** About a megabyte. */
+/** About one megabyte. */
 const POINTS = 4_900
 const SLOW = 16
 
@@ -37,7 +37,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** The response as soon as its head is there; none of its body is read. */
+/** Opens a response and returns it after the headers, without reading the body. */
 async function open(path: string, encoding = 'identity'): Promise<IncomingMessage> {
   const request = get(`${memory?.url}${path}`, { agent, headers: { 'accept-encoding': encoding } })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
@@ -52,14 +52,14 @@ const readEngine = async (path: string) => {
   return toHash(Buffer.from(await response.arrayBuffer()))
 }
 
-/** One after the other: so many at once are more than it answers on a busy machine. */
+/** Sequential: the service rejects some of these requests if all are sent concurrently on a busy machine. */
 async function readInTurn(paths: readonly string[]): Promise<string[]> {
   const read: string[] = []
   for (const path of paths) read.push(await readEngine(path))
   return read
 }
 
-/** Asks on a connection of its own, which is not read yet. */
+/** Sends a request on a separate connection that is not read yet. */
 function ask(path: string): Socket {
   const { hostname, port } = new URL(memory?.url ?? '')
   const socket = connect({ host: hostname, port: Number(port) })
@@ -70,13 +70,13 @@ function ask(path: string): Socket {
 
 const END_OF_HEAD = '\r\n\r\n'
 
-/** The body of the one response that a connection brings. */
+/** Returns the hash of the body of the only response on the connection. */
 async function readBody(socket: Socket): Promise<string> {
   const bytes = await buffer(socket)
   return toHash(bytes.subarray(bytes.indexOf(END_OF_HEAD) + END_OF_HEAD.length))
 }
 
-/** A range of prices that differs by its number, and is never asked for twice. */
+/** A unique range of prices for each number. */
 function toPath(number: number, points: number): string {
   const token = database.registry.tokens[number % 2]
   const from = UNTIL - DAYS * DAY_MS + 2 * STEP + number * STEP
@@ -86,13 +86,13 @@ function toPath(number: number, points: number): string {
 
 const toList = (number: number) => `/data/tokens?limit=100&filter=financialData.price!=${1e9 + number}`
 
-it('answers that are put together are whole, however slowly they are read while others are written', async () => {
-  // Every piece and the records of the list are kept from here on.
+it('responses built from chunks are complete for slow readers while others are written', async () => {
+  // Fill the cache with every chunk and with the records of the list.
   for (const number of [0, 1]) await read(await open(toPath(number, DAYS * 288)))
   for (const number of [0, 1]) await read(await open(toPath(40 + number, POINTS)))
   await read(await open(toList(0)))
 
-  // Far more than connections hold: most of it waits in the service.
+  // Far more bytes than the connections buffer: most of the data waits in the service.
   const slow = Array.from({ length: SLOW }, (_, number) => toPath(2 + number, POINTS))
   const sockets = slow.map(ask)
   const quick = Array.from({ length: 60 }, (_, number) =>
@@ -100,7 +100,7 @@ it('answers that are put together are whole, however slowly they are read while 
   )
   const read_ = await Promise.all(quick.map(async (path) => read(await open(path))))
   expect(read_).toEqual(await readInTurn(quick))
-  // Those who left in the middle, and those who want it compressed, take nothing from the others.
+  // Disconnected clients and compressed responses do not affect the others.
   for (const number of [200, 201, 202, 203]) (await open(toPath(number, POINTS))).destroy()
   const compressed = await Promise.all([204, 205].map((number) => open(toPath(number, POINTS), 'gzip')))
   expect(compressed.map(({ headers }) => headers['content-encoding'])).toEqual(['gzip', 'gzip'])
@@ -109,7 +109,7 @@ it('answers that are put together are whole, however slowly they are read while 
   expect(await Promise.all(sockets.map(readBody))).toEqual(await readInTurn(slow))
 })
 
-it('answers that are kept stay what they were', async () => {
+it('cached responses do not change while others are built', async () => {
   const path = toPath(300, 288)
   const first = await read(await open(path))
   const second = await open(path)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MOST_KEPT } from '../../api/answers/answer.ts'
-import { writeArray } from '../../api/answers/written-json.ts'
+import { writeArray } from '../../api/answers/rows.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { toSeriesRange } from '../../api/series/series.ts'
 import { addCoverage } from '../../shared/coverage/ledger.ts'
@@ -23,15 +23,15 @@ const clock = { now: BEGIN }
 const commits = createHandFeed()
 const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
-/** With a cache, with too small a one, and without: their answers are the same. */
+/** With a cache, with a too small cache, and without a cache: the responses are equal. */
 let api: TestApi
 let small: TestApi
 let plain: TestApi
 let dense: Token
 let sparse: Token
-/** Nothing changes of it. */
+/** The data of this token does not change. */
 let quiet: Token
-/** Statements that the service with a cache has sent. */
+/** Names of the statements sent by the service with a cache. */
 let statements: string[] = []
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   quiet = getToken(database.registry, 'LDO')
   const { writer } = database
   await storeMarket(writer, { keys: [dense.key, quiet.key], until: BEGIN - 60_000, points: 9_000, stepMs: STEP })
-  // Hourly prices of a year, a gap, and a few days of finer ones with several observations in a bucket.
+  // Hourly prices of 125 days, and finer prices of the last days with several observations per bucket.
   await storeMarket(writer, { keys: [sparse.key], until: BEGIN - 40 * DAY_MS, points: 3_000, stepMs: HOUR_MS })
   await storeMarket(writer, { keys: [sparse.key], until: BEGIN - 90_000, points: 2_500, stepMs: 130_000 })
   const hours = Array.from({ length: 3_000 }, (_, hour) => Math.floor((BEGIN - 40 * DAY_MS - hour * HOUR_MS) / STEP))
@@ -57,8 +57,8 @@ beforeAll(async () => {
       return database.db.stream(statement)
     },
   }
-  // Two statements at once, and everybody who asks has a place, whatever the machine.
-  const queue = { places: 24, most: 100, clock: () => performance.now() }
+  // Large queue limits, so that no request is rejected on a slow machine.
+  const queue = { slots: 24, maxWaiting: 100, clock: () => performance.now() }
   const start = (cacheBytes: number, through = database.db) =>
     startApi({
       ...{ ...database, db: through, commits, queue, now: () => clock.now },
@@ -115,7 +115,7 @@ async function ask(of: TestApi, path: string): Promise<Answered> {
   return { status: response.status, headers, body: await response.text() }
 }
 
-/** The points as one statement writes them. */
+/** Returns the series as written by one statement. */
 async function readStraight({ token, interval, start, end, limit = 1_000_000 }: Asked): Promise<string> {
   const { from, to } = toSeriesRange({ start, end, interval }, clock.now)
   const params = { token: token.key, from, to, limit }
@@ -123,7 +123,7 @@ async function readStraight({ token, interval, start, end, limit = 1_000_000 }: 
   return `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":${body}}`
 }
 
-/** Asks all services, and the database itself. Returns the answer. */
+/** Compares the responses of all services with the database, and returns the response. */
 async function compare(asked: Asked) {
   const path = toPath(asked)
   const [one, other, third, straight] = await Promise.all([
@@ -141,7 +141,7 @@ async function compare(asked: Asked) {
   return one
 }
 
-/** A made-up request, as the seed says. */
+/** Returns a pseudo-random request for the seed and turn. */
 function toAsked(key: number, turn: number): Asked {
   let draw = 0
   const next = () => unit(key, turn * 16 + draw++)
@@ -156,7 +156,7 @@ function toAsked(key: number, turn: number): Asked {
   }
 }
 
-/** A tick, a late correction or data at a finer step; the service hears of it when it is stored. */
+/** Stores a tick, a late correction or finer data, then sends the change event. */
 async function change(key: number, turn: number): Promise<void> {
   const draw = (at: number) => unit(key, turn * 16 + 10 + at)
   const token = draw(0) < 0.5 ? dense : sparse
@@ -167,8 +167,8 @@ async function change(key: number, turn: number): Promise<void> {
   commits.commit('prices', { from: at, to: at })
 }
 
-describe('answers put together from pieces', () => {
-  it.each([1, 2])('are those of one statement, whatever is asked and changes (seed %d)', async (seed) => {
+describe('responses built from chunks', () => {
+  it.each([1, 2])('equal those of one statement for random requests and changes (seed %d)', async (seed) => {
     const key = toNoiseKey(seed, 'pieces')
     const links: boolean[] = []
     for (let turn = 0; turn < 32; turn++) {
@@ -176,11 +176,11 @@ describe('answers put together from pieces', () => {
       links.push((await compare(asked)).headers.link !== undefined)
       if (turn % 3 === 2) await change(key, turn)
     }
-    // What is compared is worth comparing: both pages and whole answers.
+    // Check that both pages and complete responses were compared.
     expect(new Set(links).size).toBe(2)
   })
 
-  it.each([4])('are the same when all are asked for at once, and read together (seed %d)', async (seed) => {
+  it.each([4])('are equal for concurrent requests that share batched statements (seed %d)', async (seed) => {
     const key = toNoiseKey(seed, 'pieces at once')
     for (let burst = 0; burst < 4; burst++) {
       await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toAsked(key, 12 * burst + at))))
@@ -188,7 +188,7 @@ describe('answers put together from pieces', () => {
     }
   })
 
-  it('go on page after page as if nothing was kept', async () => {
+  it('return the same pages as the service without a cache', async () => {
     const wanted = JSON.parse(await readStraight({ token: sparse, interval: '5m', start: clock.now - 200 * DAY_MS }))
     const found: unknown[] = []
     let path: string | undefined
@@ -215,8 +215,8 @@ const day = (daysAgo: number, more: Partial<Asked> = {}): Asked => {
   return { token: quiet, interval: '5m', start, end: start + DAY_MS, ...more }
 }
 
-describe('statements', () => {
-  it('are one for all pieces that are missing, and none for what is kept', async () => {
+describe('statements of the series cache', () => {
+  it('are one for all missing chunks, and none for cached chunks', async () => {
     commits.commit('prices')
     await ask(api, toPath(day(12)))
     expect(statements.sort()).toEqual(['coarse-tokens', 'historic-financial'])
@@ -230,7 +230,7 @@ describe('statements', () => {
     expect(statements).toEqual([])
   })
 
-  it('are one for those who ask at once, for the same or for what overlaps', async () => {
+  it('are one for concurrent requests of the same or overlapping ranges', async () => {
     commits.commit('prices')
     await ask(api, toPath(day(12)))
     statements = []
@@ -246,7 +246,7 @@ describe('statements', () => {
     expect(bodies).toEqual(await Promise.all(asked.map((path) => ask(plain, path))))
   })
 
-  it('are fewer than those who ask at once for what has nothing in common', async () => {
+  it('are batched for concurrent requests without common chunks', async () => {
     commits.commit('prices')
     await ask(api, toPath(day(12)))
     statements = []
@@ -260,7 +260,7 @@ describe('statements', () => {
     expect(statements).toEqual([])
   })
 
-  it('are sent again for exactly what a commit is about', async () => {
+  it('are repeated exactly for the range of a change event', async () => {
     commits.commit('prices')
     for (const ago of [9, 8, 7]) await ask(api, toPath(day(ago)))
     statements = []
@@ -269,7 +269,7 @@ describe('statements', () => {
     commits.commit('prices', { from: at, to: at })
     await compare(day(9))
     await compare(day(7))
-    // Coverage is kept by year, so that it is read again.
+    // Coverage is cached by year, so it is read again.
     expect(statements).toEqual(['coarse-tokens'])
     const { body } = await compare(day(8))
     expect(body).toContain('"price":99')
@@ -280,7 +280,7 @@ describe('statements', () => {
     expect(statements).toEqual([])
   })
 
-  it('find the next point however far it is with two more', async () => {
+  it('are two more to find the next point across any gap', async () => {
     commits.commit('prices')
     const asked = { token: sparse, interval: '5m', start: Date.parse('2022-02-01'), limit: 20 } as const
     await compare(asked)
@@ -302,7 +302,7 @@ describe('short series', () => {
       ...{ active_members: members + age, total_members: null },
     }))
 
-  it('are read once for every range, and again after a commit', async () => {
+  it('are read once for all ranges, and again after a change event', async () => {
     const dao = database.registry.daos.find(({ live, discord }) => live && discord !== null)
     const path = `/data/daos/socials/historic-discord?id=${dao?.id}`
     const key = Number(dao?.key)
@@ -331,7 +331,7 @@ describe('short series', () => {
     expect(JSON.parse(page.body)).toHaveLength(2)
   })
 
-  it('of the index share their pieces among periods', async () => {
+  it('of the index share their chunks between periods', async () => {
     const { index } = database.registry
     await database.writer.command({
       name: 'store-index',

@@ -7,7 +7,7 @@ import { storeMarket } from '../support/market.ts'
 import { toNext } from '../support/next-page.ts'
 import { readTable } from '../support/tables.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
@@ -15,7 +15,7 @@ const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
-/** By id, as tables have them; the last one without data. */
+/** Sorted by id, like the tables. The last token has no data. */
 let tokens: Token[]
 
 interface Row {
@@ -57,7 +57,7 @@ afterAll(async () => {
 })
 
 describe('tables of several tokens', () => {
-  it.each(['5m', '30m', '1h', '1d', '7d'])('have the %s points of each, token after token', async (interval) => {
+  it.each(['5m', '30m', '1h', '1d', '7d'])('contain the %s points, grouped by token', async (interval) => {
     const query = `interval=${interval}&start=2024-03-01`
     const expected = (await Promise.all(tokens.map((token) => seriesOf(token, query)))).flat()
     expect(expected.length).toBeGreaterThan(2)
@@ -69,7 +69,7 @@ describe('tables of several tokens', () => {
     expect(response.headers.get('content-disposition')).toMatch(/="4-tokens-\w+-2024-03-01\.ndjson"$/)
   })
 
-  it('take ids, names and both, each token once', async () => {
+  it('accept ids, names and both, and contain each token once', async () => {
     const [first, second] = tokens as [Token, Token]
     const query = 'interval=1h&start=2024-03-10&format=ndjson'
     const bodies = [
@@ -88,7 +88,7 @@ describe('tables of several tokens', () => {
     [7, '04:00'],
     [25, '04:00'],
     [40, '04:00'],
-  ])('are walked in pages of %i as in one', async (limit, start) => {
+  ])('return the same rows in pages of %i as in one response', async (limit, start) => {
     const query = `id=${idsOf(tokens)}&interval=5m&start=2024-03-10T${start}:00Z&format=ndjson`
     const whole = await ask(query)
     const expected = await rowsOf(whole)
@@ -107,7 +107,7 @@ describe('tables of several tokens', () => {
     expect(missing).toBe(missingOf(whole))
   })
 
-  it('are stale when none of their tokens is heard of', async () => {
+  it('are stale if none of their tokens has recent data', async () => {
     const query = `id=${idsOf(tokens)}&interval=1h&start=2024-03-10&format=csv`
     expect((await ask(query)).headers.get('x-data-stale')).toBeNull()
     const later = await startApi({ config, ...database, commits, now: () => NOW + 9 * 60_000 + 1 })
@@ -129,12 +129,12 @@ describe('tables of several tokens', () => {
     ['format=csv&name=aave&interval=1d&start=2024-01-02&end=2024-01-01', 'invalid_parameter', 'end'],
     ['format=csv&name=aave&interval=1d&start=2024-01-02&limit=1000001', 'invalid_parameter', 'limit'],
   ]
-  it.each(mistakes)('%s is %s', async (query, code, param) => {
+  it.each(mistakes)('return an error for %s with code %s', async (query, code, param) => {
     const body = problemBody.parse(await (await ask(query)).json())
     expect([body.code, body.param]).toEqual([code, param])
   })
 
-  it('of more points than one answer can hold are refused, unless they come in pages', async () => {
+  it('return 400 if the points exceed the limit of one response, unless they are paged', async () => {
     const ids = idsOf(database.registry.tokens.slice(0, 40))
     const query = `id=${ids}&interval=5m&start=2022-02-01&format=csv`
     const body = problemBody.parse(await (await ask(query)).json())

@@ -10,7 +10,7 @@ const PUBLIC = 'https://data.example.org/under/a/path'
 
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
-/** Serves the API under a path of its own, of which the API is not told. */
+/** Serves the API under a path prefix that the API does not know. */
 let proxy: Server
 let base: string
 beforeAll(async () => {
@@ -42,8 +42,8 @@ const get = async (path: string) => {
 
 const PAGES = ['/reference', '/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)]
 
-describe('the documentation behind a proxy that serves it under a path', () => {
-  it('leads to nothing outside of that path, and to nothing that is not there', async () => {
+describe('the documentation behind a proxy with a path prefix', () => {
+  it('links only to existing pages under the prefix', async () => {
     const found = new Set<string>()
     for (const path of [...PAGES, '/docs', '/docs/', '/docs/errors']) {
       const html = await get(path)
@@ -58,12 +58,12 @@ describe('the documentation behind a proxy that serves it under a path', () => {
     }
     const linked = [...PAGES.filter((path) => path !== '/guides'), '/pages/try.js', '/docs/assets/swagger-ui.css']
     expect([...found]).toEqual(expect.arrayContaining(linked))
-    // Of operations the forms lead to their paths, which need parameters.
+    // Forms link to the paths of operations, which need parameters.
     const whole = [...found].filter((path) => !path.startsWith('/data/') && !/%7B|[{]/.test(path))
     for (const path of whole) await get(path)
   })
 
-  it('has its Markdown with the public address, whoever copies it', async () => {
+  it('uses the public address in its Markdown', async () => {
     for (const path of PAGES) {
       const text = await get(`${path}.md`)
       expect(text, path).not.toMatch(/\]\(\//)

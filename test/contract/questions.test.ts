@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { toMembers } from '../../api/records/members.ts'
+import { toMembers } from '../../api/records/table.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -9,17 +9,17 @@ import { toNext } from '../support/next-page.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** A fixed clock, so that no result depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
-/** What is asked at random is asked again with the same seed. */
+/** Random queries repeat with the same seed. */
 const SEED = 20240310
 const QUESTIONS = 5
 
 const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
-/** One API answers from memory, another has no memory, and a third one too little. */
-let [memory, engine, small]: TestApi[] = []
+/** One API caches lists, one caches nothing, and the cache of one is smaller than any list. */
+let [cached, uncached, small]: TestApi[] = []
 
 type Row = Readonly<Record<string, unknown>>
 type Value = number | string | boolean | null
@@ -28,25 +28,25 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
   const options = { ...database, commits, now: () => NOW }
-  memory = await startApi({ ...options, config })
-  const remember = (cacheBytes: number) => ({ ...config, api: { ...config.api, cacheBytes } })
-  engine = await startApi({ ...options, config: remember(0) })
-  small = await startApi({ ...options, config: remember(12_000) })
+  cached = await startApi({ ...options, config })
+  const withCache = (cacheBytes: number) => ({ ...config, api: { ...config.api, cacheBytes } })
+  uncached = await startApi({ ...options, config: withCache(0) })
+  small = await startApi({ ...options, config: withCache(12_000) })
 })
 afterAll(async () => {
-  await Promise.all([memory, engine, small].map((api) => api?.close()))
+  await Promise.all([cached, uncached, small].map((api) => api?.close()))
   await database?.drop()
 })
 
-/** Of tokens or DAOs: lists of what one of them has need its name. */
+/** Lists of tokens or DAOs. Lists of one entity also need its name. */
 const LISTS = routes.filter(({ query }) => 'sort' in query && 'category' in query)
 
 const toUrl = (api: TestApi | undefined, path: string, parameters: readonly [string, string][]) =>
   `${api?.url}${path}?${new URLSearchParams([...parameters])}`
 
-/** An answer of the first API, once the second one has given the same bytes under the same tag. */
+/** The response of the first API. The second one has to send the same bytes and headers. */
 async function ask(path: string, parameters: readonly [string, string][]): Promise<{ headers: Headers; body: string }> {
-  const responses = await Promise.all([memory, engine].map((api) => fetch(toUrl(api, path, parameters))))
+  const responses = await Promise.all([cached, uncached].map((api) => fetch(toUrl(api, path, parameters))))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
   const [first, second] = responses as [Response, Response]
   const asked = toUrl(undefined, path, parameters)
@@ -69,7 +69,7 @@ function compare(a: Value, b: Value): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The records in the order that a `sort` means, worked out on the whole list. */
+/** The whole list in the order of `sort`, by a second implementation. */
 function sortNaively(rows: readonly Row[], sort: string): Row[] {
   return [...rows].sort((a, b) => {
     for (const word of sort.split(',')) {
@@ -93,7 +93,7 @@ function fitsNaively(row: Row, filter: string): boolean {
   ]
 }
 
-/** A sort and some filters that make sense for the records that there are. */
+/** A sort and some filters with values of these records. */
 function toQuestion(
   random: ReturnType<typeof createRandom>,
   members: ReturnType<typeof toMembers>,
@@ -112,7 +112,7 @@ function toQuestion(
   return { sort: random.chance(0.8) ? sort : undefined, filters }
 }
 
-/** All pages of a list, each by the link of the one before. */
+/** The records of all pages, each page by the link of the one before. */
 async function readPages(path: string, parameters: Record<string, string>): Promise<Row[]> {
   const together: Row[] = []
   let next: URLSearchParams | undefined = new URLSearchParams(parameters)
@@ -125,13 +125,13 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
   return together
 }
 
-describe('lists', () => {
-  it('are all lists of tokens and DAOs', () => {
-    expect(LISTS.map(({ path }) => path)).toHaveLength(9)
+describe('lists of tokens and DAOs', () => {
+  it('has ten routes', () => {
+    expect(LISTS.map(({ path }) => path)).toHaveLength(10)
   })
 
   it.each(LISTS.map(({ path }) => path))(
-    '%s: random questions with the same answer from both and worked out by hand',
+    '%s returns the expected records for random queries, cached or not',
     async (path) => {
       const record = LISTS.find((route) => route.path === path)?.record
       if (record === undefined) throw new Error(`${path} has no record`)
@@ -164,7 +164,7 @@ describe('lists', () => {
   )
 
   it.each(LISTS.map(({ path }) => path))(
-    '%s: pages of a sorted list are together the whole, from either',
+    '%s returns every record once over the pages of a sorted list',
     async (path) => {
       const record = LISTS.find((route) => route.path === path)?.record
       if (record === undefined) throw new Error(`${path} has no record`)
@@ -179,7 +179,7 @@ describe('lists', () => {
     },
   )
 
-  it('are selected by category and chain, by id or slug', async () => {
+  it('selects by category and chain, by id or slug', async () => {
     const whole = JSON.parse((await ask('/data/daos', [['limit', '500']])).body) as Row[]
     for (const [param, member, records] of [
       ['category', 'category', database.registry.categories],
@@ -211,18 +211,18 @@ describe('lists', () => {
     expect(JSON.parse((await ask('/data/tokens', [['category', 'f'.repeat(24)]])).body)).toEqual([])
   })
 
-  it('are the same where there is no room for them', async () => {
+  it('returns the same bytes when the cache is smaller than the list', async () => {
     for (const { path } of LISTS) {
       for (const query of ['limit=3&sort=-name', 'limit=500', 'limit=2&filter=name!=null&format=csv']) {
-        const [one, other] = await Promise.all([memory, small].map((api) => fetch(`${api?.url}${path}?${query}`)))
+        const [one, other] = await Promise.all([cached, small].map((api) => fetch(`${api?.url}${path}?${query}`)))
         expect(await one?.text()).toBe(await other?.text())
         expect(one?.headers.get('etag')).toBe(other?.headers.get('etag'))
       }
     }
   })
 
-  it('go on in the order of texts of any length, by what these begin with', async () => {
-    // Of DAOs whose texts begin alike the name decides: what comes later in them would turn the order round.
+  it('pages in the order of long texts by their first characters', async () => {
+    // Equal beginnings are ties, which the name breaks. The end of each text would reverse the order.
     const text = "concat(if(key % 2 = 0, 'even ', 'odd '), repeat('😀\\n', 2000), toString(1000 - position(name, 'a')))"
     await database.writer.command({
       name: 'long-texts',
@@ -237,8 +237,8 @@ describe('lists', () => {
     expect(String(pages[0]?.description).length).toBeGreaterThan(2000)
   })
 
-  it('are read again after a commit of any dataset that they are made of', async () => {
-    const url = `${memory?.url}/data/tokens?limit=1&sort=-financialData.price`
+  it('loads the records again after a change of one of their datasets', async () => {
+    const url = `${cached?.url}/data/tokens?limit=1&sort=-financialData.price`
     const before = (await (await fetch(url)).json()) as Row[]
     const dearest = { token: getToken(database.registry, 'UNI').key, price: 1e9 }
     await storeQuotes(database.writer, [{ ...dearest, at: NOW - 10_000, is_latest: true }])
@@ -262,8 +262,8 @@ describe('lists', () => {
     ['/data/tokens?category=lendng', 'category', 'Did you mean "lending"?'],
     ['/data/tokens?chain=etherium', 'chain', 'Did you mean "ethereum"?'],
     ['/data/tokens?asOf=2024-03-11', 'asOf', 'future'],
-  ])('%s is refused with what would do', async (path, param, words) => {
-    for (const api of [memory, engine]) {
+  ])('%s returns 400 with a hint', async (path, param, words) => {
+    for (const api of [cached, uncached]) {
       const response = await fetch(`${api?.url}${path}`)
       expect(response.status).toBe(400)
       expect(await response.json()).toMatchObject({

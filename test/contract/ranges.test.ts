@@ -43,10 +43,10 @@ const get = async (url: string, headers: Record<string, string>, method = 'GET')
 describe.each([
   ['long', 'parquet', ''],
   ['long', 'arrow', ''],
-  ['kept', 'parquet', '&limit=500'],
-  ['kept', 'arrow', '&limit=500'],
-])('a %s table as %s', (_length, format, limit) => {
-  it('comes in parts that make the whole, of one making, and HEAD tells how long it is', async () => {
+  ['cached', 'parquet', '&limit=500'],
+  ['cached', 'arrow', '&limit=500'],
+])('range requests of a %s table as %s', (_length, format, limit) => {
+  it('return 206 parts of one file that together equal the whole, and HEAD returns its length', async () => {
     const url = `${api.url}${series}&format=${format}${limit}`
     const whole = await get(url, {})
     const { length } = whole.bytes
@@ -72,7 +72,7 @@ describe.each([
     expect(streams - before).toBe(limit === '' ? 1 : 0)
   })
 
-  it('is whole to who holds other bytes or asks for several ranges, and refused behind its end', async () => {
+  it('return the whole file for another If-Range or several ranges, and 416 beyond the end', async () => {
     const url = `${api.url}${series}&format=${format}${limit}`
     const { bytes, told } = await get(url, {})
     const other = await get(url, { range: 'bytes=0-9', 'if-range': '"other"' })
@@ -87,14 +87,14 @@ describe.each([
   })
 })
 
-it('is a matter of tables that are read in parts: JSON and CSV come whole', async () => {
+it('range requests are ignored for JSON and CSV', async () => {
   for (const format of ['json', 'csv']) {
     const { status, told } = await get(`${api.url}${series}&limit=5&format=${format}`, { range: 'bytes=0-9' })
     expect([status, told.get('accept-ranges')]).toEqual([200, null])
   }
 })
 
-it('without disk a table comes whole', async () => {
+it('range requests are ignored without a spool on disk', async () => {
   const none = { ...config, api: { ...config.api, spoolBytes: 0 } }
   const other = await startApi({ config: none, ...database, commits: createHandFeed(), now: () => NOW })
   const { status, bytes } = await get(`${other.url}${series}&format=parquet`, { range: 'bytes=0-9' })

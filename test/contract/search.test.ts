@@ -18,7 +18,7 @@ interface Found {
   matched: string
 }
 
-/** What is found, once the API with memory and the one without have given the same bytes. */
+/** Searches and checks that the cached and the uncached service return the same bytes. */
 async function search(query: string): Promise<{ found: Found[]; headers: Headers }> {
   const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}/data/search?${query}`)))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
@@ -52,7 +52,7 @@ afterAll(async () => {
 })
 
 describe('search', () => {
-  it('finds each live token by symbol, name, address and market-data id', async () => {
+  it('finds each live token by symbol, name, address and CoinMarketCap id', async () => {
     for (const { id, symbol, name, contractAddress, cmcId } of database.registry.tokens.filter(({ live }) => live)) {
       for (const text of [symbol, name.toUpperCase(), contractAddress, ...(cmcId === null ? [] : [cmcId])]) {
         const { found } = await search(`limit=100&q=${encodeURIComponent(text)}`)
@@ -64,7 +64,7 @@ describe('search', () => {
     }
   })
 
-  it('puts the exact before the beginning before the inside, and then the largest first', async () => {
+  it('ranks exact matches before prefixes before substrings, then by market cap', async () => {
     const { found } = await search('q=uni&limit=100')
     expect(found[0]).toMatchObject({ type: 'token', symbol: 'UNI', matched: 'symbol' })
     const all = (await search('q=a&limit=100')).found
@@ -83,14 +83,14 @@ describe('search', () => {
     expect(aave).toBeLessThan(uni ?? 0)
   })
 
-  it('finds DAOs by slug, and by the symbol of their token', async () => {
+  it('finds DAOs by slug and by the symbol of their token', async () => {
     const dao = database.registry.daos.find(({ slug, live }) => live && slug.includes('-'))
     expect((await search(`q=${dao?.slug}`)).found[0]).toMatchObject({ type: 'dao', _id: dao?.id, matched: 'slug' })
     expect(names((await search('q=AAVE')).found).slice(0, 2)).toEqual(['token Aave', 'dao Aave'])
   })
 
   it.each(['lending', 'Lending', 'lend'])(
-    'finds the tokens and DAOs of the category that %s means, after all others',
+    'lists the tokens and DAOs of the category %s after all other matches',
     async (q) => {
       const { found } = await search(`limit=100&q=${q}`)
       const daos = database.registry.daos.filter(({ live, categories }) => live && categories.includes('lending'))
@@ -102,7 +102,7 @@ describe('search', () => {
     },
   )
 
-  it('finds nothing where there is nothing, and counts what it found', async () => {
+  it('returns an empty list if nothing matches, and counts all matches', async () => {
     const { found, headers } = await search('q=zzqqxxyy')
     expect(found).toEqual([])
     expect(headers.get('x-total-count')).toBe('0')
@@ -114,20 +114,20 @@ describe('search', () => {
     expect((await search('q=a&limit=100')).found).toHaveLength(Math.min(100, total))
   })
 
-  it('does not find what has ended', async () => {
+  it('does not find tokens that ended', async () => {
     const ended = database.registry.tokens.find(({ live }) => !live)
     const { found } = await search(`q=${ended?.contractAddress}`)
     expect(found).toEqual([])
   })
 
-  it.each(['', '?q=', '?q=%20', `?q=${'x'.repeat(201)}`])('/data/search%s is refused', async (query) => {
+  it.each(['', '?q=', '?q=%20', `?q=${'x'.repeat(201)}`])('/data/search%s returns 400', async (query) => {
     const response = await fetch(`${memory?.url}/data/search${query}`)
     expect(response.status).toBe(400)
     const code = query === '' ? 'missing_parameter' : 'invalid_parameter'
     expect(await response.json()).toMatchObject({ code, param: 'q' })
   })
 
-  it('has other formats as well', async () => {
+  it('returns the other formats', async () => {
     for (const format of ['csv', 'ndjson', 'parquet', 'arrow']) {
       const responses = await Promise.all(
         [memory, engine].map((api) => fetch(`${api?.url}/data/search?q=uni&format=${format}`)),

@@ -11,7 +11,7 @@ import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 import { readTable } from '../support/tables.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SEED = 1210
 const DAY = 86_400_000
@@ -21,11 +21,11 @@ let api: TestApi
 
 type Point = Record<string, unknown>
 
-/** Before all that is stored. */
+/** Before the first stored point. */
 const START = '2024-02-20'
 const TIMES = ['timestamp', 'recordedAt', 'lastUpdated', 'createdAt']
 
-/** Every route that is asked as a series is. */
+/** Every route with the series parameters. */
 const SERIES = routes.flatMap(({ path, query, record, datasets: [dataset] }) => {
   if (query.fill === undefined || query.interval === undefined) return []
   const time = TIMES.find((name) => name in (record?.shape ?? {}))
@@ -69,7 +69,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
   const at = (point: Point) => Date.parse(String(point[time]))
   const of = (interval: Interval, ...more: string[]) => join(query, `interval=${interval}`, `start=${START}`, ...more)
 
-  it('goes either way, in every format', async () => {
+  it('returns the points in both orders and in every format', async () => {
     for (const interval of new Set([intervals[0], intervals.at(-1)] as Interval[])) {
       const [asc, desc] = [await ask(path, of(interval, 'order=asc')), await ask(path, of(interval, 'order=desc'))]
       expect(asc.points.length).toBeGreaterThan(0)
@@ -83,7 +83,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
     }
   })
 
-  it('has a row for every bucket if it is asked to', async () => {
+  it('returns a row for every bucket with fill=null', async () => {
     for (const interval of intervals.slice(-2)) {
       for (const order of ['asc', 'desc']) {
         const plain = await ask(path, of(interval, `order=${order}`))
@@ -114,7 +114,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
       const last = toBucketStart(NOW, interval)
       const due = toSeriesDueEnd(dataset, interval, NOW)
       const [first, bucketOf] = [last - 20 * step, (point: Point) => toBucketStart(at(point), interval)]
-      // Also if the range ends with the clock, and not open.
+      // Also for a range that ends at the current time.
       for (const end of [[], [`end=${new Date(NOW).toISOString()}`]]) {
         const asked = join(query, `interval=${interval}`, `start=${new Date(first).toISOString()}`, ...end)
         const plain = await ask(path, asked)
@@ -131,7 +131,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
     }
   })
 
-  it('has the coarsest interval that gives so many points', async () => {
+  it('selects the coarsest interval with at least the requested number of points', async () => {
     const counts = new Map<Interval, number>()
     for (const interval of intervals) counts.set(interval, (await ask(path, of(interval))).points.length)
     for (const points of [2, 12, 60, 10_000]) {
@@ -143,13 +143,13 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
     }
   })
 
-  it('refuses both an interval and a number of points', async () => {
+  it('returns 400 for both interval and points', async () => {
     const response = await fetch(`${api.url}${path}?${of('1d', 'points=10')}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'points' })
   })
 
-  it('keeps to its range', async () => {
+  it('returns only points of the range', async () => {
     const end = '2024-03-09T18:00:00Z'
     const { points } = await ask(path, join(query, 'interval=1d', `start=${START}`, `end=${end}`))
     const whole = (await ask(path, of('1d'))).points
@@ -157,7 +157,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
     expect([...points].sort((a, b) => at(a) - at(b))).toEqual([...inside].sort((a, b) => at(a) - at(b)))
   })
 
-  it('has members of a choice', async () => {
+  it('supports fields', async () => {
     const response = await fetch(`${api.url}${path}?${of('1d', 'order=asc', `fields=${time}`, 'format=ndjson')}`)
     const { points } = await ask(path, of('1d', 'order=asc'))
     const rows = await readTable('ndjson', Buffer.from(await response.arrayBuffer()))
@@ -166,7 +166,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
 })
 
 describe('series', () => {
-  it('refuses to fill the time before all history', async () => {
+  it('rejects fill before the start of history', async () => {
     for (const start of ['2022-01-31', '0001-01-01']) {
       const response = await fetch(`${api.url}/data/aggregated/market-cap?interval=1d&fill=null&start=${start}`)
       expect(response.status, start).toBe(400)
@@ -174,7 +174,7 @@ describe('series', () => {
     }
   })
 
-  it('of a coarse interval hold points of the finest', async () => {
+  it('uses points of the finest interval for coarse intervals', async () => {
     const query = 'start=2024-03-08'
     const fine = (await ask('/data/index/historic', query)).points
     for (const interval of ['30m', '4h', '1d'] as const) {
@@ -185,12 +185,14 @@ describe('series', () => {
         if (!first.has(bucket)) first.set(bucket, point)
       }
       expect(coarse).toEqual(
-        [...first].filter(([bucket]) => bucket >= Date.parse('2024-03-08')).map(([, point]) => point),
+        [...first]
+          .filter(([bucket]) => bucket >= Date.parse('2024-03-08'))
+          .map(([bucket, point]) => ({ ...point, createdAt: new Date(bucket).toISOString() })),
       )
     }
   })
 
-  it('go on in pages either way, filled or not', async () => {
+  it('supports paging in both orders, with and without fill', async () => {
     for (const more of ['order=desc', 'order=asc&fill=null', 'order=desc&fill=null', 'points=20&order=desc']) {
       const query = `name=aave&start=2024-03-01&end=2024-03-08&${more}${more.includes('points') ? '' : '&interval=4h'}`
       const whole = (await ask('/data/tokens/historic-financial', query)).points
@@ -205,7 +207,7 @@ describe('series', () => {
     }
   })
 
-  it('go on at the interval that was chosen for the first page, whatever is stored since', async () => {
+  it('keeps the interval chosen for the first page after new data is stored', async () => {
     const [path, of] = ['/data/tokens/historic-financial', 'name=uniswap&start=2024-03-10&order=desc']
     const token = getToken(database.registry, 'UNI').key
     const store = (...times: string[]) =>
@@ -228,7 +230,7 @@ describe('series', () => {
     expect(together).toEqual((await ask(path, `${of}&interval=30m`)).points)
   })
 
-  it('of trades go either way', async () => {
+  it('returns trades in both orders', async () => {
     const path = '/data/tokens/historic-dex-trades'
     const down = (await ask(path, 'name=aave&limit=10000')).points
     const up = (await ask(path, 'name=aave&limit=10000&order=asc')).points
@@ -243,7 +245,7 @@ describe('series', () => {
     expect(together).toEqual(up)
   })
 
-  it('of one token alone are asked for otherwise', async () => {
+  it('rejects order for a table of several tokens', async () => {
     const response = await fetch(
       `${api.url}/data/tokens/historic-financial?name=aave&name=uniswap&interval=1d&start=2024-03-01&order=desc&format=csv`,
     )

@@ -5,7 +5,7 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { getDao } from '../support/entities.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:00:00Z')
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-03-10T00:00:00Z')
@@ -49,7 +49,7 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   const { writer } = database
   const [aave, compound, curve] = [daoOf('aave').key, daoOf('compound').key, daoOf('curve').key]
-  // A year and more of one DAO with a gap of two days, a few days of others.
+  // More than a year of one DAO with a gap of two days, and a few days of others.
   const days = Array.from({ length: 400 }, (_, index) => index).filter((ago) => ago !== 3 && ago !== 4)
   const counts = (dao: number, ago: number) => ({
     dao,
@@ -92,9 +92,9 @@ afterAll(async () => {
 })
 
 describe('/data/daos/socials', () => {
-  it('tells each network apart, with nulls for the one that is missing', async () => {
+  it('returns each network separately, with nulls for a missing one', async () => {
     const socials = await json<{ _id: string }[]>('/data/daos/socials')
-    // None of their tokens has a market cap here: the order is that of their names.
+    // Without market caps, DAOs are sorted by name.
     expect(socials.map(({ _id }) => _id)).toEqual(['aave', 'compound', 'curve'].map((slug) => daoOf(slug).id))
     const none = { activeMembers: null, totalMembers: null, lastUpdated: null }
     expect(socials).toMatchObject([
@@ -144,7 +144,7 @@ describe('/data/daos/twitter-sentiment', () => {
 })
 
 describe.each(SNAPSHOTS)('%s as a list', (path) => {
-  it('selects by id and name, exact names first, and knows no others', async () => {
+  it('selects by id and name, exact names first, and rejects invalid parameters', async () => {
     const names = async (query: string) => (await json<{ name: string }[]>(`${path}?${query}`)).map(({ name }) => name)
     expect(await names(`id=${daoOf('curve').id}`)).toEqual([daoOf('curve').name])
     expect((await names(`name=c&name=${encodeURIComponent(daoOf('curve').name)}`))[0]).toBe(daoOf('curve').name)
@@ -154,7 +154,7 @@ describe.each(SNAPSHOTS)('%s as a list', (path) => {
     expect((await get(`${path}?nmae=x`)).status).toBe(400)
   })
 
-  it('is as old as its newest datum', async () => {
+  it('is as old as its newest value', async () => {
     const { headers } = await get(path)
     expect(headers.get('x-data-as-of')).toBe(at(0))
     expect(headers.get('x-data-stale')).toBeNull()
@@ -166,7 +166,7 @@ describe.each(SNAPSHOTS)('%s as a list', (path) => {
 describe.each(SERIES)('%s', (path, dataset, time) => {
   const points = (query: string) => json<Point[]>(`${path}?${query}`)
 
-  it('has one point a day, newest first, 365 by default, with ids of its own', async () => {
+  it('returns one point a day, newest first, 365 by default, with derived ids', async () => {
     const { id } = daoOf('aave')
     const served = await points(`id=${id}`)
     expect(served).toHaveLength(365)
@@ -178,7 +178,7 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
     expect(await points(`id=${id}&limit=10000`)).toHaveLength(398)
   })
 
-  it('takes a range, start inclusive, end exclusive, and counts the days without a point', async () => {
+  it('accepts start (inclusive) and end (exclusive), and counts days without a point', async () => {
     const [from, to] = [at(6).slice(0, 10), at(1).slice(0, 10)]
     const query = `name=aave&start=${from}&end=${to}`
     expect((await points(query)).map((point) => point[time])).toEqual([at(2), at(5), at(6)])
@@ -192,12 +192,12 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
     expect((await get(`${path}?name=aave&start=${to}&end=${from}`)).status).toBe(400)
     const { headers: cut } = await get(`${path}?name=aave&limit=4`)
     expect([cut.get('x-series-points'), cut.get('x-series-missing')]).toEqual(['4', '2'])
-    // As many points as asked for are a cut only where there is a further one.
+    // A result of exactly `limit` points is cut only if a further point exists.
     const { headers: uncut } = await get(`${path}?name=aave&start=${at(4).slice(0, 10)}&end=${to}&limit=1`)
     expect([uncut.get('x-series-points'), uncut.get('x-series-missing')]).toEqual(['1', '2'])
   })
 
-  it('tells a DAO without points from one that there is not', async () => {
+  it('returns an empty series for a DAO without points, and 404 for an unknown DAO', async () => {
     const { status, headers } = await get(`${path}?id=${daoOf('uniswap').id}`)
     expect([status, headers.get('x-series-missing')]).toEqual([200, '0'])
     expect(await points(`id=${daoOf('uniswap').id}`)).toEqual([])
@@ -222,7 +222,7 @@ it('names the model of each point of the historic sentiment', async () => {
   ])
 })
 
-it('serves the historic sentiment under its other paths, naming the canonical one', async () => {
+it('/data/daos/socials/historic-twitter-sentiment is also served under its aliases, with a canonical link', async () => {
   const [canonical, ...aliases] = [
     '/data/daos/socials/historic-twitter-sentiment',
     '/data/daos/twitter-sentiment/historic',

@@ -5,7 +5,7 @@ import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
-/** A clock that stands: nothing here depends on the time of the run. */
+/** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const STEP = 300_000
 const DAY = 86_400_000
@@ -39,7 +39,7 @@ beforeAll(async () => {
   const { writer } = database
   const keys = ['AAVE', 'UNI', 'ENS'].map((symbol) => tokenOf(symbol).key)
   await storeMarket(writer, { keys, until: NOW - 60_000, points: 3 * 288, stepMs: STEP })
-  // A gap of six hours in one series, and one observation a week before everything else.
+  // A gap of six hours in one series.
   await storeMarket(writer, { keys: [tokenOf('COMP').key], until: NOW - 60_000, points: 12, stepMs: STEP })
   await storeMarket(writer, { keys: [tokenOf('COMP').key], until: NOW - 7 * 3_600_000, points: 12, stepMs: STEP })
   const dao = (symbol: string) => database.registry.daoBySlug.get(tokenOf(symbol).dao)?.key
@@ -48,7 +48,7 @@ beforeAll(async () => {
       table: 'protocol_tvl',
       rows: [{ dao: dao(symbol), observed_at: new Date(at).toISOString(), tvl_usd }],
     })
-  // Corrected in place, a day and three days older than the quote.
+  // TVL: corrected twice in place for AAVE, one day older than the quote for UNI, three days older for ENS.
   for (const usd of [9, 7, 123.5]) await tvl('AAVE', NOW - 3_600_000, usd)
   await tvl('UNI', NOW - DAY, 55)
   await tvl('ENS', NOW - 3 * DAY, 66)
@@ -61,7 +61,7 @@ afterAll(async () => {
 })
 
 describe('/data/tokens', () => {
-  it('lists tokens with a quote by market cap, exactly as stored', async () => {
+  it('lists tokens with a quote by market cap, with the stored values', async () => {
     const tokens = responseOf('/data/tokens').parse(await json('/data/tokens')) as { symbol: string }[]
     expect(tokens.map(({ symbol }) => symbol)).toEqual(['ENS', 'UNI', 'AAVE', 'COMP'])
     const aave = tokenOf('AAVE')
@@ -98,20 +98,20 @@ describe('/data/tokens', () => {
     })
   })
 
-  it('fills in the newest value locked of the protocols unless it is days older than the quote', async () => {
+  it('returns the newest TVL unless it is days older than the quote', async () => {
     const tokens = await json<{ symbol: string; financialData: { tvl: number | null } }[]>('/data/tokens')
     const values = tokens.map(({ symbol, financialData }) => [symbol, financialData.tvl])
     expect(Object.fromEntries(values)).toEqual({ ENS: null, UNI: 55, AAVE: 123.5, COMP: null })
   })
 
-  it('has the members in the order of the interface', async () => {
+  it('returns the members in the documented order', async () => {
     const [token] = await json<object[]>('/data/tokens?limit=1')
     expect(Object.keys(token ?? {}).join()).toBe(
       '_id,name,symbol,contractAddress,decimal,live,dao,cmcId,chain,financialData,livePrice,chart24h',
     )
   })
 
-  it('puts exact names first, finds symbols and parts, and unites ids with names', async () => {
+  it('sorts exact names first, matches symbols and parts, and combines ids with names', async () => {
     const symbols = async (query: string) =>
       (await json<{ symbol: string }[]>(`/data/tokens?${query}`)).map(({ symbol }) => symbol)
     expect((await symbols(`name=${tokenOf('AAVE').name.toUpperCase()}&name=uni`))[0]).toBe('AAVE')
@@ -122,10 +122,10 @@ describe('/data/tokens', () => {
   })
 })
 
-describe('historic financial series', () => {
+describe('/data/tokens/historic-financial', () => {
   const series = (query: string) => get(`${SERIES}?${query}`)
 
-  it('has the first observation of each bucket on the grid', async () => {
+  it('returns the first observation of each bucket', async () => {
     const { id } = tokenOf('UNI')
     const response = await series(`id=${id}&interval=1h&start=2024-03-10`)
     const body = await readSeries(response)
@@ -143,19 +143,19 @@ describe('historic financial series', () => {
     expect(body.data).toEqual(firsts)
   })
 
-  it.each(['30m', '4h', '1d', '7d'])('%s fits the schema', async (interval) => {
+  it.each(['30m', '4h', '1d', '7d'])('returns valid points for %s', async (interval) => {
     const body = await json<SeriesBody>(`${SERIES}?name=uniswap&interval=${interval}&start=2024-03-01`)
     responseOf(SERIES).parse(body)
     expect(body.data.length).toBeGreaterThan(0)
   })
 
-  it('counts what is missing', async () => {
+  it('counts missing buckets', async () => {
     const response = await series(`id=${tokenOf('COMP').id}&interval=1h&start=2024-03-10T04:00:00Z`)
     expect((await readSeries(response)).data.map((p) => p.timestamp.slice(11, 13))).toEqual(['04', '05', '11', '12'])
     expect(response.headers.get('x-series-missing')).toBe('5')
   })
 
-  it('counts up to the last point only when `limit` cuts', async () => {
+  it('counts missing buckets only up to the last point if `limit` cuts', async () => {
     const missing = async (limit: number) => {
       const { id } = tokenOf('COMP')
       const response = await series(`id=${id}&interval=1h&start=2024-03-10T04:00:00Z&limit=${limit}`)
@@ -175,20 +175,20 @@ describe('historic financial series', () => {
     expect(limited.headers.get('x-series-missing')).toBe('0')
   })
 
-  it('is empty, not an error, where there is no data', async () => {
+  it('returns an empty series if no data is stored', async () => {
     const response = await series(`id=${tokenOf('UNI').id}&interval=1d&start=2022-02-01&end=2022-02-03`)
     expect((await readSeries(response)).data).toEqual([])
     expect(response.headers.get('x-series-missing')).toBe('2')
     expect(response.headers.get('last-modified')).toBeNull()
   })
 
-  it('answers the same by name as by id', async () => {
+  it('returns the same series by name and by id', async () => {
     const by = async (who: string) => (await series(`${who}&interval=1d&start=2024-03-01`)).text()
     expect(await by('name=UNISWAP')).toBe(await by(`id=${tokenOf('UNI').id}`))
   })
 })
 
-it('status tells mode, freshness and size', async () => {
+it('/data/status returns mode, freshness and size', async () => {
   const body = await json<{ mode: string; datasets: object[] }>('/data/status')
   expect(body.mode).toBe('live')
   expect(body.datasets[0]).toEqual({
@@ -198,7 +198,7 @@ it('status tells mode, freshness and size', async () => {
     expectedEvery: 300,
     lagSeconds: 60,
     state: 'fresh',
-    // Nothing is told of who collected it.
+    // No coverage was recorded.
     complete: 0,
     failing: [],
     rows: 3 * 864 + 24,

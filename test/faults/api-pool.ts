@@ -4,14 +4,14 @@ import type { Config } from '../../shared/config/config.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
-/** Several API processes behind what a load balancer does, and clients that ask all the time. */
+/** Several API processes behind a load balancer, with clients that send requests continuously. */
 export interface ApiPool {
   readonly size: number
-  /** Asks one process to stop, and starts another when it has. */
+  /** Stops one process and starts another when the first has exited. */
   renew(index: number): Promise<void>
-  /** Has clients ask for the paths, over and over, until the pool is closed. */
+  /** Starts clients that request the paths repeatedly until the pool is closed. */
   ask(paths: readonly string[], clients: number): void
-  /** Answers by status, and what went wrong without an answer. */
+  /** Response counts by status, and the errors of requests without a response. */
   readonly answers: ReadonlyMap<number, number>
   readonly failures: readonly string[]
   close(): Promise<void>
@@ -63,7 +63,7 @@ async function startMember(config: Config): Promise<Member> {
   return { child, url: String(facts.url), isReady: false }
 }
 
-/** The balancer's health check: a process gets requests while it says that it is ready. */
+/** The load balancer's health check: a process receives requests while it reports ready. */
 async function checkHealth(members: readonly Member[], isOpen: () => boolean): Promise<void> {
   const check = async (member: Member) => {
     const response = await fetch(`${member.url}/health/ready`).catch(() => undefined)
@@ -76,7 +76,7 @@ async function checkHealth(members: readonly Member[], isOpen: () => boolean): P
   }
 }
 
-/** Clients of the balancer, which hands each request to the next process that is ready. */
+/** Clients of the load balancer, which sends each request to the next ready process. */
 function createClients(members: readonly Member[]) {
   const answers = new Map<number, number>()
   const failures: string[] = []

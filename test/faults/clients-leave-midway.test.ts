@@ -10,12 +10,12 @@ import { startStatementDoor, toValues } from '../support/statement-door.ts'
 const STEP_MS = 300_000
 const POINTS = 50_000
 const END = Date.parse('2024-01-01T00:00:00Z')
-/** On a busy machine nothing is quick. */
+/** Generous timeout for a busy machine. */
 const PATIENTLY = { timeout: 60_000 }
 
-/** More than are made at once. */
+/** More requests than the API resolves concurrently. */
 const [CROWD, PLACES] = [40, 16]
-/** Statements at once: so many have one of their own, the others are read for together. */
+/** Concurrent statements: the first requests use one statement each, later requests share one. */
 const OWN = 2
 
 const config = createTestConfig()
@@ -25,12 +25,12 @@ let db: Database
 let api: TestApi
 let series: string
 let days = 0
-/** What the API asked the database for, with the signal of each. */
+/** Statements that the API sent to the database, with the abort signal of each. */
 const asked: { params: Readonly<Record<string, unknown>>; signal: AbortSignal | undefined }[] = []
-/** Whatever is to happen between the answer of a statement and who asked it. */
+/** Runs between the database's response and the code that sent the statement. */
 let afterRows: () => Promise<void> = async () => {}
 
-/** A day that nobody asked for yet, as a URL and by its beginning. */
+/** A day that no request has used yet, as a URL and as its start. */
 function nextDay(): { url: string; from: number } {
   days += 1
   const from = END - days * DAY_MS
@@ -42,7 +42,7 @@ interface Client {
   readonly status: Promise<number | undefined>
 }
 
-/** Asks, and reads what comes; no status where it left before. */
+/** Sends a request and reads the response; the status is undefined if the client disconnected first. */
 function start(url: string): Client {
   const request = get(url)
   const status = new Promise<number | undefined>((resolve) => {
@@ -56,12 +56,12 @@ function start(url: string): Client {
   return { request, status }
 }
 
-/** Whoever asked before this has been heard when it resolves: the requests come in one after the other. */
+/** Resolves when the API has received all earlier requests: it accepts requests in order. */
 async function untilHeard(): Promise<void> {
   for (let round = 0; round < 3; round += 1) expect(await start(`${api.url}/health/live`).status).toBe(200)
 }
 
-/** Statements about points; how many of them are coarser is asked beside. */
+/** Statements that read points; the number of coarser points is read by a separate statement. */
 const toStarts = ({ params }: (typeof asked)[number]) =>
   Object.entries(params).flatMap(([name, value]) => (/^from\d*$/.test(name) ? [value] : []))
 const isAboutPoints = (one: (typeof asked)[number]) => toStarts(one).length > 0
@@ -89,7 +89,7 @@ beforeAll(async () => {
       return db.stream(statement)
     },
   }
-  const queue = { places: PLACES, most: CROWD + 1, clock: () => 0 }
+  const queue = { slots: PLACES, maxWaiting: CROWD + 1, clock: () => 0 }
   const spared = { ...config, api: { ...config.api, answersAtOnce: 4 * OWN } }
   api = await startApi({ queue, config: spared, registry: database.registry, db: watched, commits: createHandFeed() })
   series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`
@@ -105,8 +105,8 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe('a client that leaves', { timeout: 300_000 }, () => {
-  it('before its turn has none of its statements sent', async () => {
+describe('API when a client disconnects', { timeout: 300_000 }, () => {
+  it('sends no statement for a request that was still queued', async () => {
     door.hold()
     const crowd = Array.from({ length: CROWD }, () => start(nextDay().url))
     await expect.poll(() => asked.filter(isAboutPoints).length, PATIENTLY).toBe(OWN)
@@ -122,7 +122,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     expect([askedFrom(from), seenFrom(from)]).toEqual([[], []])
   })
 
-  it('while it waits for the statement that others wait for too is not read for', async () => {
+  it("leaves the disconnected client's range out of a shared statement", async () => {
     door.hold()
     const own = Array.from({ length: OWN }, () => start(nextDay().url))
     await untilHeard()
@@ -139,7 +139,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     expect(seenFrom(days[1].from)).toEqual(seenFrom(days[2].from))
   })
 
-  it('during a statement for several leaves it to the others, and the last of them ends it', async () => {
+  it('keeps a shared statement running until its last client disconnects', async () => {
     door.hold()
     const own = Array.from({ length: OWN }, () => start(nextDay().url))
     await untilHeard()
@@ -160,7 +160,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     await expect.poll(() => together?.hasLeft, PATIENTLY).toBe(true)
   })
 
-  it('during a statement ends it', async () => {
+  it('cancels the statement that is running', async () => {
     door.hold()
     const { url, from } = nextDay()
     const leaver = start(url)
@@ -169,7 +169,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     await expect.poll(() => seenFrom(from)[0]?.hasLeft, PATIENTLY).toBe(true)
   })
 
-  it('between two statements does not begin the second', async () => {
+  it('does not send the second statement after a disconnect between two', async () => {
     let [hasRows, goOn] = [false, () => {}]
     afterRows = () =>
       new Promise((resolve) => {
@@ -187,7 +187,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     expect(sent()).toBe(count + 1)
   })
 
-  it('leaves the others with their answer, and the last of them ends it', async () => {
+  it('returns the result to the remaining clients, and cancels the statement when the last one disconnects', async () => {
     door.hold()
     const { url, from } = nextDay()
     const clients = [start(url), start(url)] as const
@@ -209,7 +209,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     for (const { request } of leavers) request.destroy()
     await expect.poll(() => seenFrom(otherFrom)[0]?.hasLeft, PATIENTLY).toBe(true)
     door.release()
-    // What was broken off for those who left is made for who comes after them.
+    // The API fetches a cancelled result again for the next client.
     expect(await start(otherUrl).status).toBe(200)
   })
 })

@@ -6,9 +6,9 @@ import { askForDays, begin, ERROR, type MarketApi, startMarketApi } from './mark
 
 const DOWNLOADS = 1_000
 const CONNECTIONS = 16
-/** Within this time a download gets through its first statements and into its stream. */
+/** Within this time a download has run its first statements and has started its stream. */
 const LEAVES_WITHIN_MS = 200
-/** One of so many waits for its answer before it leaves. */
+/** One in this many clients waits for its response before it disconnects. */
 const READS_EVERY = 25
 const MIB = 1024 * 1024
 
@@ -18,8 +18,8 @@ const key = toNoiseKey(seed, 'clients leave')
 let api: MarketApi
 
 /**
- * Begins a download and leaves at a moment of its own, some of them in any case after the answer has begun. Tells whether
- * it had.
+ * Starts a download and disconnects after its own delay; some clients always wait until the response has started. Returns
+ * whether it had started.
  */
 async function leave(index: number): Promise<boolean> {
   const isReader = index % READS_EVERY === 0
@@ -36,7 +36,10 @@ async function leave(index: number): Promise<boolean> {
   return hasBegun
 }
 
-/** Has clients leave one after the other on so many connections. Tells how many saw the beginning of their answer. */
+/**
+ * Runs clients that disconnect one after the other, on this many connections. Returns how many of them received the start of
+ * their response.
+ */
 async function leaveAll(from: number, count: number): Promise<number> {
   let [next, begun] = [from, 0]
   const one = async () => {
@@ -51,12 +54,12 @@ async function leaveAll(from: number, count: number): Promise<number> {
 
 beforeAll(async () => {
   api = await startMarketApi({ bytes: 64 * 1024, ms: 30_000 })
-  // Code that runs for the first time, and connections that are kept for a while, take memory of their own.
+  // Warm-up: code that runs for the first time and keep-alive connections allocate memory.
   await leaveAll(DOWNLOADS, 100)
 })
 afterAll(() => api?.stop())
 
-it(`a thousand clients that leave at any moment leave nothing behind (seed ${seed})`, {
+it(`API releases sockets, statements and memory of a thousand clients that disconnect (seed ${seed})`, {
   timeout: 300_000,
 }, async () => {
   await expect.poll(api.countStatements, { timeout: 60_000 }).toBe(0)
@@ -67,7 +70,7 @@ it(`a thousand clients that leave at any moment leave nothing behind (seed ${see
   isOver = true
   const statuses = (await days).flatMap((asked) => [...asked.statuses.keys()])
   expect(new Set(statuses)).toEqual(new Set([200]))
-  // Some left while their answer was sent, and some while it was made.
+  // A part of the clients disconnected during the response and some before it.
   expect(begun).toBeGreaterThanOrEqual(DOWNLOADS / READS_EVERY)
   expect(begun).toBeLessThan(DOWNLOADS)
   await expect.poll(api.countStatements, { timeout: 60_000 }).toBe(0)

@@ -18,13 +18,13 @@ import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { EVERY_REQUEST, readAnswers, SITE_NOW } from '../support/site.ts'
 
-/** Enough that most of it is still on its way while somebody reads the beginning. */
+/** Large enough that most of the response is still unsent when a client reads its start. */
 const LONG = 440_000
-/** Room for all that is documented. */
+/** Cache size that fits every documented response. */
 const KEPT_BYTES = 128 * 1024 ** 2
 
 let cluster: TestCluster
-/** The same data on a cluster of which a server is killed, and on one server that stays. */
+/** The same data on a cluster of which one server is killed, and on a single server that stays up. */
 let sharded: Pipeline
 let single: Pipeline
 let db: Database
@@ -51,7 +51,7 @@ afterAll(async () => {
 
 const places = z.object({ token: z.number(), shard: z.int() })
 
-/** The tokens with prices, by the shard that has them. */
+/** Tokens with prices, by the shard that stores them. */
 async function readPlaces(): Promise<Map<number, number>> {
   const sql = 'SELECT DISTINCT token, shardNum() AS shard FROM token_prices ORDER BY token'
   const rows = await sharded.database.db.rows({ name: 'places', sql, schema: places })
@@ -65,7 +65,7 @@ const PRICE_TABLES = ['token_prices', 'token_price_rollups', 'token_quotes']
 
 type Quote = Parameters<typeof storeQuotes>[1][number]
 
-/** Prices and what is made of them, each key once. */
+/** Prices and the tables derived from them, with each key once. */
 async function dumpPrices({ database }: Pipeline): Promise<Record<string, unknown[]>> {
   const dump: Record<string, unknown[]> = {}
   for (const table of PRICE_TABLES) {
@@ -75,12 +75,12 @@ async function dumpPrices({ database }: Pipeline): Promise<Record<string, unknow
   return dump
 }
 
-it('while a shard is away, requests are answered whole or with 503', async () => {
+it('API returns the complete response or 503 while a shard is down', async () => {
   const { config } = sharded
-  // What is expected may be put together from what was read for others: half of the statements.
+  // Half of the statements: the expected response may be assembled from data cached for other requests.
   const keeping = { ...config, api: { ...config.api, cacheBytes: KEPT_BYTES } }
   const all = await readAnswers(sharded, keeping, EVERY_REQUEST)
-  // What has no data here is not found, in words that have the request's own id.
+  // An entity without data here returns 404 with the request's own id.
   const expected = Object.fromEntries(Object.entries(all).filter(([, answer]) => answer.startsWith('200 ')))
   const where = await readPlaces()
   const series = new Map(
@@ -102,7 +102,7 @@ it('while a shard is away, requests are answered whole or with 503', async () =>
   }
 }, 300_000)
 
-it('what is stored while a shard is away is there once when it is back', async () => {
+it('cluster stores rows once if a shard was down during their insert', async () => {
   const { context, clock, database } = sharded
   const places = await cluster.start(2).then(readPlaces)
   const at = SITE_NOW + 60_000
@@ -111,7 +111,7 @@ it('what is stored while a shard is away is there once when it is back', async (
     return { token: Number(token), at, price: 7.25 }
   }) as [Quote, Quote]
   await cluster.kill(2)
-  // What an insert leaves behind that one shard took and the other did not.
+  // State after an insert that one shard accepted and the other rejected.
   await storeQuotes(database.db, [here])
   await expect(storeQuotes(database.db, [here, there])).rejects.toMatchObject({ code: 'storage' })
   clock.now = single.clock.now = SITE_NOW + 5 * 60_000
@@ -134,7 +134,7 @@ it('what is stored while a shard is away is there once when it is back', async (
   }
 }, 300_000)
 
-it('requests under way when a shard is killed are answered whole or with 503', async () => {
+it('API returns complete responses or 503 to requests that run when a shard is killed', async () => {
   const paths = [
     'tokens?limit=100',
     'daos?limit=100',
@@ -164,8 +164,8 @@ it('requests under way when a shard is killed are answered whole or with 503', a
   expect([...answers].sort()).toEqual(['unavailable', 'whole'])
 }, 300_000)
 
-it('a long answer under way breaks off, or is whole where it was all written by then', async () => {
-  // The other shard has connections to the killed one yet, and an engine may end when they are reset.
+it('API aborts a long response when a shard is killed, unless it is already complete', async () => {
+  // The other shard still has connections to the killed one, and an engine may exit when they are reset.
   const places = await vi.waitFor(() => cluster.start(2).then(readPlaces), { timeout: 60_000 })
   const token = [...places].find(([, shard]) => shard === 2)?.[0]
   const { id } = sharded.registry.tokens.find(({ key }) => key === token) ?? {}
@@ -178,7 +178,7 @@ it('a long answer under way breaks off, or is whole where it was all written by 
   expect(response.statusCode).toBe(200)
   await once(response, 'readable')
   await cluster.kill(2)
-  // Nobody takes a part for the whole.
+  // No client receives a partial response as a complete one.
   const read = await text(response).catch((error: { code?: string }) => error.code)
   expect([whole, 'ECONNRESET'].includes(String(read)), String(read).slice(-200)).toBe(true)
 }, 300_000)

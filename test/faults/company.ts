@@ -2,18 +2,21 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 
-/** Workers and schedulers as processes of their own, which are killed and replaced while a common clock goes on. */
+/** Workers and schedulers as separate processes, which are killed and replaced while a shared clock advances. */
 export interface Company {
   readonly names: readonly string[]
-  /** Starts whoever does not run. */
+  /** Starts every process that does not run. */
   startAll(): Promise<void>
-  /** Ends a process as a crash would, whatever it is doing. */
+  /** Ends a process like a crash, regardless of its current work. */
   kill(name: string): Promise<void>
-  /** Kills a process and starts another in its place, which may be killed in turn before it is ready. */
+  /** Kills a process and starts a replacement, which may be killed before it is ready. */
   replace(name: string): Promise<void>
-  /** Asks a process to stop, and starts another in its place when it has. */
+  /** Stops a process, and starts a replacement when it has exited. */
   renew(name: string): Promise<void>
-  /** Moves every process's clock to a slot. Workers come first: none may get a slot's job before its clock is there. */
+  /**
+   * Moves the clock of every process to a slot. Workers move first: none may receive a job of the slot before its clock is
+   * there.
+   */
   moveTo(slot: number): Promise<void>
   stop(): Promise<void>
 }
@@ -27,7 +30,7 @@ export function createCompany(
   const slots: Record<Role, number> = { worker: 0, scheduler: 0 }
 
   async function start(name: string): Promise<void> {
-    // Somebody else may have replaced it at the same time: a second process under one name would never hear of the clock.
+    // A concurrent call may have replaced it: a second process under one name would never receive the clock.
     if (running.has(name)) return
     const role = toRole(name)
     const child = startChild(name, join(import.meta.dirname, 'part.ts'), environment, [role, JSON.stringify(standIns)])
@@ -41,7 +44,7 @@ export function createCompany(
     try {
       await untilReady(child)
     } catch (error) {
-      // It may be killed before it is ready.
+      // The process may be killed before it is ready.
       if (child.process.signalCode !== 'SIGKILL') throw error
     }
   }
@@ -86,18 +89,18 @@ interface Member {
   readonly role: Role
   readonly child: Child
   readonly ended: Promise<unknown>
-  /** Whether it goes by the clock: before, it takes no jobs. */
+  /** Whether the process follows the clock: before that it takes no jobs. */
   isJoined: boolean
-  /** Called when it says which slot it goes by. */
+  /** Called when the process reports its current slot. */
   onSlot(slot: number): void
 }
 
-/** Resolves when a process goes by the slot, or has ended. */
+/** Resolves when the process has moved to the slot, or has exited. */
 async function move(member: Member, slot: number): Promise<void> {
   const moved = new Promise<void>((resolve) => {
     member.onSlot = (reached) => reached === slot && resolve()
   })
-  // Between a kill and its end a process has a channel that takes nothing any more.
+  // Between a kill and its exit, a process's channel rejects messages.
   member.child.process.send({ slot }, () => undefined)
   await Promise.race([moved, member.ended])
 }

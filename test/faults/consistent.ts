@@ -8,25 +8,25 @@ import type { Stage } from './stage.ts'
 const ROLL_UPS = ['token_price_rollups', 'token_holders_latest', 'dex_trade_days', 'dex_data']
 
 /**
- * After so many slots, whoever was killed: what is computed is what the stored series give. `since` is the moment, in Unix
- * milliseconds, from whose day on there are series of a clock.
+ * Checks that all computed values match the stored series after a number of slots, whichever processes were killed. `since` is
+ * the time, in Unix milliseconds, from whose day on a clock has series.
  */
 export function itIsConsistent(
   stage: () => Stage,
   { slots, since }: { readonly slots: number; readonly since: (clock: Cadence) => number },
 ): void {
-  it('keeps roll-ups that are what the stored series give', async () => {
+  it('stores roll-ups that match the stored series', async () => {
     const { database, config } = stage()
     const differences = await countDifferences(database.db, config.clickhouse.database, toSlotTime('1h', slots - 1))
-    // The DAOs' records are the registry's: what providers propose for them is no roll-up.
+    // DAO records come from the registry: the links that providers propose for them are not a roll-up.
     const { daos: _, ...rollUps } = differences
     expect(Object.keys(rollUps)).toEqual(expect.arrayContaining(ROLL_UPS))
     expect(Object.entries(rollUps).filter(([, count]) => count !== 0)).toEqual([])
   })
 
-  // These jobs store only what differs from what is stored, so a slot without rows is no fault.
+  // These jobs store only values that differ from the stored ones, so a slot without rows is correct.
   it.each(['index', 'market-cap', 'treasury-value'])(
-    'keeps %s as a computation from the stored series gives it',
+    'stores the same values of %s as a computation from the stored series',
     async (name) => {
       const job = jobOf(name)
       const clock = toClock(job)

@@ -21,8 +21,8 @@ describe.each([
     /^ClickHouse, insert into (token_quotes_in|job_state): .*(NOT_ENOUGH_SPACE|No space left on device)/,
   ],
   ['read-only', createReadOnlyDisk, /^ClickHouse, insert into (token_quotes_in|job_state): .*Read-only file system/],
-])('a disk that is %s', (_kind, createDisk, reason) => {
-  it('is shown before the next tick', async ({ skip }) => {
+])('monitoring of a disk that is %s', (_kind, createDisk, reason) => {
+  it('reports the fault before the next tick', async ({ skip }) => {
     const disk = createDisk()
     if (disk === undefined) return skip()
     closing.push(() => disk.remove())
@@ -61,9 +61,9 @@ describe.each([
 
     if (disk.mend !== undefined) {
       disk.mend()
-      // The slot is late by now: its job hands it to one that reads history, and ends before that one does.
+      // The slot is late by now: its job enqueues a history job, and ends before that job does.
       const look = async () => {
-        // What was told just now holds for some seconds.
+        // The status is cached for some seconds.
         pipeline.clock.now += 10_000
         await pipeline.watch()
         return (await pipeline.status())?.state

@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A small disk of its own under a folder. */
+/** A small separate disk, mounted under a folder. */
 export interface Disk {
   readonly dir: string
-  /** Ends its service: writes fail from now on, reads do not. */
+  /** Makes writes fail from now on; reads still work. */
   fail(): void
-  /** Mends it, where it can be mended. */
+  /** Repairs the disk, if possible. */
   mend?(): void
   remove(): void
 }
@@ -19,7 +19,7 @@ function createFolder(): string {
   return mkdtempSync(join(tmpdir(), 'dao-data-disk-'))
 }
 
-/** A disk that gets full; undefined where this process may not mount one. */
+/** A disk that gets full; undefined if this process may not mount one. */
 export function createFullDisk(): Disk | undefined {
   const dir = createFolder()
   try {
@@ -35,7 +35,7 @@ export function createFullDisk(): Disk | undefined {
       try {
         run('dd', 'if=/dev/zero', `of=${filler}`, 'bs=4096')
       } catch {
-        // That it cannot be written to its end is what makes the disk full.
+        // The failed write fills the disk on purpose.
       }
     },
     mend: () => rmSync(filler),
@@ -44,8 +44,8 @@ export function createFullDisk(): Disk | undefined {
 }
 
 /**
- * A disk that the kernel makes read-only while it is in use, as it does after a fault of the medium; undefined where
- * this process may not mount one or the kernel takes no order to that.
+ * A disk that the kernel makes read-only while it is in use, as after a hardware fault; undefined if this process may not mount
+ * one or the kernel does not support it.
  */
 export function createReadOnlyDisk(): Disk | undefined {
   const base = createFolder()

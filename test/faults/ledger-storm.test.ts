@@ -4,8 +4,7 @@ import { z } from 'zod'
 import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { explain } from '../../shared/coverage/explain.ts'
 import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
-import { readCoverage } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
+import { OPEN_END, readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, readWanted, toDueEnd, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
@@ -23,11 +22,11 @@ import { readSlotNumbers } from './stored-slots.ts'
 /** `npm run test:long` sets more slots. */
 const SLOTS = Number(process.env.STORM_SLOTS ?? 10)
 const LAST = SLOTS - 1
-/** In this share of the slots a process is killed, and in this share Redis loses everything, in the midst of the work. */
+/** In this share of the slots a process is killed, and in this share Redis loses all data, while jobs run. */
 const KILL_SHARE = 0.6
 const FLUSH_SHARE = 0.4
 const LONGEST_WAIT_MS = 600
-/** A slot is left when nothing is queued any more, or so much later: what is open then is left open. */
+/** A slot ends when the queues are empty, or after this time; its unfinished jobs then stay open. */
 const LONGEST_SLOT_MS = 4_000
 
 const seed = Number(process.env.FAULTS_SEED ?? 1)
@@ -37,7 +36,7 @@ const counted = z.object({ entity: z.number(), bucket: z.number() })
 const told = { kills: 0, flushes: 0 }
 let stage: Stage
 
-/** Two ranges that overlap, from before the first slot. */
+/** Two overlapping ranges, from before the first slot. */
 const begin = toSlotTime('5m', 0)
 const BACKFILLS = [
   { from: begin - DAY_MS, to: begin - 6 * HOUR_MS },
@@ -68,8 +67,8 @@ async function liveThroughSlots(): Promise<void> {
     await untilQuiet()
   }
   await Promise.all(replacements)
-  // The last one is calm: of two overlapping computations of a token's trades the one that saw more of them stays, and only
-  // the next slot is sure to move its windows on.
+  // The last slot has no kills: of two overlapping computations of a token's trades the one that read more trades is kept, and
+  // only the next slot is certain to move its windows.
   await settle(LAST - 1)
 }
 
@@ -80,7 +79,7 @@ async function strike(slot: number): Promise<void> {
   await replace(names[Math.floor(unit(key, 6 * slot + 2) * names.length)] ?? '')
 }
 
-/** Redis with all its keys: what the queues knew, the limits, everything. The schedulers look again, as they do all the time. */
+/** Deletes all keys of Redis: queues, limits, everything. The schedulers scan for gaps again, as they do regularly. */
 async function flush(slot: number): Promise<void> {
   await wait(unit(key, 6 * slot + 4) * LONGEST_WAIT_MS)
   const { url, prefix } = stage.config.redis
@@ -97,7 +96,7 @@ async function untilQuiet(): Promise<void> {
   while ((await stage.countOpen()) > 0 && performance.now() < end) await wait(50)
 }
 
-/** Nobody is killed any more; the schedulers go on looking, as they do, until they find nothing. */
+/** No process is killed any more; the schedulers scan until they find no gap. */
 async function settle(slot: number): Promise<void> {
   await stage.company.startAll()
   for (let quiet = 0; quiet < 2; ) {
@@ -116,7 +115,7 @@ async function countDue(): Promise<number> {
 
 const nowOf = (job: Job) => toClockTime(toClock(job), LAST)
 
-/** How everything that is wanted of a dataset and due stands, by state. */
+/** Number of wanted, due buckets of a dataset, by state. */
 async function standOf(job: Job) {
   const { db } = stage.database
   const { dataset } = job
@@ -139,7 +138,7 @@ async function standOf(job: Job) {
   return stretches
 }
 
-/** The Index Token's reading needs prices of the moment, which the storm delays, and has the time of its block. */
+/** The Index Token's reading needs current prices, which the kills delay, and has the time of its block. */
 const collected = jobs.filter(({ name, computedFrom }) => computedFrom.length === 0 && name !== 'index-token')
 
 async function countPending(): Promise<number> {
@@ -147,7 +146,7 @@ async function countPending(): Promise<number> {
   return stretches.flat().filter(({ state }) => state === 'pending').length
 }
 
-describe('the ledger after kills, emptied queues and overlapping backfills', () => {
+describe('coverage after kills, emptied queues and overlapping backfills', () => {
   it('has seen at least one kill and one emptied Redis', () => {
     expect(told.kills).toBeGreaterThan(0)
     expect(told.flushes).toBeGreaterThan(0)
@@ -170,7 +169,7 @@ describe('the ledger after kills, emptied queues and overlapping backfills', () 
 
   it.each(collected.map(({ name }) => name))('agrees with the stored rows of %s', async (name) => {
     const { dataset, resumes, entities } = collected.find((one) => one.name === name) as Job
-    // What is read from cursors has rows only where something happened, and of links only the newest are kept.
+    // Cursor-based datasets have rows only for events, and of links only the newest are stored.
     if (resumes || name === 'daos') return
     const { db } = stage.database
     const within = toBuckets({ from: 0, to: OPEN_END }, dataset.cadence)

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { Agent, type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Pace } from '../../api/serving/slow-readers.ts'
+import type { AdmissionOptions } from '../../api/admission/admission.ts'
 import { findFreePort } from '../../shared/free-port.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
@@ -17,7 +17,7 @@ const POINTS_EACH = 100_000
 const END = Date.parse('2024-01-01T00:00:00Z')
 const DAYS = Math.floor((POINTS_EACH * STEP_MS) / DAY_MS)
 
-/** What the API's log says, as far as tests ask. */
+/** Facts from the API's log that tests use. */
 interface LogLine {
   readonly level: number
   readonly msg: string
@@ -28,8 +28,11 @@ interface LogLine {
 /** Level `error`. */
 export const ERROR = 50
 
-/** An API process over a market of half a million points, with what clients ask and what can be seen of it from outside. */
-export async function startMarketApi(pace: Pace) {
+/**
+ * An API process over half a million points, with the requests that clients send and the API's resource use as seen from
+ * outside.
+ */
+export async function startMarketApi(pace: NonNullable<AdmissionOptions['minimumRate']>) {
   const config = createTestConfig()
   const database = await createApiDatabase(config)
   const tokens = database.registry.tokens.slice(0, TOKENS)
@@ -50,21 +53,21 @@ export async function startMarketApi(pace: Pace) {
   let days = 0
   const readMetrics = async () => (await fetch(`http://127.0.0.1:${opsPort}/metrics`)).text()
   return {
-    /** What the API logged. */
+    /** Log lines of the API. */
     lines,
-    /** Long answers: a table of all points, and the series of each token. */
+    /** Long responses: a table of all points, and the series of each token. */
     downloads: [
       `${series}&${whole}&format=csv&id=${tokens.map(({ id }) => id)}`,
       ...tokens.map(({ id }) => `${series}&${whole}&id=${id}`),
     ],
-    /** A day of a token that nobody has asked for yet. */
+    /** A day of a token that no request has used yet. */
     nextDay: () => {
       const from = END - (1 + (days % DAYS)) * DAY_MS
       const token = tokens[Math.floor(days / DAYS) % TOKENS]
       days += 1
       return `${series}&id=${token?.id}&start=${from}&end=${from + DAY_MS}`
     },
-    /** Statements of the API that run now. */
+    /** Statements of the API that are running now. */
     countStatements: async () => {
       const [row] = await database.writer.rows({
         name: 'statements',
@@ -74,12 +77,12 @@ export async function startMarketApi(pace: Pace) {
       })
       return row?.running
     },
-    /** Sockets that the API's process has open. */
+    /** Open sockets of the API's process. */
     countSockets: () => {
       const folder = `/proc/${child.process.pid}/fd`
       return readdirSync(folder).filter((file) => toTarget(join(folder, file)).startsWith('socket:')).length
     },
-    /** Bytes of memory that the API's process holds. */
+    /** Resident memory of the API's process, in bytes. */
     readResident: async () => Number(/^process_resident_memory_bytes\S* (\S+)$/m.exec(await readMetrics())?.[1]),
     stop: async () => {
       await child.stop()
@@ -90,7 +93,7 @@ export async function startMarketApi(pace: Pace) {
 
 export type MarketApi = Awaited<ReturnType<typeof startMarketApi>>
 
-/** What a file descriptor is, if it is still there. */
+/** Target of a file descriptor, if it still exists. */
 function toTarget(path: string): string {
   try {
     return readlinkSync(path)
@@ -99,10 +102,10 @@ function toTarget(path: string): string {
   }
 }
 
-/** Each request has a connection of its own, so that none is left over. */
+/** Each request uses a new connection, so that none stays open. */
 const agent = new Agent({ keepAlive: false })
 
-/** Asks, reads the answer to its end, and tells its status. */
+/** Sends a request, reads the response to its end and returns its status. */
 export async function ask(url: string): Promise<number> {
   const response = await new Promise<IncomingMessage>((resolve, reject) =>
     get(url, { agent }, resolve).once('error', reject),
@@ -111,7 +114,7 @@ export async function ask(url: string): Promise<number> {
   return Number(response.statusCode)
 }
 
-/** Sends a request and never reads the answer. What becomes of the connection is not the test's concern. */
+/** Sends a request and never reads the response. The test ignores how the connection ends. */
 export function begin(url: string, onResponse: (response: IncomingMessage) => void): ClientRequest {
   return get(url, { agent }, (response) => {
     response.on('error', () => {})
@@ -119,7 +122,7 @@ export function begin(url: string, onResponse: (response: IncomingMessage) => vo
   }).on('error', () => {})
 }
 
-/** Asks for one new day after the other until `isOver`; tells how often each status came, and the times in milliseconds. */
+/** Requests one new day after the other until `isOver`; returns the count of each status and the times in milliseconds. */
 export async function askForDays(api: MarketApi, isOver: () => boolean) {
   const statuses = new Map<number, number>()
   const times: number[] = []

@@ -9,7 +9,7 @@ import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhous
 const BATCHES_BEFORE_KILL = 150
 const ROWS = 100
 
-it('keeps every acknowledged insert through kill -9, and starts again at once', async () => {
+it('embedded ClickHouse keeps every acknowledged insert through kill -9 and restarts without a delay', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'dao-data-clickhouse-kill-'))
   const connect = ({ url, users: { writer } }: OwnClickHouse) =>
     createClient({ url, username: writer.name, password: writer.password, log: { level: ClickHouseLogLevel.OFF } })

@@ -16,28 +16,28 @@ import { toStandInSettings } from '../upstream/settings.ts'
 import { toClock, toClockTime } from './slot-clock.ts'
 import { loadSmallRegistry } from './small-registry.ts'
 
-/** The clocks go by what the parent says, slot by slot; each slot is answered once it is in force here. */
+/** The parent moves the clocks slot by slot; this process confirms each slot when its clock is there. */
 interface Clocks {
   now(clock: Cadence): number
 }
 
 type Configs = Readonly<Record<Cadence, Config>>
 
-/** What is missing is looked for once in so many slots, and when the clock jumps or stands. */
+/** Scans for missing buckets once per this many slots, and when the clock jumps or stands still. */
 const SLOTS_PER_LOOK = 6
 
 /**
- * A killed worker's job comes back after some seconds instead of 45: here a slot lasts only as long as its work. Locks
- * last long enough that a process which waits for a busy machine's processor is not taken for one that hangs.
+ * A killed worker's job is retried after some seconds instead of 45: here a slot lasts only as long as its work. Locks last
+ * long enough that a process which waits for the CPU of a busy machine is not treated as stalled.
  */
 const TAKEOVER = { lockMs: 5_000, checkMs: 500 }
 
 /**
- * A worker or a scheduler of every dataset, on clocks that its parent moves: `part.ts worker|scheduler <stand-ins>`, the
+ * A worker or a scheduler of every dataset, on clocks that its parent moves: `part.ts worker|scheduler <stand-ins>`, with the
  * stand-ins' URLs by clock as JSON.
  */
 async function main(): Promise<void> {
-  // It lives as long as its parent has something to say.
+  // The process runs until its parent disconnects.
   process.channel?.ref()
   const [role, standIns] = process.argv.slice(2)
   const urls = JSON.parse(String(standIns)) as Record<Cadence, string>
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
     process.send?.({ slot })
     await onMoved(isUsual)
   })
-  // Takes jobs only once the parent has heard of this process, and so waits for it whenever it moves the clocks.
+  // Takes jobs only after the parent has registered this process and waits for it whenever it moves the clocks.
   process.send?.({ isJoining: true })
   await once(process, 'message')
   const clocks = { now: (clock: Cadence) => toClockTime(clock, slot) }
@@ -80,7 +80,7 @@ async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void
   onStopSignal(async () => void (await Promise.all(runners.map((runner) => runner.close()))))
 }
 
-/** @returns what looks for due slots and, unless the clock went on as usual, for everything that is missing. */
+/** @returns a scan for due slots and, unless the clock advanced by one slot, for all missing buckets. */
 function schedule(
   { clickhouse, redis: store }: Config,
   clocks: Clocks,

@@ -16,7 +16,7 @@ import { createUpstream, type Upstream } from '../upstream/server.ts'
 import { toStandInSettings } from '../upstream/settings.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Until a part is back on a machine that has much else to do. */
+/** Timeout for a process to restart on a busy machine. */
 const BACK_MS = 170_000
 
 let upstream: Upstream
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const port = await findFreePort()
   apiUrl = `http://127.0.0.1:${port}`
   const ops = { API_OPS_PORT: '0', SCHEDULER_OPS_PORT: '0', WORKER_OPS_PORT: '0' }
-  // One that commits seldom: what is kept of other datasets stays.
+  // A dataset with rare commits: cached responses of other datasets stay valid.
   const one = { WORKER_QUEUES: 'tvl', LOG_LEVEL: 'silent' }
   settings = { ...toStandInSettings(upstream.url), ...ops, ...one, DATA_DIR: folder, API_PORT: String(port) }
   await startSystem()
@@ -43,7 +43,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
 })
 
-/** All processes of the system; Redis writes its title over its environment, and is known by its address. */
+/** Processes of the system; Redis overwrites its environment with its process title, so it is found by its address. */
 function parts() {
   const redis = readRedisAccess(redisDir(folder))?.url?.replace(/^.*@/, 'redis-server ') ?? 'none'
   return findProcesses(
@@ -67,7 +67,7 @@ async function kill(file: string): Promise<void> {
   process.kill(found.pid, 'SIGKILL')
 }
 
-/** Writes into both stores all the while, and remembers what each of them has acknowledged. */
+/** Writes to both stores continuously, and records the writes that each of them has acknowledged. */
 function startWriting() {
   const acknowledged = { clickhouse: [] as number[], redis: [] as number[] }
   const over = new AbortController()
@@ -85,7 +85,7 @@ function startWriting() {
     acknowledged.redis.push(n)
   }
   const goOn = async (write: (n: number) => Promise<void>) => {
-    // A store that is away refuses at once: some time passes for it to come back.
+    // An unavailable store rejects without a delay, so the loop waits until it is back.
     for (let n = 0; !over.signal.aborted; n += 1) await write(n).catch(() => wait(20))
   }
   const loops = [goOn(insert), goOn(push)]
@@ -106,12 +106,12 @@ function startWriting() {
   }
 }
 
-/** Asks all the while for what is kept and for what is not, and counts the answers by status. */
+/** Requests cached and uncached responses continuously, and counts the responses by status. */
 function startAsking() {
   const statuses = { kept: new Map<number, number>(), missed: new Map<number, number>() }
   let isOver = false
   const ask = async (path: string, counts: Map<number, number>) => {
-    // While the API itself is away there is no answer.
+    // There is no response while the API itself is down.
     const { status } = await fetch(apiUrl + path).catch(() => ({ status: 0 }))
     counts.set(status, (counts.get(status) ?? 0) + 1)
     await wait(5)
@@ -141,7 +141,7 @@ function startAsking() {
   }
 }
 
-it('each part that is killed is back by itself, and nothing acknowledged is lost', async () => {
+it('npm start restarts each killed process without losing an acknowledged write', async () => {
   const writing = startWriting()
   await writing.create()
   const asking = startAsking()
@@ -170,7 +170,7 @@ it('each part that is killed is back by itself, and nothing acknowledged is lost
   }
   await Promise.all([asking.stop(), writing.stop()])
 
-  // All at once, while both stores are written to, and the next start goes on from there.
+  // All at the same time, while both stores receive writes; the next start continues from there.
   const more = startWriting()
   await expect.poll(() => more.acknowledged.clickhouse.length, { timeout: BACK_MS }).toBeGreaterThan(20)
   const exited = once(npm, 'exit')
@@ -187,7 +187,7 @@ it('each part that is killed is back by itself, and nothing acknowledged is lost
   await after.stop()
 }, 600_000)
 
-it('all of them end with npm, asked or killed', async () => {
+it('npm start ends all its processes when npm is stopped or killed', async () => {
   npm.kill('SIGTERM')
   await expect.poll(parts).toEqual([])
   await startSystem()

@@ -30,7 +30,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A part as a process of its own, over stores that need not be there; `lines` is what it has logged. */
+/** A process of the system, over stores that may be unavailable; `lines` is its log. */
 async function startPart(name: Name, settings: Record<string, string>) {
   const port = String(await findFreePort())
   const apiPort = String(await findFreePort())
@@ -65,7 +65,7 @@ async function startPart(name: Name, settings: Record<string, string>) {
   return { ...child, exited, ask, readWaiting, output: () => output }
 }
 
-/** A door to ClickHouse that opens later. */
+/** A proxy to ClickHouse that opens later. */
 async function openDoor(port: number): Promise<void> {
   const target = new URL(config.clickhouse.url)
   const door = createServer((socket) => {
@@ -77,8 +77,8 @@ async function openDoor(port: number): Promise<void> {
   await once(door.listen(port, '127.0.0.1'), 'listening')
 }
 
-describe.each(['api', 'worker', 'scheduler'] as const)('the %s', (name) => {
-  it('waits for ClickHouse and Redis, says so, and works when they are there', async () => {
+describe.each(['api', 'worker', 'scheduler'] as const)('the %s process', (name) => {
+  it('waits for ClickHouse and Redis, logs it, and works when they are available', async () => {
     const [clickhousePort, redisPort] = [await findFreePort(), await findFreePort()]
     const part = await startPart(name, {
       CLICKHOUSE_URL: `http://127.0.0.1:${clickhousePort}`,
@@ -95,13 +95,13 @@ describe.each(['api', 'worker', 'scheduler'] as const)('the %s', (name) => {
     onTestFinished(() => redis.stop())
     await ready
     await expect.poll(() => part.ask('/health/ready')).toBe(200)
-    // One line for each store, however often it was tried.
+    // One line per store, regardless of the number of attempts.
     expect(part.readWaiting().sort()).toEqual(expected)
     part.process.kill('SIGTERM')
     expect(await part.exited).toEqual([0, null])
   })
 
-  it('ends at once when it is told to stop while it waits', async () => {
+  it('exits without a delay when it is stopped while it waits', async () => {
     const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' }
     const part = await startPart(name, nowhere)
     await expect.poll(() => part.readWaiting().length).toBeGreaterThan(0)
@@ -113,13 +113,13 @@ describe.each(['api', 'worker', 'scheduler'] as const)('the %s', (name) => {
 })
 
 it.each(['worker', 'scheduler'] as const)(
-  'the %s starts whichever of its first statements ClickHouse leaves in',
+  '%s process starts if ClickHouse drops the connection during any of its first statements',
   async (name) => {
     const redis = await startRedis(join(folder, `${name}-left`))
     onTestFinished(() => redis.stop())
     const door = await startStatementDoor(config.clickhouse.url)
     onTestFinished(() => void door.close())
-    /** How many statements a start took of which this one was not answered. */
+    /** How many statements a start sent when this one got no response. */
     const startWithout = async (cut: number) => {
       door.statements.length = 0
       door.cut((statement) => statement === cut)
@@ -131,13 +131,13 @@ it.each(['worker', 'scheduler'] as const)(
       return count
     }
     const all = await startWithout(-1)
-    // Those after these are of ticks, which go on by themselves.
+    // Statements after these belong to ticks, which continue in any case.
     for (let cut = 0; cut < Math.min(all, 6); cut += 1) await startWithout(cut)
   },
   300_000,
 )
 
-describe('the worker', () => {
+describe('the worker process', () => {
   it.each([
     ['a wrong password of ClickHouse', () => ({ CLICKHOUSE_PASSWORD: 'wrong' }), /code 516/],
     [
@@ -146,14 +146,14 @@ describe('the worker', () => {
       /nowhere_at_all|npm run migrate/,
     ],
     ['a queue that nobody knows', () => ({ WORKER_QUEUES: 'weather', REDIS_URL: 'redis://127.0.0.1:1' }), /weather/],
-  ] as const)('ends at once for %s', async (_what, settings, reason) => {
+  ] as const)('exits without waiting for %s', async (_what, settings, reason) => {
     const part = await startPart('worker', settings())
     expect(await part.exited).toEqual([1, null])
     expect(part.readWaiting()).toEqual([])
     expect(part.output()).toMatch(reason)
   })
 
-  it('ends at once for a wrong password of Redis', async () => {
+  it('exits without waiting for a wrong password of Redis', async () => {
     const redis = await startRedis(join(folder, 'guarded'), { password: 'right' })
     onTestFinished(() => redis.stop())
     const part = await startPart('worker', { REDIS_URL: redis.url.replace(':right@', ':wrong@') })

@@ -8,9 +8,7 @@ import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
-import { LONG_SLOT, POISON_SLOT } from './poison-slots.ts'
-
-const HOUR = 3_600_000
+import { LONG_SLOT, OTHER_SLOT, POISON_SLOT } from './poison-slots.ts'
 
 let environment: Record<string, string>
 let queue: DatasetQueue
@@ -46,7 +44,7 @@ async function kill(worker: Child): Promise<void> {
 
 const add = (slot: number, jobId: string) => queue.add('tvl', { kind: 'slot', slot }, { jobId })
 
-/** Resolves with how a job ended: the reason, for a dead letter. */
+/** Resolves when a job has ended, with the reason of a dead letter. */
 function untilEnded(id: string): Promise<string> {
   return new Promise((resolve) => {
     events.on('failed', ({ jobId, failedReason }) => jobId === id && resolve(failedReason))
@@ -54,7 +52,7 @@ function untilEnded(id: string): Promise<string> {
   })
 }
 
-it('a job that kills its worker is dead after three crashes, with a reason, and its queue goes on', async () => {
+it('worker moves a job to the dead letters after three crashes, with the reason, and continues with the queue', async () => {
   let crashes = 0
   let worker = start()
   let isOver = false
@@ -69,7 +67,7 @@ it('a job that kills its worker is dead after three crashes, with a reason, and 
   })()
   const [poison, next] = [untilEnded('poison'), untilEnded('next')]
   await add(POISON_SLOT, 'poison')
-  await add(POISON_SLOT + HOUR / 2, 'next')
+  await add(OTHER_SLOT, 'next')
   expect(await poison).toMatch(/^the worker that ran this job died or hung 3 times, while no other worker did: /)
   expect([crashes, await next]).toEqual([3, 'completed'])
   isOver = true
@@ -77,7 +75,7 @@ it('a job that kills its worker is dead after three crashes, with a reason, and 
   await supervised
 })
 
-it('a job that is there whenever workers are killed is no such job', async () => {
+it('worker completes a job whose worker is killed repeatedly from outside', async () => {
   const workers = [start(), start()]
   await Promise.all(workers.map(untilReady))
   const done = untilEnded('long')
@@ -94,7 +92,7 @@ it('a job that is there whenever workers are killed is no such job', async () =>
       workers[index] = fresh
       return fresh
     }
-    // The other one is killed twice, and is back before the one that runs the job is killed.
+    // The other worker is killed twice, and runs again before the worker of the job is killed.
     for (let times = 0; times < 2; times += 1) await untilReady(await replace(1 - at))
     await replace(at)
     running = underWay()

@@ -30,7 +30,7 @@ const job = defineJob({
   },
 })
 
-/** A worker of one dataset whose jobs do what their slot says. */
+/** A worker of one dataset whose jobs behave as their slot specifies. */
 async function main(): Promise<void> {
   const config = parseConfig(process.env)
   const log = createLog('worker', 'silent')
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
     takeover: { lockMs: 4_000, checkMs: 500 },
   })
   await runner.waitUntilReady()
-  // Answered after whatever was asked before: the worker is counted.
+  // Sent after the replies to all earlier messages: the parent counts this worker.
   await redis.ping()
   announceReady({})
 }

@@ -1,5 +1,10 @@
-/** The slot that ends its process, as memory that runs out does. */
+/** The slot whose job kills its process, like an out-of-memory kill. The clock of the workers shows its start. */
 export const POISON_SLOT = Date.parse('2024-05-06T07:00:00Z')
 
-/** The slot that takes until its parent lets it go on, and tells when it begins. */
-export const LONG_SLOT = Date.parse('2024-05-06T08:00:00Z')
+/**
+ * The slot of a job that reports its start and runs until its parent continues it. The slot has begun and is not over.
+ */
+export const LONG_SLOT = Date.parse('2024-05-06T06:30:00Z')
+
+/** The slot of a job without work. The slot has begun and is not over. */
+export const OTHER_SLOT = Date.parse('2024-05-06T06:45:00Z')

@@ -9,12 +9,12 @@ import { toClock, toSlotId, toSlotTime } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'
 import { countUnlike, readSlotNumbers, readSlots } from './stored-slots.ts'
 
-/** A slot lasts as long as its work takes, kills included. `npm run test:long` sets more slots. */
-const SLOTS = Number(process.env.FAULTS_SLOTS ?? 20)
-/** In this slot everybody is killed at work, and nobody is there until three slots later. */
+/** A slot lasts as long as its work, kills included. `npm run test:long` sets more slots. */
+const SLOTS = Number(process.env.FAULTS_SLOTS ?? 30)
+/** In this slot all processes are killed while they work, and none runs until three slots later. */
 const OUTAGE = Math.floor(SLOTS / 2)
 const OUTAGE_SLOTS = 3
-/** In this share of the other slots a process is killed, at most so many milliseconds after the slot has begun. */
+/** In this share of the other slots a process is killed, at most this many milliseconds after the start of the slot. */
 const KILL_SHARE = 0.35
 const LONGEST_WAIT_MS = 400
 const LAST = SLOTS - 1
@@ -38,7 +38,7 @@ afterAll(() => stage?.close())
 
 const untilSlotKilled = (slot: number) => wait(unit(key, 3 * slot + 1) * LONGEST_WAIT_MS)
 
-/** Kills the process that the seed picks, some time into the slot, and starts another in its place at once. */
+/** Kills the process that the seed selects, some time into the slot, and starts a replacement. */
 async function strike(slot: number): Promise<void> {
   const { names, replace } = stage.company
   await untilSlotKilled(slot)
@@ -47,7 +47,7 @@ async function strike(slot: number): Promise<void> {
   await replace(victim)
 }
 
-/** Kills all of them in a slot, and starts them again when time has passed. */
+/** Kills all processes in a slot, and starts them again later. */
 async function strikeAll(slot: number): Promise<void> {
   await untilSlotKilled(slot)
   victims.push(...stage.company.names)
@@ -68,7 +68,7 @@ async function liveThroughSlots(): Promise<void> {
     await stage.events.untilComplete(jobs.map((job) => toSlotId(job, slot)))
   }
   await Promise.all(replacements)
-  // There is no event for empty queues: what is computed from stored rows waits for a while on purpose.
+  // Empty queues emit no event: computations from stored rows are delayed on purpose.
   while ((await stage.countOpen()) > 0) await wait(250)
 }
 
@@ -82,21 +82,21 @@ const readNumbers = (name: string) => readSlotNumbers(stage.database.db, find(na
 
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
-/** What an outage takes from those without history: a slot that was under way may or may not be stored, later ones are not. */
+/** Slots that datasets without history lose in an outage: the slot that ran may or may not be stored, later ones are not. */
 const isLost = (slot: number) => slot > OUTAGE && slot < OUTAGE + OUTAGE_SLOTS
 const isUnderWay = (slot: number) => slot === OUTAGE
 
-describe('three workers and two schedulers that are killed and replaced at random', () => {
-  it('leave no dead letters', async () => {
+describe('pipeline with workers and schedulers that are killed and replaced at random', () => {
+  it('produces no dead letter', async () => {
     expect(stage.events.deadLetters).toEqual([])
     expect(victims.length).toBeGreaterThan(stage.company.names.length)
   })
 
-  it('store one observation of every token in every slot', async () => {
+  it('stores one observation of every token in every slot', async () => {
     const found = await readNumbers('prices')
     expect(found).toHaveLength(3)
-    // What is observed at the beginning of a slot is a minute old: it is the observation of the slot before. History, by
-    // which an outage is mended hour by hour, has observations of its own times beside those that were there before.
+    // An observation at the start of a slot is a minute old: it belongs to the slot before. History, which repairs an outage
+    // hour by hour, adds observations with their own times.
     const isMended = (slot: number) => slot >= OUTAGE - 12 && slot <= OUTAGE + OUTAGE_SLOTS
     for (const slots of found) {
       expect([...new Set(slots)]).toEqual(range(-1, LAST))
@@ -104,7 +104,7 @@ describe('three workers and two schedulers that are killed and replaced at rando
     }
   })
 
-  it.each(['index', 'treasury', 'treasury-value'])('store every slot of %s once', async (name) => {
+  it.each(['index', 'treasury', 'treasury-value'])('stores every slot of %s once', async (name) => {
     const found = await readNumbers(name)
     expect(found.length).toBeGreaterThan(0)
     const expected = name === 'index' ? range(-1, LAST) : range(-1, SLOTS)
@@ -112,7 +112,7 @@ describe('three workers and two schedulers that are killed and replaced at rando
   })
 
   it.each(['tvl', 'holders', 'ratings', 'twitter', 'discord', 'telegram', 'twitter-sentiment', 'index-token'])(
-    'store every slot of %s once, except the slots without workers',
+    'stores every slot of %s once, except the slots without workers',
     async (name) => {
       const found = await readNumbers(name)
       expect(found.length).toBeGreaterThan(0)
@@ -120,14 +120,14 @@ describe('three workers and two schedulers that are killed and replaced at rando
       const shift = name === 'index-token' ? 1 : 0
       for (const numbers of found) {
         const slots = numbers.map((slot) => slot + shift).filter((slot) => slot >= 0 && !isUnderWay(slot))
-        // The value locked has a history of days, from which the first hour of a day may come back.
+        // TVL has a history of days, which may restore the first hour of a day.
         const kept = name === 'tvl' ? slots.filter((slot) => !isLost(slot)) : slots
         expect(kept).toEqual(range(0, SLOTS).filter((slot) => !isLost(slot) && !isUnderWay(slot)))
       }
     },
   )
 
-  it('store market caps of both days', async () => {
+  it('stores market caps of both days', async () => {
     const clock = toClock(find('market-cap'))
     const days = { from: toBucketStart(toSlotTime(clock, 0), '1d'), to: toSlotTime(clock, SLOTS) }
     const [found = []] = (await readSlots(stage.database.db, find('market-cap').dataset, days)).values()
@@ -139,7 +139,7 @@ describe('three workers and two schedulers that are killed and replaced at rando
 
 describe('stored rows after the kills', () => {
   const names = ['tvl', 'holders', 'treasury', 'ratings', 'twitter', 'discord', 'telegram', 'twitter-sentiment']
-  // Trades are by block and votes by creation, not by slot: read at once, without anybody killed, they must be the same.
+  // Trades are stored by block and votes by creation, not by slot: one read without kills must give the same rows.
   const whole = {
     'dex-trades': ['dex_trades'],
     governance: ['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'governance_readings'],
@@ -161,11 +161,11 @@ describe('stored rows after the kills', () => {
     expect(unlike).toBe(0)
   }
 
-  it.each(names)('equal those of an undisturbed run in the last slot of %s', async (name) => {
+  it.each(names)('match an undisturbed run in the last slot of %s', async (name) => {
     const { series } = find(name).dataset
     const at = toSlotTime(toClock(find(name)), LAST)
     await compare(series.table, `${series.time} = fromUnixTimestamp64Milli(${at})`)
   })
 
-  it.each(Object.values(whole).flat())('equal those of an undisturbed run in %s', (table) => compare(table))
+  it.each(Object.values(whole).flat())('match an undisturbed run in %s', (table) => compare(table))
 })

@@ -7,8 +7,8 @@ import { findRollUps, type RollUp } from '../../workers/rebuild/roll-ups.ts'
 const counted = z.object({ n: z.number() })
 
 /**
- * How many rows of each roll-up and derived table are other than what a computation from the stored series gives, in either
- * direction, by table. `slot`, in Unix milliseconds, is up to when derived tables count.
+ * How many rows of each roll-up and derived table differ from a computation from the stored series, in either direction, by
+ * table. `slot`, in Unix milliseconds, is the end of the derived tables' windows.
  */
 export async function countDifferences(db: Database, database: string, slot: number): Promise<Record<string, number>> {
   const datasets = jobs.map(({ dataset }) => dataset)
@@ -31,7 +31,7 @@ async function countOf(db: Database, { table, raw, entity, fill }: RollUp, slot:
   const entities = row?.entities ?? []
   const params = toDeriveParams({ entities, read: entities, slot })
   await db.command({ name: 'fill', sql: fill(computed), params })
-  // When a row was computed is no difference.
+  // The time of computation is not compared.
   const all = (from: string) => `SELECT * EXCEPT computed_at FROM ${from} FINAL`
   const sql = `SELECT toUInt32(count()) AS n FROM
     ((${all(table)} EXCEPT ${all(computed)}) UNION ALL (${all(computed)} EXCEPT ${all(table)}))`

@@ -28,13 +28,13 @@ afterAll(async () => {
   await stage?.close()
 })
 
-/** Replaces one process after the other: each is asked to stop, and the next one's turn comes when its successor is ready. */
+/** Replaces one process after the other: stops each, and continues when its successor is ready. */
 async function deploy(): Promise<void> {
   for (let index = 0; index < apis.size; index += 1) await apis.renew(index)
   for (const name of stage.company.names) await stage.company.renew(name)
 }
 
-it('a deploy that replaces every process in turn loses no slot and answers every request', async () => {
+it('rolling deploy loses no slot and answers every request', async () => {
   let isDeployed = false
   apis.ask(PATHS, CLIENTS)
   const deployed = deploy().finally(() => {
@@ -63,7 +63,7 @@ it('a deploy that replaces every process in turn loses no slot and answers every
   )
 })
 
-/** Datasets whose rows are by slot, and how many slots before its own each row's time lies. */
+/** Datasets with rows by slot, and the number of slots by which a row's time is before its slot. */
 const BY_SLOT: ReadonlyMap<string, number> = new Map([
   ['prices', 1],
   ['index-token', 1],

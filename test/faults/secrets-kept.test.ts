@@ -33,7 +33,7 @@ const KEYS = {
   GOLDRUSH_API_KEY: toSecret('goldrush'),
   OPS_TOKEN: toSecret('ops'),
 }
-/** Nodes have their keys in the path, in the query or before the host. */
+/** Nodes have their keys in the path, in the query or in the credentials of the URL. */
 const NODE_SECRETS = ['path', 'query', 'user'].map(toSecret)
 const [IN_PATH, IN_QUERY, AS_USER] = NODE_SECRETS
 
@@ -69,7 +69,7 @@ afterAll(async () => {
   await rm(redisDir, { recursive: true, force: true })
 })
 
-/** A provider that repeats all it was asked with, in every way an answer can go wrong, one after the other. */
+/** A provider that echoes the whole request in every kind of faulty response, one after the other. */
 async function createParrot() {
   let asked = 0
   return startProviderServer((request, response, url) => {
@@ -89,7 +89,7 @@ async function createParrot() {
   })
 }
 
-/** The settings of a worker that has every secret there is. */
+/** Settings of a worker with every secret. */
 async function toEnvironment(providers: string, rpcUrl: string) {
   return {
     PATH: process.env.PATH,
@@ -104,7 +104,7 @@ async function toEnvironment(providers: string, rpcUrl: string) {
   }
 }
 
-/** A worker process, and what it says until it ends. */
+/** A worker process, and its output until it exits. */
 function startWorker(env: NodeJS.ProcessEnv) {
   const file = join(import.meta.dirname, '../../workers/programs/worker.ts')
   const worker = spawn(process.execPath, toProgram(file), { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -114,7 +114,7 @@ function startWorker(env: NodeJS.ProcessEnv) {
   return { worker, said, exited }
 }
 
-/** All that a worker process says while it tries each job once, its metrics included. */
+/** The complete output of a worker process that tries each job once, with its metrics. */
 async function listen(providers: string, rpcUrl: string): Promise<string> {
   const env = await toEnvironment(providers, rpcUrl)
   const { worker, said, exited } = startWorker(env)
@@ -128,7 +128,7 @@ async function listen(providers: string, rpcUrl: string): Promise<string> {
         const queued = await queue.getJob(round)
         return queued?.finishedOn !== undefined || (queued?.attemptsMade ?? 0) > 0
       }
-      await expect.poll(isTried, { interval: 250 }).toBe(true)
+      await expect.poll(isTried, { interval: 250, timeout: 600_000 }).toBe(true)
     }),
   )
   const metrics = await (await fetch(`http://127.0.0.1:${env.WORKER_OPS_PORT}/metrics`)).text()
@@ -137,7 +137,7 @@ async function listen(providers: string, rpcUrl: string): Promise<string> {
   return [...(await said), metrics].join('\n')
 }
 
-/** Everything that Redis holds under the queues' prefix, and what of jobs and answers is remembered in ClickHouse. */
+/** All data in Redis under the queues' prefix, and the stored state of jobs and responses in ClickHouse. */
 async function readStored(): Promise<string> {
   const client = new Redis(redisUrl)
   const found: unknown[] = []
@@ -162,7 +162,7 @@ const findSecrets = (from: string) =>
     return at < 0 ? [] : [from.slice(Math.max(0, at - 120), at + 60)]
   })
 
-describe('no secret is told or stored', () => {
+describe('worker output, Redis and ClickHouse', { timeout: 900_000 }, () => {
   it.each([
     ['answer', () => pipeline.upstream.url, (url: string) => `${url}/rpc/ethereum?apikey=${IN_QUERY}`],
     [
@@ -175,7 +175,7 @@ describe('no secret is told or stored', () => {
       () => 'http://127.0.0.1:9099',
       (url: string) => `${url.replace('//', `//${AS_USER}:${AS_USER}@`)}/v2/${IN_PATH}`,
     ],
-  ])('while providers %s', async (_how, toUrl, toNode) => {
+  ])('contain no secret while providers %s', async (_how, toUrl, toNode) => {
     const url = toUrl()
     const said = await listen(url, toNode(url))
     expect(said).toContain('worker started')
@@ -186,7 +186,7 @@ describe('no secret is told or stored', () => {
   it.each([
     ['ClickHouse', (): object => ({ CLICKHOUSE_PASSWORD: toSecret('wrong') })],
     ['Redis', () => ({ REDIS_URL: redisUrl.replace(REDIS_PASSWORD, toSecret('wrong')) })],
-  ])('when the password of %s is wrong', async (_store, toWrong) => {
+  ])('contain no secret if the password of %s is wrong', async (_store, toWrong) => {
     const env = await toEnvironment(pipeline.upstream.url, `${pipeline.upstream.url}/rpc/ethereum`)
     const { worker, said, exited } = startWorker({ ...env, ...toWrong() })
     await new Promise<void>((resolve) => {

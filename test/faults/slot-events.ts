@@ -1,13 +1,11 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
 
-/** What becomes of the jobs of several queues, from when it is opened. */
+/** Outcomes of the jobs of several queues, from the time of opening. */
 export interface SlotEvents {
-  /** `<dataset>: <reason>` of each job that failed for good. */
+  /** `<dataset>: <reason>` of each job that failed permanently. */
   readonly deadLetters: readonly string[]
-  /**
-   * Resolves when all of these jobs are complete, at once if they are already. Rejects when one becomes a dead letter.
-   */
+  /** Resolves when all of these jobs are complete, also if they already are. Rejects when one becomes a dead letter. */
   untilComplete(ids: readonly string[]): Promise<void>
   close(): Promise<void>
 }

@@ -28,26 +28,26 @@ import { loadSmallRegistry } from './small-registry.ts'
 
 const NAMES = ['worker 1', 'worker 2', 'worker 3', 'scheduler 1', 'scheduler 2']
 
-/** Settings that the parts need beside those of stores and providers. */
+/** Settings that the processes need in addition to those of stores and providers. */
 const SETTINGS = {
   RATINGS_SOURCE: join(import.meta.dirname, 'ratings.csv'),
   DEX_FIRST_RUN_HOURS: '1',
   LOG_LEVEL: process.env.FAULTS_LOG_LEVEL ?? 'silent',
 }
 
-/** Where the processes play: a database, queues, and a stand-in for the providers on each clock. */
+/** Environment of the processes: a database, queues, and a stand-in for the providers per clock. */
 export interface Stage {
   readonly config: Config
   readonly database: TestDatabase
   readonly company: Company
   readonly events: SlotEvents
-  /** Moves all clocks, the stand-ins' too. */
+  /** Moves all clocks, those of the stand-ins included. */
   moveTo(slot: number): Promise<void>
-  /** Jobs in the queues that are not finished. */
+  /** Unfinished jobs in the queues. */
   countOpen(): Promise<number>
-  /** Runs a job with nobody being killed, over the stage's own database or another one. */
+  /** Runs a job without kills, over the environment's database or another one. */
   collectAlone(job: Job, payload: JobPayload, other?: { database: string; firstRunHours: number }): Promise<JobReport>
-  /** Makes another database with the same registry and returns its name. */
+  /** Creates another database with the same registry and returns its name. */
   openOther(): Promise<string>
   close(): Promise<void>
 }
@@ -118,7 +118,7 @@ async function countOpenJobs(queues: readonly DatasetQueue[]): Promise<number> {
   return counts.flatMap((each) => Object.values(each)).reduce((sum, count) => sum + count, 0)
 }
 
-/** Runs a job in this process, over a database connection of its own. Nothing is computed from what it stores. */
+/** Runs a job in this process, over a separate database connection. No computation follows its rows. */
 async function runAlone(
   job: Job,
   payload: JobPayload,

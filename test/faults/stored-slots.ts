@@ -8,8 +8,8 @@ import { toClock, toSlotTime } from './slot-clock.ts'
 const filled = z.object({ entity: z.number(), slots: z.array(z.number()) })
 
 /**
- * The slots of the dataset's cadence that each entity's rows lie in, from `from` on and before `to` (Unix milliseconds), in
- * order: a slot with two rows is there twice.
+ * The slots of the dataset's cadence that contain each entity's rows, from `from` on and before `to` (Unix milliseconds), in
+ * order: a slot with two rows appears twice.
  */
 export async function readSlots(
   db: Database,
@@ -29,8 +29,8 @@ GROUP BY entity`
 }
 
 /**
- * The numbers of the slots, before the one of `end`, that each entity's rows of a job lie in, in order: a slot with two rows
- * is there twice. Slot -1 is the one before the first.
+ * The slot numbers of each entity's rows of a job, in order, up to the slot before `end`: a slot with two rows appears twice.
+ * Slot -1 is the one before the first.
  */
 export async function readSlotNumbers(db: Database, job: Job, end: number): Promise<number[][]> {
   const clock = toClock(job)
@@ -39,10 +39,13 @@ export async function readSlotNumbers(db: Database, job: Job, end: number): Prom
   return [...slots.values()].map((each) => each.map((at) => (at - first) / (next - first)))
 }
 
-/** What rows say of when they were collected: of two runs no two rows agree in it. */
+/** Columns with the time of collection, which differ between two runs. */
 const WHEN_COLLECTED = 'version, rank, collected_at'
 
-/** How many rows of a table are in one of two databases only, whenever they were collected; `where` picks those that are compared. */
+/**
+ * How many rows of a table are in only one of two databases, ignoring their time of collection; `where` selects the compared
+ * rows.
+ */
 export async function countUnlike(db: Database, databases: readonly [string, string], table: string, where = '1') {
   const [one, other] = databases.map(
     (database) => `SELECT * EXCEPT (${WHEN_COLLECTED}) FROM ${database}.${table} FINAL WHERE ${where}`,

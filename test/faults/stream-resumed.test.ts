@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { logCommit } from '../../shared/store/commit-log.ts'
+import { logCommit } from '../../shared/store/commits.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { createApiDatabase } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -33,7 +33,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** Connects as often as it takes: a process that was just killed may have taken the connection with it. */
+/** Reconnects until it succeeds: a process that was just killed may have dropped the connection. */
 async function connect(from: string | undefined): Promise<StreamClient> {
   for (;;) {
     try {
@@ -44,12 +44,12 @@ async function connect(from: string | undefined): Promise<StreamClient> {
   }
 }
 
-it(`a client that is killed ${KILLS} times, between two processes of which one is killed too, sees every commit once`, async () => {
+it(`stream client that is killed ${KILLS} times receives every commit once from two processes of which one is killed too`, async () => {
   const seen: StreamEvent[] = []
   const processes = new Set<string>()
   let client = await connect(undefined)
-  // A process that has not read the log yet cannot say where its client begins: who leaves then has missed nothing. Who stays
-  // is reset once it has.
+  // A process that has not read the log yet does not know its client's start position: a client that disconnects then has
+  // missed no event, and a client that stays is reset later.
   while (client.lastId === undefined || client.events.length > 0) {
     client.kill()
     client = await connect(undefined)

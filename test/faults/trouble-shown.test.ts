@@ -7,15 +7,15 @@ import { createWatchedPipeline, type WatchedPipeline } from './watched-pipeline.
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
-/** The beginning of a slot of both datasets. */
+/** The start of a slot of both datasets. */
 const SLOT = Date.parse('2024-05-06T07:00:00Z')
-/** So far into a slot are jobs taken. */
+/** Jobs run within this time after the start of a slot. */
 const PROMPTLY = 5_000
 
 let pipeline: WatchedPipeline
 afterEach(() => pipeline.close())
 
-/** A pipeline that has stored one slot and is in order. */
+/** A pipeline that has stored one slot without faults. */
 async function open(job: Job): Promise<ReturnType<WatchedPipeline['serve']>> {
   pipeline = await createWatchedPipeline(job, { now: SLOT + PROMPTLY })
   const runner = pipeline.serve()
@@ -27,9 +27,9 @@ async function open(job: Job): Promise<ReturnType<WatchedPipeline['serve']>> {
   return runner
 }
 
-// Every trouble begins with the second slot, and has to be shown before the fourth is due.
-describe('before the next tick', () => {
-  it('a stopped scheduler is shown', async () => {
+// Every fault starts with the second slot, and must be reported before the fourth is due.
+describe('monitoring before the next tick', () => {
+  it('reports a stopped scheduler', async () => {
     await open(prices)
     await pipeline.scheduler.stop()
     pipeline.clock.now = SLOT + 9 * MINUTE
@@ -42,7 +42,7 @@ describe('before the next tick', () => {
     ])
   })
 
-  it('a provider that only fails is shown while another one answers', async () => {
+  it('reports a provider that always fails while another provider responds', async () => {
     const runner = await open(prices)
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
     pipeline.clock.now += 5 * MINUTE
@@ -71,7 +71,7 @@ describe('before the next tick', () => {
     expect((await pipeline.status()).note).toBeUndefined()
   })
 
-  it('a provider that only fails is shown where there is no other', async () => {
+  it('reports a provider that always fails and has no replacement', async () => {
     const runner = await open(tvl)
     pipeline.upstream.faults.set('defillama', { kind: 'status', status: 500 })
     pipeline.clock.now += HOUR
@@ -99,7 +99,7 @@ describe('before the next tick', () => {
     )
   })
 
-  it('a queue that fills up is shown', async () => {
+  it('reports a queue that grows', async () => {
     const runner = await open(prices)
     await runner.close()
     for (const minutes of [5, 10]) {

@@ -14,7 +14,7 @@ import { createWorkerMetrics } from '../../workers/watch/worker-metrics.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from '../support/pipeline.ts'
 
-/** A line of the log, with what the tests look for. */
+/** A log line, with the members that the tests use. */
 export interface Line {
   readonly level: number
   readonly msg: string
@@ -30,18 +30,18 @@ interface Status {
   readonly note?: string
 }
 
-/** One dataset's way from the scheduler to the API with everything that watches it, on a clock that a test moves. */
+/** One dataset from the scheduler to the API, with all its monitoring, on a clock that a test moves. */
 export interface WatchedPipeline extends Pipeline {
   readonly scheduler: Scheduler
-  /** Opens a worker of the dataset. */
+  /** Starts a worker of the dataset. */
   serve(): ReturnType<typeof createRunner>
-  /** What the watchers do on their tick: those of schedulers and those of workers. */
+  /** The checks of one tick, in schedulers and in workers. */
   watch(): Promise<void>
-  /** The lines since the last call that warn or tell of an error. */
+  /** Log lines of level warning or error since the last call. */
   takeWarnings(): Line[]
-  /** The value of a metric, by its name and some of its labels. */
+  /** Value of a metric, by its name and some of its labels. */
   metric(name: string, labels: Readonly<Record<string, string>>): Promise<number | undefined>
-  /** What `/data/status` tells of the dataset. */
+  /** The `/data/status` record of the dataset. */
   status(): Promise<Status>
 }
 
@@ -99,7 +99,7 @@ export async function createWatchedPipeline(
       return values?.find((one) => wanted.every(([label, value]) => one.labels[label] === value))?.value
     },
     status: async () => {
-      // The API hears of what was stored.
+      // Notifies the API of the stored rows.
       commits.commit(job.dataset.name)
       const { datasets: told } = (await (await fetch(`${api.url}/data/status`)).json()) as {
         datasets: (Status & { dataset: string })[]

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** What an answer is, beside what is of its moment. */
+/** A response without its time-dependent parts. */
 interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -15,7 +15,7 @@ async function ask(url: string): Promise<Answer> {
   return { status: response.status, headers, body: Buffer.from(await response.arrayBuffer()) }
 }
 
-/** What differs between two answers; undefined where nothing does. A refusal has an id of its own, and is no answer. */
+/** The difference between two responses; undefined if there is none. Rejections with status 503 are not compared. */
 function findDifference(one: Answer, other: Answer): string | undefined {
   if (one.status === 503 || other.status === 503) return undefined
   if (one.status !== other.status) return `status ${one.status}, and ${other.status}`
@@ -29,17 +29,17 @@ function findDifference(one: Answer, other: Answer): string | undefined {
     : `${one.body.length} bytes that are not the other ${other.body.length}`
 }
 
-/** Data may be stored between one question and the other: then they are asked again. */
+/** Data may change between the two requests; they are then repeated. */
 const ATTEMPTS = 5
 
-/** These say how things stand at the moment of the question. */
+/** Responses about the current state. */
 const OF_THE_MOMENT = /^\/data\/(status|usage)|^\/(healthz|readyz|metrics)/
 
-/** A service holds its answer of these for so long, whatever is stored meanwhile. */
+/** Responses that a service caches for HELD_MS, regardless of new data. */
 const HELD = /^\/data\/changes/
 const HELD_MS = 5_000
 
-/** How the answers of two services over the same data differ; undefined where they are the same bytes. */
+/** The difference between the responses of two services over the same data; undefined if they have the same bytes. */
 export async function compareAnswers(one: string, other: string, path: string): Promise<string | undefined> {
   if (OF_THE_MOMENT.test(path)) return undefined
   let difference: string | undefined

@@ -2,26 +2,26 @@ import { once } from 'node:events'
 import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-/** What hostile clients send, by name. */
+/** The behaviour of a hostile client. */
 interface Attack {
   readonly name: string
-  /** Begins it, and returns how to end it. */
+  /** Starts the attack and returns a function that ends it. */
   begin(url: URL): Promise<() => void>
 }
 
-/** How another client's requests for a cached answer fared beside an attack. */
+/** Results of another client's requests for a cached response during an attack. */
 export interface HostileResult {
   readonly name: string
   readonly requests: number
-  /** Requests that were not answered with 200. */
+  /** Requests without status 200. */
   readonly failures: number
   readonly p50: number
   readonly p95: number
 }
 
-/** Answered from memory, and without a store after it was first made. */
+/** Served from memory after the first request, without a store. */
 const CACHED = '/data/categories'
-/** The other client's address: limits and queues must tell it from the attacker's, which is 127.0.0.1. */
+/** The other client's address. Limits and queues must distinguish it from the attacker's, which is 127.0.0.1. */
 const OTHER_ADDRESS = '127.0.0.2'
 
 async function join(url: URL, count: number, toBytes: (socket: Socket) => string): Promise<() => void> {
@@ -30,7 +30,7 @@ async function join(url: URL, count: number, toBytes: (socket: Socket) => string
   )
   await Promise.all(
     sockets.map(async (socket) => {
-      // A connection that is refused ends before it is used.
+      // A rejected connection ends before it is used.
       await Promise.race([once(socket, 'connect'), once(socket, 'close')])
       socket.resume().write(toBytes(socket))
     }),
@@ -42,7 +42,7 @@ async function join(url: URL, count: number, toBytes: (socket: Socket) => string
 
 const head = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
 
-/** Sends the same request over and over on some connections, each time that the response has begun. */
+/** Repeats a request on some connections, each time that the response has begun. */
 const repeat = (path: string, connections: number) => (url: URL) =>
   join(url, connections, (socket) => {
     socket.on('data', (bytes) => {
@@ -62,7 +62,7 @@ const BEHIND_STREAM = {
   small: head('/data/stream') + head('/health/live').repeat(4_000),
 }
 
-/** They fill the memory of a process that does not bound what waits. */
+/** Attacks that fill the memory of a process without limits on pending data. */
 export const MEMORY_ATTACKS: readonly Attack[] = [
   { name: 'large requests behind a stream', begin: (url) => join(url, 400, () => BEHIND_STREAM.large) },
   { name: 'thousands of small requests behind a stream', begin: (url) => join(url, 400, () => BEHIND_STREAM.small) },
@@ -70,7 +70,7 @@ export const MEMORY_ATTACKS: readonly Attack[] = [
   { name: 'idle connections', begin: (url) => join(url, 3_000, () => '') },
 ]
 
-/** They keep the event loop busy if the work for one request is not bounded. */
+/** Attacks that keep the event loop busy if the work for one request is not bounded. */
 export const WORK_ATTACKS: readonly Attack[] = [
   { name: 'a list of commas', begin: repeat(`/data/tokens?id=${','.repeat(31_000)}`, 16) },
   { name: 'thousands of parameters', begin: repeat(`/data/tokens?${'a&'.repeat(15_500)}`, 16) },
@@ -92,7 +92,7 @@ function ask(url: URL, agent: Agent): Promise<{ status: number; ms: number }> {
 const quantile = (sorted: readonly number[], share: number) =>
   Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0) * 10) / 10
 
-/** Runs attacks one after the other. Beside each, another client asks for a cached answer, one at a time. */
+/** Runs attacks one after the other. During each, another client requests a cached response, one at a time. */
 export async function runHostile(options: {
   readonly url: string
   readonly attacks: readonly Attack[]

@@ -14,7 +14,7 @@ With --hostile clients of 127.0.0.1 send instead what fills memory or takes time
 answer so many times beside each attack.
 Exits with 1 when an answer is not as it may be.`
 
-/** Beside each attack. */
+/** Per attack. */
 const MAX_REQUESTS_BESIDE = 500
 
 async function main(): Promise<void> {
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   process.exitCode = faults.length === 0 ? 0 : 1
 }
 
-/** Prints how a cached answer fared beside each attack. */
+/** Prints the results of a cached response during each attack. */
 async function runAttacks(url: string, requests: number): Promise<void> {
   const attacks = [...MEMORY_ATTACKS, ...WORK_ATTACKS]
   const results = await runHostile({ url, attacks, requests: Math.min(requests, MAX_REQUESTS_BESIDE) })
@@ -61,7 +61,7 @@ async function runAttacks(url: string, requests: number): Promise<void> {
   process.exitCode = results.some(({ failures }) => failures > 0) ? 1 : 0
 }
 
-/** @throws DataError `payload` for what is no number from the least to the most. */
+/** @throws DataError `payload` if the value is not a number in the range. */
 function toNumber(option: string, given: string, least: number, most: number): number {
   const number = given.trim() === '' ? Number.NaN : Number(given)
   if (!(number >= least && number <= most))

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { exampleOf } from '../../api/parameters/parse.ts'
-import { toMembers } from '../../api/records/members.ts'
+import { toMembers } from '../../api/records/table.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
 import type { createRandom } from '../support/random.ts'
 
 type Random = ReturnType<typeof createRandom>
 
-/** What answers have told so far: values that mean something to the service. */
+/** Valid values learned from earlier responses. */
 export interface Known {
   readonly ids: string[]
   readonly names: string[]
@@ -99,7 +99,7 @@ function toSort(random: Random, record: z.ZodObject): string {
   return words.map((path) => `${random.pick(['', '-', ''])}${path}`).join()
 }
 
-/** A value that a parameter may well take. */
+/** A plausible value of a parameter. */
 function toLikely(random: Random, route: Route, name: string, known: Known, now: number): string {
   const schema = inner(route.query[name] as z.ZodType)
   const single = schema instanceof z.ZodArray ? inner(schema.element as z.ZodType) : schema
@@ -118,12 +118,12 @@ function toLikely(random: Random, route: Route, name: string, known: Known, now:
   return String(Array.isArray(example) ? example[0] : (example ?? 'x'))
 }
 
-/** As UTF-8, in which half a surrogate pair is a replacement character. */
+/** In UTF-8, half a surrogate pair becomes a replacement character. */
 const toEncoded = (text: string) => encodeURIComponent(Buffer.from(text).toString())
 
 const isNeeded = (route: Route, name: string) => route.query[name]?.safeParse(undefined).success === false
 
-/** A request of some route: mostly one that makes sense, now and then with something that doesn't. */
+/** A random request: mostly valid, sometimes with an invalid part. */
 export function toRequest(random: Random, known: Known, now: number): FuzzRequest {
   const route = random.pick((routes as readonly Route[]).filter(({ isEndless }) => !isEndless))
   const next = known.next.get(route.path)

@@ -5,28 +5,28 @@ import { createRandom } from '../support/random.ts'
 import { compareAnswers } from './compare.ts'
 import { type FuzzRequest, type Known, toRequest } from './requests.ts'
 
-/** What came of it: answers by status, and each request whose answer is not one that may be. */
+/** The results: responses by status, and each request with an invalid response. */
 export interface FuzzResult {
   readonly statuses: ReadonlyMap<number, number>
   readonly faults: readonly { readonly url: string; readonly fault: string }[]
-  /** How many clients left before they had their answer. */
+  /** The number of clients that disconnected before their response. */
   readonly left: number
 }
 
-/** What only the engine says, or a stack. */
+/** Text of the engine, or a stack trace. */
 const ENGINE_TEXT = /DB::|Code: \d+|clickhouse|SELECT |FROM `?\w+`? FINAL|node_modules|\bat \S+ \(.*:\d+:\d+\)/i
 const MAX_FAULTS = 50
-/** Most answers take less: who leaves within this time leaves at any step of making one. */
+/** Most responses take less time, so clients disconnect at any step of the computation. */
 const LEAVES_WITHIN_MS = 30
 
-/** The schema of lists of records that have only some of their members. */
+/** The schema of a list whose records have only some of their members. */
 function toSome(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodUnion) return z.union(schema.options.map((one) => toSome(one as z.ZodType)))
   if (schema instanceof z.ZodArray) return z.array(toSome(schema.element as z.ZodType))
   return schema instanceof z.ZodObject ? schema.partial() : schema
 }
 
-/** What is wrong with an answer; undefined for one that may be. */
+/** The fault of a response; undefined if it is valid. */
 function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): string | undefined {
   const type = response.headers.get('content-type') ?? ''
   if (response.status >= 500 && response.status !== 503) return `status ${response.status}: ${body.toString()}`
@@ -44,7 +44,7 @@ function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): s
   return error === undefined ? undefined : `an answer that is not as documented: ${z.prettifyError(error)}`
 }
 
-/** Takes from an answer what later requests may ask for. */
+/** Extracts values for later requests from a response. */
 function learn(known: Known, { route }: FuzzRequest, response: Response, body: Buffer): void {
   const next = toNext(response.headers.get('link'))?.slice(1)
   if (next !== undefined) known.next.set(route.path, next)
@@ -56,7 +56,7 @@ function learn(known: Known, { route }: FuzzRequest, response: Response, body: B
   }
 }
 
-/** The answer, unless the client leaves before it has all of it. */
+/** The response, unless the client disconnects before its end. */
 async function ask(url: string, left: AbortSignal | undefined) {
   try {
     const response = await fetch(url, { signal: left ?? null })
@@ -68,14 +68,15 @@ async function ask(url: string, left: AbortSignal | undefined) {
 }
 
 /**
- * Sends so many generated requests to an API, some at once, and judges each answer: no failure but 503, every problem and every
- * JSON answer of its documented shape, nothing that the engine says. The same seed asks the same where the answers are the same
- * and one is asked at a time. With `against` each is asked of both services as well, and has to be the same bytes. Of
- * `leaving`, a share, the clients leave at any moment. Rejects where nobody answers.
+ * Sends `requests` generated requests to an API, some concurrently, and checks each response. The only allowed 5xx
+ * status is 503, problems and JSON have the documented shape, and no text of the engine is included. The same seed
+ * gives the same requests if the responses are equal and requests are sequential. With `against`, both services get
+ * each request and must return the same bytes. `leaving` is the share of clients that disconnect at a random time.
+ * Rejects if the API is unreachable.
  */
 export async function runFuzz(options: {
   url: string
-  /** Another service over the same data, which has to answer the same. */
+  /** Another service over the same data, which must return the same responses. */
   against?: string
   requests: number
   seed: number
@@ -86,7 +87,7 @@ export async function runFuzz(options: {
 }): Promise<FuzzResult> {
   const { url, against, requests, seed, atOnce, leaving = 0, now, onProgress } = options
   const random = createRandom(seed)
-  // Of their own, so that the same seed asks the same, whoever leaves.
+  // A separate generator, so that disconnects do not change the requests of a seed.
   const moments = createRandom(seed + 1)
   const known: Known = { ids: [], names: [], next: new Map() }
   const statuses = new Map<number, number>()

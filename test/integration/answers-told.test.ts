@@ -30,14 +30,14 @@ afterEach(async () => {
   await emptyLedger(pipeline)
 })
 
-/** What the path of a call about one entity has in it, and of no other. */
+/** A string that only the path of a call about this entity contains. */
 const nameOf = (entity: Entity, member: string): string => {
   const wallets: unknown = Reflect.get(entity, 'wallets')
   if (member === 'wallet') return String(Array.isArray(wallets) ? wallets[0]?.address : '')
   return String(Reflect.get(entity, member)).split('/').at(-1) ?? ''
 }
 
-describe('an id that a provider does not know', () => {
+describe('entity id that a provider does not know', () => {
   const unknown: readonly ({ dataset: string; provider: string; payload: Payload } & { by: string; fault: Fault })[] = [
     ...[400, 404].map((status) => ({
       ...{ dataset: 'tvl', provider: 'defillama', payload: days, by: 'defillama' },
@@ -101,7 +101,7 @@ describe('an id that a provider does not know', () => {
     },
   ]
   it.each(unknown)(
-    'leaves that one unserved at $provider ($dataset, $payload.kind) and the others with rows',
+    'leaves that entity unserved at $provider ($dataset, $payload.kind) and stores rows of the others',
     async (source) => {
       const { dataset, provider, payload, by, fault } = source
       const [job, entities] = [jobOf(dataset), toSome(pipeline, source)]
@@ -118,7 +118,7 @@ describe('an id that a provider does not know', () => {
   )
 })
 
-describe('a key that is missing', () => {
+describe('missing provider key', () => {
   const missing = [
     ['prices', 'coinmarketcap', days, 'COINMARKETCAP_API_KEY'],
     ['holders', 'moralis', slotAt(HOUR), 'MORALIS_API_KEY'],
@@ -129,42 +129,45 @@ describe('a key that is missing', () => {
     ['twitter', 'x', slotAt(TODAY), 'X_BEARER_TOKEN'],
     ['twitter-sentiment', 'x', slotAt(TODAY), 'X_BEARER_TOKEN'],
   ] as const
-  it.each(missing)('of %s at %s is no failure: nobody is asked, and the setting is named', async (...one) => {
-    const [dataset, provider, payload, setting] = one
-    const job = jobOf(dataset)
-    const entities = toSome(pipeline, { dataset, provider })
-    expect(entities).toHaveLength(2)
-    const { config } = pipeline.context
-    const { coinmarketcap, moralis, goldrush, ratings, x } = config.providers
-    const without = { apiKey: undefined }
-    const providers = {
-      ...config.providers,
-      coinmarketcap: { ...coinmarketcap, ...without },
-      moralis: { ...moralis, ...without },
-      goldrush: { ...goldrush, ...without },
-      ratings: { ...ratings, source: undefined },
-      x: { ...x, bearerToken: undefined },
-    }
-    const context = { ...pipeline.context, config: { ...config, providers } }
-    pipeline.upstream.requests.clear()
-    const ids = entities.map(({ id }) => id)
-    const outcome = await runFor({ context }, job, payload, { ids, providers: [provider] })
-    expect(outcome).toEqual({ rows: 0, uncovered: 2, code: undefined, again: [] })
-    expect(pipeline.upstream.requests.all()).toEqual([])
-    const told = await readLedger(pipeline, job, entities)
-    expect(told).toHaveLength(2)
-    for (const { state, reason } of told) {
-      expect(state).toBe('unserved')
-      expect(reason).toContain(setting)
-    }
-  })
+  it.each(missing)(
+    'is no failure of %s at %s: nothing is requested, and the reason names the setting',
+    async (...one) => {
+      const [dataset, provider, payload, setting] = one
+      const job = jobOf(dataset)
+      const entities = toSome(pipeline, { dataset, provider })
+      expect(entities).toHaveLength(2)
+      const { config } = pipeline.context
+      const { coinmarketcap, moralis, goldrush, ratings, x } = config.providers
+      const without = { apiKey: undefined }
+      const providers = {
+        ...config.providers,
+        coinmarketcap: { ...coinmarketcap, ...without },
+        moralis: { ...moralis, ...without },
+        goldrush: { ...goldrush, ...without },
+        ratings: { ...ratings, source: undefined },
+        x: { ...x, bearerToken: undefined },
+      }
+      const context = { ...pipeline.context, config: { ...config, providers } }
+      pipeline.upstream.requests.clear()
+      const ids = entities.map(({ id }) => id)
+      const outcome = await runFor({ context }, job, payload, { ids, providers: [provider] })
+      expect(outcome).toEqual({ rows: 0, uncovered: 2, code: undefined, again: [] })
+      expect(pipeline.upstream.requests.all()).toEqual([])
+      const told = await readLedger(pipeline, job, entities)
+      expect(told).toHaveLength(2)
+      for (const { state, reason } of told) {
+        expect(state).toBe('unserved')
+        expect(reason).toContain(setting)
+      }
+    },
+  )
 })
 
-describe('a fallback', () => {
+describe('fallback provider', () => {
   const job = jobOf('prices')
   const range = rangeOf(HOUR - 4 * HOUR_MS, HOUR - 2 * HOUR_MS, '5m')
 
-  it('that has no rows settles nothing after a truncated body: the next try gets all 20', async () => {
+  it('does not complete a range without rows after a truncated body: the next attempt stores all 20', async () => {
     const entities = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 20)
     const ids = entities.map(({ id }) => id)
     for (const fault of [{ kind: 'cut' }, { kind: 'truncate' }] as const) {
@@ -188,7 +191,7 @@ describe('a fallback', () => {
     }
   })
 
-  it('that is coarser is told as coarser, with the reason why the finer one has nothing', async () => {
+  it("is recorded as coarser, with the reason of the finer provider's failure", async () => {
     const [entity] = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 1)
     if (entity === undefined) throw new Error('there is no token')
     const old = rangeOf(TODAY - 5 * DAY_MS, TODAY - 4 * DAY_MS, '5m')
@@ -213,7 +216,7 @@ describe('a fallback', () => {
     )
   })
 
-  it('is asked only about whom the first one has nothing of', async () => {
+  it('is asked only for entities that the first provider did not return', async () => {
     const holders = jobOf('holders')
     const [first, second] = toSome(pipeline, { dataset: 'holders', provider: 'ethplorer' })
     if (first === undefined || second === undefined) throw new Error('there are no two tokens')

@@ -53,7 +53,7 @@ const toStores = (): Stores => ({
 const ask = (only: string | undefined, dataset = 'prices', interval = '5m') =>
   planBackfill({ dataset, ...DAYS, interval, only }, pipeline.registry, pipeline.clock.now)
 
-/** Has it collected; the lines of its progress go to `lines`. */
+/** Collects it; writes its progress lines to `lines`. */
 async function collect(one: ReturnType<typeof ask>, again = false): Promise<Outcome> {
   const out = Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.WriteStream
   const [outcome] = await collectAsks([one], toStores(), { again, out })
@@ -69,14 +69,14 @@ const refuse = (status: number) => {
     pipeline.upstream.faults.set(provider, { kind: 'status', status })
 }
 
-/** Lets the time be over in which a range that failed is tried again. */
+/** Advances the clock until a failed range is retried. */
 const giveUpAfter = (runner: Worker) =>
   runner.on('failed', () => {
     pipeline.clock.now += 31 * 60_000
   })
 
-describe('a back-fill', () => {
-  it('is wanted, asks for what is missing alone, and for everything when told to', async () => {
+describe('back-fill', () => {
+  it('records the range as wanted, and requests only missing buckets, or all with --again', async () => {
     const { db } = pipeline.database
     const queue = pipeline.queue('prices', 'history')
     start(prices)
@@ -96,7 +96,7 @@ describe('a back-fill', () => {
     expect([isComplete(both), count(both, 'covered')]).toEqual([true, 2 * BUCKETS])
   })
 
-  it('goes up to the end of what has ended: nothing of the time after it is asked for, stored or missing', async () => {
+  it("ends at a token's end, and requests, stores and misses nothing after it", async () => {
     const { registry } = pipeline
     await pipeline.close()
     const until = Date.parse('2024-05-02T00:00:00Z')
@@ -122,7 +122,7 @@ describe('a back-fill', () => {
     expect(await findLedgerGaps(db, prices, pipeline.registry, sought)).toEqual([])
   })
 
-  it('goes on when its queue is emptied under way', async () => {
+  it('resumes when its queue is emptied', async () => {
     const { redis } = pipeline.context
     const queue = pipeline.queue('prices', 'history')
     const collected = collect(ask('UNI,AAVE'))
@@ -133,7 +133,7 @@ describe('a back-fill', () => {
     expect(count(await collected, 'covered')).toBe(2 * BUCKETS)
   })
 
-  it('collects no part twice whose finished job has left the queue', async () => {
+  it('collects no chunk twice if its finished job has left the queue', async () => {
     const queue = pipeline.queue('prices', 'history')
     const request = { dataset: 'prices', from: '2024-04-26', to: '2024-05-03', interval: '5m', only: 'UNI' }
     const one = planBackfill(request, pipeline.registry, pipeline.clock.now)
@@ -161,7 +161,7 @@ describe('a back-fill', () => {
     expect(await queue.getJobCountByTypes('prioritized', 'waiting', 'active')).toBe(0)
   })
 
-  it('ends where a job of it is dropped', async () => {
+  it('ends if one of its jobs is dropped', async () => {
     const queue = pipeline.queue('prices', 'history')
     const collected = collect(ask('UNI'))
     const ids = ask('UNI').chunks.map(({ id }) => id)
@@ -174,7 +174,7 @@ describe('a back-fill', () => {
     expect(toOutcomeTable([outcome])).toMatch(/missing of Uniswap: its job \S+ was dropped\n {2}the same command/)
   })
 
-  it('tells what failed, and is tried again by the same command', async () => {
+  it('reports failures, and the same command retries them', async () => {
     refuse(403)
     giveUpAfter(start(prices))
     const outcome = await collect(ask('UNI'))
@@ -186,7 +186,7 @@ describe('a back-fill', () => {
     expect(isComplete(await collect(ask('UNI')))).toBe(true)
   })
 
-  it('that is to collect again tells of what it did not, though that is covered as before', async () => {
+  it('reports buckets that were not renewed, although they stay covered', async () => {
     giveUpAfter(start(prices))
     expect(isComplete(await collect(ask('UNI')))).toBe(true)
     refuse(403)
@@ -198,7 +198,7 @@ describe('a back-fill', () => {
     expect(isComplete(await collect(ask('UNI'), true))).toBe(true)
   })
 
-  it('has computed what is computed, and tells what cannot be', async () => {
+  it('waits for computed datasets, and reports buckets that cannot be computed', async () => {
     start(prices)
     expect(isComplete(await collect(ask(undefined, 'prices', '1d')))).toBe(true)
     const runner = start(marketCap)
@@ -216,7 +216,7 @@ describe('a back-fill', () => {
     expect(toOutcomeTable([empty])).toContain('back-fill prices of that time')
   })
 
-  it('ends at what is due, and leaves what is newest to the slots', async () => {
+  it('ends at the newest due bucket, and leaves newer ones to the slots', async () => {
     start(prices)
     const now = pipeline.clock.now
     const from = new Date(now - DAY / 4).toISOString()
@@ -226,7 +226,7 @@ describe('a back-fill', () => {
   })
 })
 
-it('gaps of the ledger are found, and mended by the jobs that are planned for them', async () => {
+it('findLedgerGaps returns the gaps of a range, and the planned jobs fill them', async () => {
   const { db } = pipeline.database
   start(prices)
   await collect(ask('UNI'))
@@ -248,7 +248,7 @@ it('gaps of the ledger are found, and mended by the jobs that are planned for th
     await db.command(statement)
     throw lost
   }
-  // What has rows is put back also when nobody hears that it was taken out.
+  // Buckets with rows are restored even if the change event of their removal is lost.
   await expect(removeUnfounded({ ...db, command }, prices.dataset, unfounded)).rejects.toBe(lost)
   const gaps = await find()
   expect(gaps).toMatchObject([{ entity: { id: uni.id }, ...hour, missing: 12, state: 'pending' }])
@@ -258,8 +258,8 @@ it('gaps of the ledger are found, and mended by the jobs that are planned for th
   expect(await find()).toEqual([])
 })
 
-describe('the table of outcomes', () => {
-  it('has a line for each history, and every reason with what to do', () => {
+describe('table of back-fill outcomes', () => {
+  it('has a line per history, and a next step for every reason', () => {
     const part = (standing: Standing, reason: string, buckets: number, entities: string[]) => ({
       ...{ standing, reason, buckets, entities },
     })

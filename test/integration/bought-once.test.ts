@@ -24,7 +24,7 @@ const toDaos = (count: number): Dao[] =>
 const toNames = (url: URL) => (url.searchParams.get('usernames') ?? '').split(',')
 const toPageName = (url: URL) => `${url.searchParams.get('query')?.split(' ')[0]} ${url.searchParams.get('next_token')}`
 
-/** X with endless posts about everybody. It bills what it answers; `fail` sends something else instead. */
+/** X with endless posts about every account. The stand-in bills each response; `fail` sends an error instead. */
 async function startX(
   fail: (url: URL, respond: (status: number, headers?: Record<string, string>) => void) => boolean,
 ) {
@@ -47,7 +47,7 @@ async function startX(
   return { ...server, pages, accounts }
 }
 
-/** A pipeline for these DAOs, whose pieces have `pages` pages. */
+/** A pipeline for these DAOs, with chunks of `pages` pages. */
 async function start(baseUrl: string, daos: Dao[], pages: number, sampleSize: number) {
   const settings = {
     X_BASE_URL: baseUrl,
@@ -58,7 +58,7 @@ async function start(baseUrl: string, daos: Dao[], pages: number, sampleSize: nu
   const pipeline = await createPipeline({ now: SLOT + 3_600_000, settings })
   closers.push(pipeline.close)
   const { config, registry } = pipeline
-  // The first to open sets the rate limit, which stays as high as ever.
+  // The first client to open sets the rate limit, which is high here.
   twitterSentiment.connect(pipeline.context)
   const x = { ...config.providers.x, requestsPerMinute: pages }
   const onInsert = { current: (_table: string): void => {} }
@@ -76,7 +76,7 @@ async function start(baseUrl: string, daos: Dao[], pages: number, sampleSize: nu
     config: { ...config, providers: { ...config.providers, x } },
     registry: { ...registry, daos, daoById },
   }
-  // Each time as a new process would: what is not stored is forgotten.
+  // Runs like a new process: unstored state is lost.
   const collect = (job: Job, more: Partial<JobContext> = {}) =>
     runJob(job, job.connect({ ...pipeline.context, ...context }), { ...context, ...more }, { kind: 'slot', slot: SLOT })
   const count = async (sql: string) => {
@@ -94,10 +94,10 @@ async function start(baseUrl: string, daos: Dao[], pages: number, sampleSize: nu
   }
 }
 
-describe('posts that were bought', () => {
+describe('paid reading of posts', () => {
   const never = () => false
 
-  it('are read in pieces, as many as the sample takes, and each is stored before the next', async () => {
+  it('runs in chunks up to the sample size, and stores each before the next', async () => {
     const { baseUrl, pages } = await startX(never)
     const run = await start(baseUrl, toDaos(6), 4, 300)
     const inserts: number[] = []
@@ -108,7 +108,7 @@ describe('posts that were bought', () => {
     expect(inserts.length).toBeGreaterThanOrEqual(3)
   })
 
-  it('are not bought again when the limit, the provider or the process ends a reading', async () => {
+  it('buys no page again after a rate limit, a provider failure or a killed process', async () => {
     const troubles = new Map<string, { status: number; times: number }>([
       ['@dao2 100', { status: 429, times: 1 }],
       ['@dao4 200', { status: 500, times: 4 }],
@@ -135,7 +135,7 @@ describe('posts that were bought', () => {
     }
     await tryOnce({ handBack: handBack.signal })
     expect(pages.length).toBeLessThan(6)
-    // The limit for one account and trouble with another; then killed before the rows are stored that were read.
+    // The limit for one account and a failure for another; then a kill before the rows are stored.
     await tryOnce()
     expect(await run.countMoods()).toEqual({ rows: 4, posts: 1_200 })
     run.onInsert.current = (table) => {
@@ -151,7 +151,7 @@ describe('posts that were bought', () => {
     ])
     expect(await run.countMoods()).toEqual({ rows: 6, posts: 1_800 })
     expect(new Set(pages).size).toBe(18)
-    // What was on its way when the job was handed back is all that may be asked for twice.
+    // Only requests in flight when the job was returned may be sent twice.
     expect(pages.length).toBeLessThanOrEqual(18 + 2)
 
     const bought = pages.length
@@ -160,8 +160,8 @@ describe('posts that were bought', () => {
   })
 })
 
-describe('accounts that were bought', () => {
-  it('are stored request by request, and one that fails costs no other', async () => {
+describe('paid reading of accounts', () => {
+  it("stores each request's rows, so that a failed request does not lose those of others", async () => {
     let failing = true
     const { baseUrl, accounts } = await startX((url, respond) => {
       if (!failing || !toNames(url).includes('dao150')) return false

@@ -7,8 +7,7 @@ import { openState } from '../../workers/job/state.ts'
 import index from '../../workers/jobs/index-points.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { announce } from '../../workers/run/announce.ts'
-import { noteChange } from '../../workers/run/note-change.ts'
+import { announce, noteChange } from '../../workers/run/changes.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { days, NOW, type Payload, runFor, slotAt, TODAY, toSome } from '../support/answered.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
@@ -46,13 +45,13 @@ interface Change {
 }
 
 const ask = async (query = '') => {
-  // What was answered holds for five seconds.
+  // Responses are cached for five seconds.
   now += 6_000
   return fetch(`${api.url}/data/changes${query}`)
 }
 const read = async (query = '') => (await (await ask(query)).json()) as Change[]
 
-it('tells of each entity which of its past a job stored, and of nothing that came on schedule', async () => {
+it('GET /data/changes returns the past ranges that a job stored per entity, without scheduled updates', async () => {
   const ids = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
   expect(await read()).toEqual([])
   await runFor(pipeline, prices, slotAt(Math.floor(NOW / 300_000) * 300_000), { ids })
@@ -64,7 +63,7 @@ it('tells of each entity which of its past a job stored, and of nothing that cam
   expect(changes.map(({ entity }) => entity).sort()).toEqual([...ids].sort())
   for (const { dataset, from, to, at, job } of changes) {
     expect({ dataset, job }).toEqual({ dataset: 'prices', job: 'prices-history' })
-    // The engine's clock tells, not that of the worker.
+    // The time comes from ClickHouse's clock, not from the worker's.
     expect(Date.parse(at)).toBeGreaterThanOrEqual(began)
     expect(Date.parse(from)).toBeGreaterThanOrEqual(TODAY - 3 * DAY_MS)
     expect(Date.parse(to)).toBeGreaterThan(Date.parse(from))
@@ -94,14 +93,14 @@ it('tells of each entity which of its past a job stored, and of nothing that cam
   expect((await ask('?dataset=nothing')).status).toBe(400)
 })
 
-/** All pages, each from before the last time of the one before. */
+/** All pages, each up to the last time of the page before. */
 async function readOn(limit: number, end: string): Promise<Change[]> {
   const page = await read(`?limit=${limit}&end=${end}`)
   const oldest = page.at(-1)
   return oldest === undefined ? [] : [...page, ...(await readOn(limit, oldest.at))]
 }
 
-it('parts nothing of one moment, so that whoever reads on misses nothing, and counts what it tells', async () => {
+it('GET /data/changes keeps changes of one time on one page, so that paging misses none, and counts them', async () => {
   const { tokens, daos, index } = pipeline.registry
   const entities = [
     0,
@@ -115,7 +114,7 @@ it('parts nothing of one moment, so that whoever reads on misses nothing, and co
     ...{ begins_at: new Date(changedAt - DAY_MS).toISOString(), ends_at: new Date(changedAt).toISOString() },
     changed_at: new Date(changedAt).toISOString(),
   })
-  // Of one that the registry knows no more nothing is told, and nothing counted.
+  // Changes of an entity that left the registry are neither returned nor counted.
   const gone = 1
   const times = [first, second, second + 1]
   const rows = times.flatMap((time) => [...entities, gone].map((entity) => change(entity, time)))
@@ -131,13 +130,13 @@ it('parts nothing of one moment, so that whoever reads on misses nothing, and co
   expect(response.headers.get('x-total-count')).toBe(String(all.length))
 })
 
-it('tells of whole buckets, and of nothing that the schedule still brings, or that is computed from that', async () => {
+it('GET /data/changes returns complete buckets, without those of the current schedule or computed from them', async () => {
   const { context, registry } = pipeline
   const { db } = context
   const toText = (at: number) => new Date(at).toISOString()
   const slot = Math.floor(NOW / SLOT_MS) * SLOT_MS
   const old = slot - 12 * SLOT_MS
-  // The prices of a slot were observed in the one before, whose point is computed from them.
+  // The prices of a slot were observed in the slot before, whose point is computed from them.
   const points = [slot, slot - SLOT_MS, old].map((at) => ({
     ...{ index_key: registry.index.key, created_at: toText(at), observed_at: toText(at + 100_000) },
   }))
@@ -149,7 +148,7 @@ it('tells of whole buckets, and of nothing that the schedule still brings, or th
     ['index', toText(old), toText(old + SLOT_MS)],
     ['market-cap', toText(TODAY - DAY_MS), toText(TODAY)],
   ])
-  // The last prices of a day come after its end.
+  // The last prices of a day arrive after its end.
   await noteChange({ db, now: () => TODAY + DAY_MS + 5000 }, marketCap, sums.slice(0, 1))
   expect(await read('?dataset=market-cap')).toHaveLength(1)
 
@@ -159,10 +158,10 @@ it('tells of whole buckets, and of nothing that the schedule still brings, or th
   expect(JSON.parse(newest?.[1][1] ?? '')).toMatchObject({ dataset: 'index', from: toText(old) })
 })
 
-it('is later than all that was told, and told before what was read counts as read', async () => {
+it('GET /data/changes returns a new change after all earlier ones, before its coverage is recorded', async () => {
   const { db } = pipeline.database
   const ids = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
-  // The engine's clock was ahead.
+  // ClickHouse's clock was ahead.
   const ahead = new Date(Date.now() + DAY_MS).toISOString()
   const gone = {
     dataset: 'prices',

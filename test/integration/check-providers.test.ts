@@ -52,6 +52,9 @@ function probe(options: Partial<ProbeOptions> = {}): Promise<Probe[]> {
 const withSettings = (settings: Record<string, string>) =>
   createTestConfig({ ...toStandInSettings(pipeline.upstream.url), ...settings })
 
+/** A response with another value in all members of a name. */
+const member = (name: string, value: string | number | null): Fault => ({ kind: 'member', name, value })
+
 const find = (probes: readonly Probe[], provider: string, dataset: string, asked = 'now') =>
   probes.find((one) => one.provider === provider && one.dataset === dataset && one.asked === asked)
 
@@ -61,7 +64,7 @@ describe('probeProviders with healthy providers', () => {
     probes = await probe()
   })
 
-  it('asks each provider once for every dataset that it serves', () => {
+  it('requests every dataset of each provider once', () => {
     const asked = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
     const expected = asked.flatMap((job) => job.providers.map(({ name }) => `${name} ${job.name}`))
     const told = probes.filter((one) => one.asked === 'now').map(({ provider, dataset }) => `${provider} ${dataset}`)
@@ -82,7 +85,7 @@ describe('probeProviders with healthy providers', () => {
     expect(probes.filter(isWrong).map(({ dataset }) => dataset)).toEqual(['index-token'])
   })
 
-  it('asks each provider one question in the short form', async () => {
+  it('sends each provider one request in the short form', async () => {
     const short = await probe({ isShort: true })
     expect(new Set(short.map(({ provider }) => provider)).size).toBeGreaterThan(12)
     expect(short.every(({ asked }) => asked === 'now')).toBe(true)
@@ -105,6 +108,15 @@ describe('probeProviders with one failing provider', () => {
     ['an unexpected shape', { kind: 'shape' }, 'malformed', /quotes\/latest: .*expected array, received undefined/],
     ['a sign-in page', { kind: 'content-type' }, 'malformed', new RegExp(html)],
     ['an empty answer', { kind: 'empty' }, 'nothing', /without any data/],
+    ['an implausible time', member('last_updated', '1970-01-01T00:00:00Z'), 'malformed', /observed_at: earlier than/],
+    [
+      'a time of another day',
+      member('last_updated', '2024-05-03T07:00:00Z'),
+      'malformed',
+      /newest value is of 2024-05-03/,
+    ],
+    ['an implausible size', member('price', 1e40), 'malformed', /price: Too big/],
+    ['a number with a unit', member('price', '7.25 USD'), 'malformed', /price: .*expected number, received string/],
   ]
 
   it.each(troubles)(
@@ -115,7 +127,7 @@ describe('probeProviders with one failing provider', () => {
       const told = find(probes, 'coinmarketcap', 'prices')
       expect(told).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
       expect(isWrong(told as Probe)).toBe(true)
-      // The others are as well as they were, and it says who collects instead.
+      // The results of other providers are unchanged. The report names the provider that collects instead.
       expect(
         probes
           .filter((one) => one.provider !== 'coinmarketcap')
@@ -157,7 +169,7 @@ describe('probeProviders with one failing provider', () => {
   })
 })
 
-it('redacts a key that a node repeats in its error message', async () => {
+it('probeProviders redacts a key that a node repeats in its error message', async () => {
   const key = 'path-key-0123456789abcdef'
   const parrot = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })

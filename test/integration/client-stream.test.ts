@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ChangeEvent, DaoData, StreamEvent } from '../../clients/typescript/src/index.ts'
 import { findFreePort } from '../../shared/free-port.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { logCommit } from '../../shared/store/commit-log.ts'
+import { logCommit } from '../../shared/store/commits.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { createApiDatabase } from '../support/api.ts'
 import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
@@ -53,7 +53,7 @@ const commit = (dataset: string, at = Date.parse('2026-05-06')) =>
   logCommit(publisher, config.redis.prefix, { dataset, from: at, to: at, entities: 2 })
 const newest = async () => (await publisher.xrevrange(key, '+', '-', 'COUNT', 1))[0]?.[0]
 
-/** What is told from now on; `seen` grows as it comes. */
+/** Events from now on; `seen` grows as they arrive. */
 function follow(options: { datasets?: ChangeEvent['dataset'][]; lastEventId?: string } = {}) {
   const stop = new AbortController()
   const seen: StreamEvent[] = []
@@ -72,8 +72,8 @@ function follow(options: { datasets?: ChangeEvent['dataset'][]; lastEventId?: st
 }
 
 /**
- * Commits until the client that came just now hears of it, and returns what it heard: before that nobody can tell what it
- * should know. Whoever comes before the service has read where the log ends hears of a reset first.
+ * Publishes change events until the new client receives one, and returns the received events: the start position is unknown
+ * before. A client that connects before the service has read the end of the log receives a reset first.
  */
 async function untilHeard({ seen }: { seen: readonly StreamEvent[] }): Promise<StreamEvent> {
   const find = () => seen.find(({ type }) => type === 'change')
@@ -85,8 +85,8 @@ async function untilHeard({ seen }: { seen: readonly StreamEvent[] }): Promise<S
   return find() as StreamEvent
 }
 
-describe('a client of the stream', () => {
-  it('is told what changed', async () => {
+describe('client stream of change events', () => {
+  it('yields the content of a change event', async () => {
     const client = follow()
     const event = await untilHeard(client)
     const at = '2026-05-06T00:00:00.000Z'
@@ -95,7 +95,7 @@ describe('a client of the stream', () => {
     expect(await client.stop()).toMatchObject({ name: 'AbortError' })
   })
 
-  it('hears of every commit once, although the service is killed and stopped meanwhile', async () => {
+  it('yields every change once, although the service is killed and stopped several times', async () => {
     const client = follow({ datasets: ['prices', 'tvl'] })
     const first = await untilHeard(client)
     for (const end of ['kill', 'stop', 'kill']) {
@@ -115,7 +115,7 @@ describe('a client of the stream', () => {
     await client.stop()
   })
 
-  it('begins after the event that was seen last', async () => {
+  it('starts after the given last event id', async () => {
     await commit('tvl')
     const before = await newest()
     await commit('holders')
@@ -124,14 +124,14 @@ describe('a client of the stream', () => {
     await client.stop()
   })
 
-  it('is told where it may have missed something', async () => {
+  it('yields a reset if events may be lost', async () => {
     await publisher.xtrim(key, 'MAXLEN', 1)
     const client = follow({ lastEventId: '1-0' })
     await expect.poll(() => client.seen).toEqual([{ type: 'reset', id: await newest() }])
     await client.stop()
   })
 
-  it('is told why it is refused', async () => {
+  it('throws the reason of a rejected request', async () => {
     const wrong = ['prise'] as unknown as ChangeEvent['dataset'][]
     await expect(api.service.streamChanges({ datasets: wrong }).next()).rejects.toMatchObject({
       ...{ status: 400, problem: { param: 'datasets' } },

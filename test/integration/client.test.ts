@@ -10,7 +10,7 @@ import { startStubService } from '../support/stub-service.ts'
 let demo: Demo
 let built: ClientPackage
 let api: DaoData
-/** What was asked for through the client, with what came. */
+/** Requests that the client sent, with their responses. */
 const asked: { url: string; status: number; tag: string | null }[] = []
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ type Method = ((query: object) => Promise<unknown>) & {
 const methodOf = (client: DaoData, { tag, operation }: { tag: string; operation: string }) =>
   Reflect.get(Reflect.get(client, tag.toLowerCase()), operation) as Method
 
-/** What a request is asked with, as the client takes it. */
+/** The parameters of a request in the form of the client. */
 function toQuery(path: string, url: string): { format: string; query: Record<string, string | string[]> } {
   const { pathname, searchParams } = new URL(url, demo.url)
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => String(name))
@@ -47,25 +47,25 @@ function toQuery(path: string, url: string): { format: string; query: Record<str
   return { format, query }
 }
 
-/** What an address asks for, in whatever order its parameters are. */
+/** The parameters of a URL, in any order. */
 function toParts(url: string) {
   const { origin, pathname, searchParams } = new URL(url)
   return { at: origin + pathname, parameters: [...searchParams].sort(([a], [b]) => a.localeCompare(b)) }
 }
 
-/** The documented addresses of each route, the plainest first. */
+/** The documented URLs of each route, the simplest first. */
 const ofRoutes = [...groupBy(documentedRequests, ({ route }) => route)].map(([route, requests]) => ({
   route,
   urls: requests.map(({ url }) => url),
 }))
 
-describe('a client of the service', () => {
-  it('has a method for every operation, and no other', () => {
+describe('HTTP client', () => {
+  it('has exactly one method per operation', () => {
     const methods = Object.entries(api).flatMap(([tag, all]) => Object.keys(all).map((name) => `${tag} ${name}`))
     expect(methods.sort()).toEqual(routes.map(({ tag, operation }) => `${tag.toLowerCase()} ${operation}`).sort())
   })
 
-  it.each(ofRoutes)('asks for $route.path as it was told to, with every parameter', async ({ route, urls }) => {
+  it.each(ofRoutes)('sends every parameter of $route.path', async ({ route, urls }) => {
     const sent: string[] = []
     const recording: typeof fetch = async (input) => {
       sent.push(String(input))
@@ -79,7 +79,7 @@ describe('a client of the service', () => {
     expect(sent.map(toParts)).toEqual(urls.map((url) => toParts(demo.url + url)))
   })
 
-  it.each(ofRoutes)('is answered at $route.path as anybody else is', async ({ route, urls }) => {
+  it.each(ofRoutes)('returns the same response of $route.path as fetch', async ({ route, urls }) => {
     const [url = '', file] = [urls[0], urls.find((one) => one.includes('format='))]
     const method = methodOf(api, route)
     const other = await fetch(demo.url + url)
@@ -104,7 +104,7 @@ describe('a client of the service', () => {
     ['tokens', 'getTokenPriceHistory', { name: 'Uniswap', interval: '1h', start: '2026-05-03' }, 13],
     ['tokens', 'getTokenDexTrades', { name: 'Uniswap' }, 9],
     ['daos', 'getDaoTreasuryHistory', { name: 'Uniswap', order: 'asc' }, 6],
-  ] as const)('%s %s page by page is the whole', async (tag, name, query, limit) => {
+  ] as const)('%s %s returns the complete list page by page', async (tag, name, query, limit) => {
     const method = Reflect.get(api[tag], name)
     const recordsOf = (page: unknown) => (Array.isArray(page) ? page : Reflect.get(Object(page), 'data')) as unknown[]
     const whole = recordsOf(await method({ ...query, limit: 500 }))
@@ -121,14 +121,14 @@ describe('a client of the service', () => {
     expect(records).toEqual(whole)
   })
 
-  it('asks for no page that nobody wants', async () => {
+  it('requests no page beyond the records that are read', async () => {
     asked.length = 0
     let count = 0
     for await (const _ of api.tokens.listTokens.records({ limit: 5 })) if (++count === 7) break
     expect(asked.length).toBe(2)
   })
 
-  it('does not go round in circles where a page names itself as the next', async () => {
+  it('throws if a page names itself as the next', async () => {
     const service = await startStubService((response) => {
       const headers = { 'content-type': 'application/json', link: '<?limit=1&cursor=same>; rel="next"' }
       response.writeHead(200, headers).end('[{"name":"Uniswap"}]')
@@ -144,7 +144,7 @@ describe('a client of the service', () => {
     await service.close()
   })
 
-  it('is sent nothing again that did not change, and gives it to nobody to be changed', async () => {
+  it('revalidates with the ETag, and returns a copy of unchanged data', async () => {
     asked.length = 0
     const query = { limit: 3, sort: 'name' }
     const first = await api.tokens.listTokens.answer(query)
@@ -159,7 +159,7 @@ describe('a client of the service', () => {
     expect(second.facts.asOf?.toISOString()).toMatch(/^2026-05-06/)
   })
 
-  it('tells of a series what its headers tell', async () => {
+  it("returns the facts of a series' headers", async () => {
     const query = { name: 'Uniswap', interval: '1h', start: '2026-05-01', limit: 20 } as const
     const { data, facts } = await api.tokens.getTokenPriceHistory.answer(query)
     expect(facts).toMatchObject({ interval: '1h', points: data.data.length, isStale: false })
@@ -168,7 +168,7 @@ describe('a client of the service', () => {
   })
 
   it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)(
-    'has %s as the bytes that the service sends',
+    'downloads %s as the bytes that the service sends',
     async (format) => {
       const query = { name: ['Uniswap', 'Aave'], interval: '1h', start: '2026-05-01' } as const
       const { body, headers } = await api.tokens.getTokenPriceHistory.download(format, query)
@@ -182,7 +182,7 @@ describe('a client of the service', () => {
     },
   )
 
-  it('tells why the service refuses', async () => {
+  it('throws the problem of a rejected request', async () => {
     const { ProblemError } = built.client
     const refused = await api.tokens.getTokenProfile({ name: 'a' }).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(ProblemError)

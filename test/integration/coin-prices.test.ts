@@ -14,7 +14,7 @@ const { signal } = new AbortController()
 const registry = loadRegistry()
 const uni = registry.tokens.find(({ symbol }) => symbol === 'UNI')
 const coin = toCoin('ethereum', uni?.contractAddress ?? '')
-/** The same world, but that UNI is priced by its pools alone. */
+/** The same simulated world, but UNI has prices from its pools only. */
 const tokens = registry.tokens.map((token) => (token === uni ? { ...token, coingeckoId: null } : token))
 
 let listed: Upstream
@@ -34,63 +34,66 @@ const open = ({ url }: Upstream) => ({
   now: () => NOW,
 })
 
-describe('a chart of prices', () => {
+describe('DefiLlama price chart', () => {
   const from = (NOW - 6 * HOUR) / 1000
   const to = (NOW - HOUR) / 1000
   const read = (upstream: Upstream) => fetchPrices(openDefiLlamaCoins(open(upstream)), coin, from, to, signal)
 
-  it('has a price for every time, although the provider stores them at irregular times', async () => {
+  it('returns a price for every time, although the provider stores them at irregular times', async () => {
     const priceAt = await read(listed)
     const times = Array.from({ length: (to - from) / 60 }, (_, minute) => from + minute * 60)
     expect(times.filter((time) => priceAt(time) === undefined)).toEqual([])
     expect(new Set(times.map(priceAt)).size).toBeGreaterThan(40)
   })
 
-  it('has none of a coin that the provider is not sure of', async () => {
+  it('returns no price of a coin with low confidence', async () => {
     expect((await read(pooled))(to)).toBeUndefined()
   })
 })
 
-describe('prices of coins', () => {
+describe('DefiLlama coin prices', () => {
   const times = [3, 2, 1].map((days) => Math.floor(NOW / HOUR) * HOUR - days * 24 * HOUR)
 
-  it('are those of now and of the past', async () => {
+  it('returns current and past prices', async () => {
     const prices = openPrices(open(listed))
-    expect((await prices.now([coin], signal)).get(coin)).toBeGreaterThan(0)
-    expect([...((await prices.past([coin], times, signal)).get(coin)?.keys() ?? [])]).toEqual(times)
+    expect((await prices.now([coin], signal)).prices.get(coin)).toBeGreaterThan(0)
+    expect([...((await prices.past([coin], times, signal)).prices.get(coin)?.keys() ?? [])]).toEqual(times)
   })
 
-  it('are unknown where the provider is not sure of them', async () => {
+  it('leaves out coins with low confidence', async () => {
     const prices = openPrices(open(pooled))
-    expect(await prices.now([coin], signal)).toEqual(new Map())
-    expect(await prices.past([coin], times, signal)).toEqual(new Map())
+    const nothing = { prices: new Map(), faults: new Map() }
+    expect(await prices.now([coin], signal)).toEqual(nothing)
+    expect(await prices.past([coin], times, signal)).toEqual(nothing)
   })
 })
 
-describe('a host that refuses searchWidth', () => {
+describe('DefiLlama host that rejects searchWidth', () => {
   const refuse = () => listed.faults.set('defillama-coins', { kind: 'parameter', name: 'searchWidth' })
   const times = [NOW - 48 * HOUR, NOW - 24 * HOUR]
 
-  it('is asked again without it, once, and then always without', async () => {
+  it('receives one retry without it, and all later requests without it', async () => {
     refuse()
     const { http, ...context } = open(listed)
     const observed = createObservedClients()
     const prices = openPrices({ ...context, http: observed.http })
-    expect([...((await prices.past([coin], times, signal)).get(coin)?.keys() ?? [])]).toEqual(times)
+    expect([...((await prices.past([coin], times, signal)).prices.get(coin)?.keys() ?? [])]).toEqual(times)
     await prices.past([coin], times, signal)
     const asked = observed.calls.filter(({ path }) => path === '/batchHistorical').map(({ status }) => status)
     expect(asked).toEqual([400, 200, 200])
   })
 
-  it('has the prices of a chart that lie near enough to their own steps', async () => {
+  it('receives a second chart request without it', async () => {
     refuse()
+    const { http, ...context } = open(listed)
+    const observed = createObservedClients()
     const [from, to] = [(NOW - 6 * HOUR) / 1000, (NOW - HOUR) / 1000]
-    const priceAt = await fetchPrices(openDefiLlamaCoins(open(listed)), coin, from, to, signal)
-    const found = Array.from({ length: 300 }, (_, minute) => priceAt(from + minute * 60))
-    expect(found.filter((price) => price !== undefined).length).toBeGreaterThan(0)
+    await fetchPrices(openDefiLlamaCoins({ ...context, http: observed.http }), coin, from, to, signal)
+    const statuses = observed.calls.filter(({ path }) => path.startsWith('/chart/')).map(({ status }) => status)
+    expect(statuses.slice(0, 2)).toEqual([400, 200])
   })
 
-  it('fails with its own reason when it refuses anything else', async () => {
+  it('reports its reason if it rejects anything else', async () => {
     listed.faults.set('defillama-coins', { kind: 'status', status: 400, html: false })
     const prices = openPrices(open(listed))
     await expect(prices.past([coin], times, signal)).rejects.toMatchObject({ code: 'provider_rejected' })

@@ -15,7 +15,7 @@ describe('coinmarketcap', () => {
   const empty = readFixture('coinmarketcap/latest-empty.json')
   const alfa = toTestToken(1, { cmcId: '7278' })
 
-  it('asks for the latest quotes of at most a hundred coins at once', async () => {
+  it('requests the latest quotes of at most a hundred coins per call', async () => {
     const { server, source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, empty), 'secret')
     expect(await source.fetchLatest(toTestTokens(101), toRun().run)).toEqual([])
     expect(paramOf(server, 'id').map((ids) => ids?.split(',').length)).toEqual([100, 1])
@@ -23,7 +23,7 @@ describe('coinmarketcap', () => {
     expect(server.requests[0]?.headers['x-cmc_pro_api_key']).toBe('secret')
   })
 
-  it('has the latest quotes without a key, but no history', async () => {
+  it('returns the latest quotes without a key, but no history', async () => {
     const answer = readFixture('coinmarketcap/latest-v3.json')
     const { server, source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer))
     expect(await source.fetchLatest([alfa], toRun().run)).toMatchObject([{ token: 1, price: 101.2 }])
@@ -36,7 +36,7 @@ describe('coinmarketcap', () => {
     })
   })
 
-  it('pages history by time and by coins, within the limits of points', async () => {
+  it('pages history by time and by coins, within the limit of points', async () => {
     const answer = { data: {} }
     const { server, source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
     const fiveMinutes = 300_000
@@ -60,14 +60,14 @@ describe('coinmarketcap', () => {
     ])
   })
 
-  it('reads history', async () => {
+  it('returns history rows', async () => {
     const answer = readFixture('coinmarketcap/historical.json')
     const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
     const rows = await source.fetchHistory([alfa], { from: start, to: start + 2 * DAY, interval: '1d' }, toRun().run)
     expect(rows.map((row) => row.price)).toEqual([160.1, 158.75])
   })
 
-  it('tries again after the minute limit and not after the monthly one', async () => {
+  it('retries after the minute limit but not after the monthly limit', async () => {
     let refused = 0
     const passing = await connectTo(coinmarketcap, (_, response) => {
       refused += 1
@@ -112,7 +112,7 @@ describe('coinmarketcap', () => {
     expect(error).toMatchObject({ code: expected, message: expect.stringContaining(says) })
   })
 
-  it('keeps what came of the other calls when one answer cannot be read', async () => {
+  it('keeps the rows of other calls if one response is malformed', async () => {
     const { server, source } = await connectTo(coinmarketcap, (_, response, url) => {
       const isSecond = url.searchParams.get('id') === '101'
       sendJson(response, isSecond ? { data: [{ name: 'x' }] } : { data: [{ id: 1, quote: { USD: { price: 5 } } }] })
@@ -125,7 +125,7 @@ describe('coinmarketcap', () => {
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[101, 'provider_malformed']])
   })
 
-  it('refuses the one coin that cannot be read, and keeps those that share a call with it', async () => {
+  it('rejects one malformed coin, and keeps the other coins of its call', async () => {
     const quotes = [{ timestamp: new Date(start).toISOString(), quote: { USD: { price: 5 } } }]
     const answer = { data: { 1: { id: 1, quotes }, 2: { id: 2, quotes: 'none' }, 3: { id: 3, quotes } } }
     const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
@@ -135,7 +135,7 @@ describe('coinmarketcap', () => {
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
   })
 
-  it('does not know a coin that no page of its history lists, while one without quotes has no past', async () => {
+  it('reports a coin as unknown if no page of its history lists it, but not a coin without quotes', async () => {
     const step = 300_000
     const split = start + 9_999 * step
     const quotes = [{ timestamp: new Date(split).toISOString(), quote: { USD: { price: 5 } } }]
@@ -154,7 +154,7 @@ describe('coinmarketcap', () => {
     expect(refused.get(3)?.message).toContain('?id=3:')
   })
 
-  it('has no answer for a coin whose older page failed, whatever the newer did not list', async () => {
+  it('reports no result for a coin if its older page failed, even if the newer page does not list it', async () => {
     const step = 300_000
     const split = start + 9_999 * step
     const { source } = await connectTo(
@@ -175,7 +175,7 @@ describe('coinmarketcap', () => {
     ['1d', 365, '2023-11-06T00:00:00.000Z'],
     ['7d', 365, '2023-11-06T00:00:00.000Z'],
   ] as const)(
-    'has of a range by %s what a plan of %i days reaches back to, and asks no more once older days are beyond it',
+    'returns the part of a range by %s within a plan of %i days, and requests nothing older afterwards',
     async (interval, plan, newestStart) => {
       const monday = Date.UTC(2024, 10, 4)
       const clock = monday + 3_600_000
@@ -203,11 +203,11 @@ describe('coinmarketcap', () => {
     },
   )
 
-  it('names the path of an answer in another shape', async () => {
+  it('names the path of the unexpected member of a response', async () => {
     const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))
     await expect(source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
       code: 'provider_malformed',
-      message: expect.stringMatching(/^coinmarketcap .*quotes\/latest: 0\.id: /),
+      message: expect.stringMatching(/^coinmarketcap .*quotes\/latest.*: .*id/),
     })
   })
 })

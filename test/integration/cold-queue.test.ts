@@ -6,10 +6,10 @@ import { createApiDatabase, createHandFeed, type HandFeed, startApi, type TestAp
 import { createTestConfig } from '../support/database.ts'
 import { startStatementDoor, toValues } from '../support/statement-door.ts'
 
-/** As many as statements are sent at once: who has a place has one of his own. */
+/** The limit of concurrent statements: each admitted request uses one. */
 const [PLACES, WAITING] = [2, 20]
-/** Who waits before a door that is held would be refused in the end: here no time passes. */
-const HELD = { queue: { places: PLACES, most: WAITING, clock: () => 0 } }
+/** A client that waits before a closed proxy would be rejected in the end: here no time passes. */
+const HELD = { queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } }
 const [FLOOD, OTHER] = ['127.0.0.2', '127.0.0.3']
 const DAY_MS = 86_400_000
 const END = Date.parse('2024-01-01T00:00:00Z')
@@ -30,7 +30,7 @@ afterAll(async () => {
   await stored.drop()
 })
 
-/** Each test begins with an API that nobody has asked anything. */
+/** Starts each test with an API that has received no request. */
 const startFresh = async (options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) => {
   db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
   commits = createHandFeed()
@@ -47,7 +47,7 @@ interface Asked {
   readonly status: Promise<number | undefined>
 }
 
-/** Asks for a chart that nobody else asks for, from an address of this machine. */
+/** Requests a chart that no other request uses, from a local address. */
 function ask(client: string, chart: number): Asked {
   const [from, id] = [END - chart * DAY_MS, stored.registry.tokens[0]?.id]
   const path = `/data/tokens/historic-financial?id=${id}&interval=5m&start=${from}&end=${from + DAY_MS}`
@@ -65,12 +65,12 @@ function ask(client: string, chart: number): Asked {
 const askMany = (client: string, count: number, first = 1) =>
   Array.from({ length: count }, (_, index) => ask(client, first + index))
 
-/** Whoever came or left before this has been heard of when it resolves: requests are taken one after the other. */
+/** Resolves when the API has processed all earlier connections and disconnects: it accepts requests in order. */
 async function untilHeard(): Promise<void> {
   for (let round = 0; round < 3; round += 1) expect((await fetch(`${api.url}/health/live`)).status).toBe(200)
 }
 
-/** The charts whose statements have come to the database so far, in their order, each once. */
+/** Charts whose statements have reached the database, in order, each once. */
 const begun = () => [
   ...new Set(
     door.statements.flatMap((statement) => toValues(statement, 'from').map((from) => (END - Number(from)) / DAY_MS)),
@@ -79,8 +79,8 @@ const begun = () => [
 
 describe('admission of requests that are not cached', () => {
   it('answers all requests of a page with a hundred charts', async () => {
-    // Requests are rejected for how long they would wait: here no time passes, however busy the machine is.
-    await startFresh({ queue: { places: 8, most: 512, clock: () => 0 } })
+    // Rejections depend on the expected wait: here no time passes, however busy the machine is.
+    await startFresh({ queue: { slots: 8, maxWaiting: 512, clock: () => 0 } })
     const statuses = await Promise.all(askMany(FLOOD, 100).map(({ status }) => status))
     expect(statuses).toEqual(Array(100).fill(200))
   })
@@ -94,19 +94,19 @@ describe('admission of requests that are not cached', () => {
     for (const { status } of flood) void status.then((status) => outcomes.push(status))
     await expect.poll(() => outcomes).toEqual(Array(20).fill(503))
     const other = ask(OTHER, 50)
-    // One more of the flood makes room for it.
+    // One more request of the flooding client is rejected in its place.
     await expect.poll(() => outcomes.length).toBe(21)
     await expect.poll(() => begun().length - seen).toBe(PLACES)
     door.release()
     expect(await other.status).toBe(200)
     const statuses = await Promise.all(flood.map(({ status }) => status))
     expect(statuses.filter((status) => status === 200)).toHaveLength(PLACES + WAITING - 1)
-    // At most one of the flood goes first: whose turn it was when the other came.
+    // At most one request of the flooding client runs first: the next one in the queue.
     expect(begun().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
   })
 
   it('keeps half of the concurrency free for other clients', async () => {
-    await startFresh({ queue: { ...HELD.queue, perClient: PLACES / 2 } })
+    await startFresh({ queue: { ...HELD.queue, slotsPerClient: PLACES / 2 } })
     door.hold()
     const seen = begun().length
     const flood = askMany(FLOOD, PLACES, 600)
@@ -140,7 +140,7 @@ describe('admission of requests that are not cached', () => {
     const flood = askMany(FLOOD, PLACES - 1 + WAITING, 200)
     await untilHeard()
     expect(await asks(FLOOD, wrong)).toEqual([400, undefined])
-    // For so long the queue has not been empty, and nobody has left.
+    // The queue has not been empty for this long, and no client has disconnected.
     state.now = 2_500
     expect(await asks(FLOOD, wrong)).toEqual([503, '5'])
     expect(await asks(FLOOD, kept)).toEqual([200, undefined])
@@ -161,7 +161,7 @@ describe('admission of requests that are not cached', () => {
     const stays = askMany(FLOOD, PLACES, 300)
     await expect.poll(() => begun().length - seen).toBe(PLACES)
     const leavers = askMany(FLOOD, WAITING, 400)
-    // One of the flood makes room for it: by then all of them have come.
+    // One request of the flooding client is rejected: by then all have arrived.
     const last = ask(OTHER, 500)
     await Promise.race(leavers.map(({ status }) => status))
     for (const { request } of leavers) request.destroy()

@@ -19,15 +19,15 @@ const address = (n: number) => `0x${String(n).repeat(40)}`
 const members = (value: number) => ({ active_members: 1, total_members: value })
 
 interface Sample {
-  /** The row of one entity at one time, but for who it is. */
+  /** The row of one entity at one time, without its key columns. */
   readonly row: (value: number) => object
-  /** The column that has the value. */
+  /** The column with the value. */
   readonly column: string
-  /** The tables that have the row, where they are others than the dataset's. */
+  /** The tables of the row, if they differ from the dataset's. */
   readonly tables?: readonly string[]
 }
 
-/** A row of each dataset that is collected, by name. */
+/** A row of each collected dataset, by name. */
 const SAMPLES: Readonly<Record<string, Sample>> = {
   prices: {
     row: (price) => ({ observed_at: AT, is_latest: true, price }),
@@ -62,6 +62,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     tables: ['dao_cast_votes'],
   },
   treasury: { row: (value_usd) => ({ observed_at: AT, value_usd, tokens: [], source: 'x' }), column: 'value_usd' },
+  fees: { row: (fees_usd) => ({ observed_at: AT, fees_usd }), column: 'fees_usd' },
   ratings: {
     row: (overall_rating) => ({ observed_at: AT, rated_at: AT, overall_rating, source: 'x' }),
     column: 'overall_rating',
@@ -98,7 +99,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
 
 const collected = jobs.map(({ dataset }) => dataset).filter(({ isCollected }) => isCollected)
 
-describe('of two rows of one key', () => {
+describe('two rows of one key', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase(createTestConfig())
@@ -124,9 +125,9 @@ describe('of two rows of one key', () => {
     return { values: [...new Set(rows.map(({ value }) => value))], tables: rows.length >= tables.length }
   }
 
-  // Prices say it by the minute; `token-prices.test.ts` is about them.
+  // Prices have a collection time in minutes; `token-prices.test.ts` tests them.
   it.each(collected.filter(({ name }) => name !== 'prices'))(
-    'the one of $name that was collected later stays, whichever is stored last',
+    'keep the later collected row of $name, in any order of insertion',
     async (dataset) => {
       await store(dataset, 1, 10, EARLIER)
       await store(dataset, 1, 20, LATER)
@@ -137,7 +138,7 @@ describe('of two rows of one key', () => {
     },
   )
 
-  it('a restore puts none over one that was collected after the backup', async () => {
+  it('keep a row that is newer than the restored backup', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'dao-data-collected-'))
     try {
       for (const dataset of collected) await store(dataset, 3, 10, EARLIER)
@@ -154,7 +155,7 @@ describe('of two rows of one key', () => {
   })
 })
 
-it('a run stores when it began', async () => {
+it('a run stores its start as the collection time of its rows', async () => {
   const pipeline = await createPipeline()
   try {
     const job = jobs.find(({ name }) => name === 'tvl')
@@ -181,7 +182,7 @@ it('a run stores when it began', async () => {
   }
 })
 
-it('rows that replace one another are in one partition', async () => {
+it('rows with the same sorting key are always in one partition', async () => {
   const { db, drop } = await createTestDatabase(createTestConfig())
   try {
     const sql = `SELECT name, partition_key, sorting_key FROM system.tables

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 const closers: (() => unknown)[] = []
 
-/** A way to Redis that can fall silent: connections stay open and take bytes, but nothing comes back. */
+/** A proxy to Redis that can fall silent: connections stay open and accept bytes, but return none. */
 async function createProxy() {
   const { hostname, port } = new URL(redis.url)
   const sockets = new Set<Socket>()
@@ -49,10 +49,10 @@ async function createProxy() {
   }
 }
 
-/** Unlike `once` of Node, an error on the way does not count. */
+/** Unlike Node's `once`, it ignores errors. */
 const happened = (subscriber: Redis, event: string) => new Promise((resolve) => subscriber.once(event, resolve))
 
-/** A database that cannot be asked, so that Redis alone tells. */
+/** A database that fails every statement, so that Redis is the only source. */
 const nowhere = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
 
 const follow = (url: string, db: Database = nowhere) => {
@@ -77,7 +77,7 @@ afterEach(() => {
   for (const close of closers.splice(0).reverse()) close()
 })
 
-it('a commit moves the version of its dataset only', async () => {
+it('change feed: a change event changes the version of its dataset only', async () => {
   const { feed, subscriber } = follow(proxy.url)
   const publish = createPublisher()
   const told: unknown[] = []
@@ -95,7 +95,7 @@ it('a commit moves the version of its dataset only', async () => {
   expect(feed.since('prices')).toBeGreaterThanOrEqual(feed.since('holders'))
 })
 
-it('a commit that the log tells of first counts before anybody else hears of it, and once', async () => {
+it('change feed applies an event of the log before its listeners run, and only once', async () => {
   const { feed, subscriber } = follow(proxy.url)
   await heard(feed)
   const before = feed.version('prices')
@@ -118,7 +118,7 @@ it('a commit that the log tells of first counts before anybody else hears of it,
   expect(await tell('the second')).not.toBe(seen[0])
 })
 
-it('a word on the channel that makes no sense begins new versions of everything', async () => {
+it('change feed starts new versions of all datasets after an invalid message', async () => {
   const { feed, subscriber } = follow(proxy.url)
   await heard(feed)
   const before = feed.version('holders')
@@ -130,7 +130,7 @@ it('a word on the channel that makes no sense begins new versions of everything'
   expect(feed.version('holders')).not.toBe(before)
 })
 
-it('recorded commits tell while Redis cannot be heard', async () => {
+it('change feed reads recorded changes from ClickHouse while Redis is unavailable', async () => {
   const publish = createPublisher()
   await publish({ dataset: 'prices' })
   const { feed } = follow('redis://127.0.0.1:1', database.db)
@@ -141,7 +141,7 @@ it('recorded commits tell while Redis cannot be heard', async () => {
   expect(feed.version('holders')).toBe(holders)
 })
 
-it('Redis tells again as soon as it is back', async () => {
+it('change feed uses Redis again when it is available', async () => {
   const publish = createPublisher()
   const { feed, subscriber } = follow(proxy.url, database.db)
   await heard(feed)
@@ -157,7 +157,7 @@ it('Redis tells again as soon as it is back', async () => {
   expect(feed.version('prices')).not.toBe(before)
 })
 
-it('a connection that falls silent is given up, and nothing it missed is held current', async () => {
+it('change feed closes a silent connection, and serves no version while it may miss events', async () => {
   const { feed, subscriber } = follow(proxy.url)
   await heard(feed)
   const before = feed.version('prices')
@@ -169,7 +169,7 @@ it('a connection that falls silent is given up, and nothing it missed is held cu
   expect(feed.version('prices')).not.toBe(before)
 })
 
-it('a lost connection begins new versions of everything', async () => {
+it('change feed starts new versions of all datasets after a lost connection', async () => {
   const { feed, subscriber } = follow(proxy.url)
   await heard(feed)
   const before = feed.version('prices')
@@ -181,7 +181,7 @@ it('a lost connection begins new versions of everything', async () => {
   expect(feed.version('prices')).not.toBe(before)
 })
 
-it('a refused subscription is tried again', async () => {
+it('change feed retries a rejected subscription', async () => {
   const admin = createRedis(redis.url, silent)
   const user = redis.prefix
   closers.push(() => admin.acl('DELUSER', user).then(() => admin.disconnect()))
@@ -193,7 +193,7 @@ it('a refused subscription is tried again', async () => {
   await heard(feed)
 })
 
-it('starts and closes at once without Redis', () => {
+it('change feed starts and closes without waiting for Redis', () => {
   const { feed } = follow('redis://127.0.0.1:1')
   expect(feed.version('prices')).toBeUndefined()
   expect(feed.close()).toBeUndefined()

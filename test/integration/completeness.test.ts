@@ -1,9 +1,8 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
-import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
+import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
-import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
@@ -11,12 +10,12 @@ import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { rememberFailing } from '../../workers/run/remember-failing.ts'
+import { rememberFailing } from '../../workers/run/changes.ts'
 import { createCompletenessWatch } from '../../workers/watch/completeness-watch.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const registry = loadRegistry()
-/** A moment in the middle of a day: the buckets of telegram are due up to its midnight. */
+/** A time in the middle of a day: the buckets of telegram are due up to its midnight. */
 const NOW = Date.parse('2026-05-20T11:55:00Z')
 const TODAY = Date.parse('2026-05-20')
 const DAYS = 10
@@ -57,7 +56,7 @@ function toNote(entity: number, more: Partial<Note>): Note {
   return { entity, ...times, ...rest, ...more }
 }
 
-/** Ten days are wanted of everybody; all have them, up to today. */
+/** Ten days are wanted of every DAO; all have them, up to today. */
 async function storeAll(except: readonly number[] = []): Promise<void> {
   const { db } = database
   await want(db, telegramMembers, [{ entity: EVERYBODY, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
@@ -75,22 +74,22 @@ async function read(now = NOW): Promise<Completeness> {
   return found
 }
 
-describe('how complete a dataset is', () => {
-  it('is nothing before anything is stored, and all when everything due is', async () => {
+describe('readCompleteness', () => {
+  it('returns no expected buckets for an empty database, and 1 if every due bucket is stored', async () => {
     expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], lost: [], isUnserved: false })
     await storeAll()
     const expected = daos.length * DAYS
     expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], lost: [], isUnserved: false })
   })
 
-  it('counts entities that nothing at all is known of, and not what is known to be nothing', async () => {
+  it('counts entities without any coverage, but not buckets known to be empty', async () => {
     await storeAll([first.key, second.key])
     await addCoverage(database.db, telegramMembers, [
       toReport(first.key, [-DAYS, -5], { state: 'nothing' }),
       toReport(first.key, [-4, 0]),
-      // Two providers gave the same days, one more coarsely: a bucket is a bucket.
+      // Two providers returned the same days, one with longer steps: each bucket counts once.
       toReport(first.key, [-4, -2], { provider: 'other', seconds: 7 * 86_400 }),
-      // Nobody wants it.
+      // No range includes these buckets.
       toReport(first.key, [-40, -30]),
     ])
     const { expected, stored, complete, lacking } = await read()
@@ -99,7 +98,7 @@ describe('how complete a dataset is', () => {
     expect(lacking.map(({ entities }) => entities.map(({ id }) => id))).toEqual([[second.id]])
   })
 
-  it('counts what is wanted of one entity alone', async () => {
+  it('counts the range that is wanted of a single entity', async () => {
     await storeAll()
     const range = { from: TODAY - 20 * DAY_MS, to: TODAY - 15 * DAY_MS }
     await want(database.db, telegramMembers, [{ entity: second.key, ...range, interval: '1d' }])
@@ -107,7 +106,7 @@ describe('how complete a dataset is', () => {
     expect(await read()).toMatchObject({ expected: daos.length * DAYS + 5, stored: daos.length * DAYS + 2 })
   })
 
-  it('tells which entities are lost and why, but not those that nobody serves', async () => {
+  it('returns overdue entities with their reasons, except unserved ones', async () => {
     await storeAll([first.key, second.key, third.key])
     await addCoverage(database.db, telegramMembers, [
       toReport(first.key, [-DAYS, -2]),
@@ -123,7 +122,7 @@ describe('how complete a dataset is', () => {
     expect(counts).toEqual({ failed: 1, unserved: 1, pending: DAYS - 1 })
   })
 
-  it('takes the slot for the time of rows that have their own', async () => {
+  it('uses the slot as the time of rows that have their own time', async () => {
     const token = tokenPrices.entities(registry)[0]
     const at = Date.parse('2026-05-20T12:00:00Z')
     await want(database.db, tokenPrices, [{ entity: EVERYBODY, from: at - HOUR_MS, interval: '5m' }])
@@ -139,8 +138,8 @@ describe('how complete a dataset is', () => {
   })
 })
 
-describe('the watch over completeness', () => {
-  it('logs once per change which entities are lost, and has it all as metrics', async () => {
+describe('completeness watch', () => {
+  it('logs each change of the overdue entities once, and exports all of it as metrics', async () => {
     const lines: { msg: string; lost?: number; entities?: string[]; reasons?: string[] }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const metrics = createMetrics('test')

@@ -47,7 +47,7 @@ const compose = z.looseObject({
   secrets: z.record(z.string(), z.object({ file: z.string() })),
 })
 
-/** What compose puts in for `${NAME:-default}` and `${NAME:+instead}`. */
+/** The values that compose inserts for `${NAME:-default}` and `${NAME:+instead}`. */
 function interpolate(text: string, env: Readonly<Record<string, string>>): string {
   return text.replace(/\$\{(\w+)(?::([-+])([^}]*))?\}/g, (_, name, kind, word) => {
     const value = env[name] ?? ''
@@ -56,7 +56,7 @@ function interpolate(text: string, env: Readonly<Record<string, string>>): strin
   })
 }
 
-/** Another package's own parser: without it there is nothing to read the file with. */
+/** The parser of another package: the test is skipped without it. */
 function loadYaml(): ((text: string) => unknown) | undefined {
   try {
     const { parse } = createRequire(import.meta.url)('yaml')
@@ -72,7 +72,7 @@ const EXPORTED = /export (\w+)="\$\$\(cat \/run\/secrets\/(\w+)\)"/g
 
 const MODES = { 'one server': {}, 'a cluster': { CLICKHOUSE_CLUSTER: 'dao_data' } } as const
 
-it('tools/secrets.mjs makes files that every container user can read, whatever the umask', () => {
+it('tools/secrets.mjs creates files that every container user can read, with any umask', () => {
   const folder = mkdtempSync(join(tmpdir(), 'dao-data-secrets-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const make = () =>
@@ -113,7 +113,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
     expect([...used].sort()).toEqual(Object.keys(volumes).sort())
   })
 
-  it('pins images and runs our processes read-only with a health check', () => {
+  it("pins images and runs the project's processes read-only with a health check", () => {
     for (const [name, one] of all) {
       if (one.build === undefined) expect(one.image, name).toMatch(/:v?\d+\.\d+/)
       if (one.build === undefined) continue
@@ -130,16 +130,16 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
     expect(workers).toEqual(CADENCES)
   })
 
-  it('contains no password: each is read from a file that tools/secrets.mjs makes', () => {
+  it('contains no password: each is read from a file that tools/secrets.mjs creates', () => {
     const folder = mkdtempSync(join(tmpdir(), 'dao-data-secrets-'))
     try {
       const make = () =>
         spawnSync(process.execPath, [join(root, 'tools/secrets.mjs'), '--into', folder], { encoding: 'utf8' })
-      expect(make().stdout.match(/: made/g)).toHaveLength(Object.keys(secrets).length)
+      expect(make().stdout.match(/: created/g)).toHaveLength(Object.keys(secrets).length)
       const made = () => Object.values(secrets).map(({ file }) => readFileSync(join(folder, basename(file)), 'utf8'))
       const first = made()
       expect(new Set(first).size).toBe(first.length)
-      expect(make().stdout).not.toContain(': made')
+      expect(make().stdout).not.toContain(': created')
       expect(made()).toEqual(first)
       expect(statSync(folder).mode & 0o777).toBe(0o700)
       writeFileSync(join(folder, 'redis_password'), '')

@@ -20,7 +20,7 @@ const TOKENS = 5_000
 const PIECES = 8
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 const SLOT = Date.parse('2024-05-06T07:05:00Z')
-/** Quotes have their own times, from before their slot: they fill the bucket before it. */
+/** Quotes have their own times, before their slot: they fill the bucket before it. */
 const BUCKET = toBucket(SLOT, '5m') - 1
 
 let pipeline: Pipeline
@@ -55,7 +55,7 @@ const enqueue = () => {
   return enqueueDue({ job: prices, queues: queues() }, { db, redis, registry, log, now, prefix: config.redis.prefix })
 }
 
-/** Two workers take jobs until so many are done. @returns how many of them each did, and what they told. */
+/** Runs two workers until this many jobs are done. @returns the number of jobs of each, and their events. */
 async function work(jobs: number) {
   const done: { worker: number; id: string; rows: number }[] = []
   const failed: string[] = []
@@ -92,7 +92,7 @@ const readUncovered = () => {
   })
 }
 
-/** Hears of commits of prices from now on. */
+/** Records change events of prices from now on. */
 async function followCommits() {
   const { db, config } = pipeline.context
   const subscriber = createRedis(config.redis.url, silent, 'subscriber')
@@ -110,8 +110,8 @@ async function followCommits() {
 
 const IDS = Array.from({ length: PIECES }, (_, piece) => `prices.20240506T070500Z.${piece}`)
 
-describe('a slot of five thousand tokens', () => {
-  it('is pieces that several workers collect: all tokens are stored and covered, and it is announced', async () => {
+describe('slot of five thousand tokens', () => {
+  it('is divided into jobs that several workers collect: all tokens are stored, covered and announced', async () => {
     const { redis, config } = pipeline.context
     const commits = await followCommits()
     await enqueue()
@@ -129,7 +129,7 @@ describe('a slot of five thousand tokens', () => {
     expect(Math.max(...commits.heard.map(({ to = NOW }) => to))).toBeLessThan(SLOT)
   })
 
-  it('stays as it is when pieces are enqueued and collected again', async () => {
+  it('stores nothing new when its jobs are enqueued and collected again', async () => {
     const queue = pipeline.queue('prices')
     await Promise.all([enqueue(), enqueue()])
     expect((await queue.getWaiting()).map(({ id }) => id).sort()).toEqual(IDS)
@@ -144,7 +144,7 @@ describe('a slot of five thousand tokens', () => {
     expect(await readStored()).toEqual(once)
   })
 
-  it('asks again only for the pieces that failed, and tells of who fails until none does', async () => {
+  it('retries only the failed jobs, and reports failing providers until they work', async () => {
     const { faults } = pipeline.upstream
     for (const provider of ['coinmarketcap', 'coingecko']) faults.set(provider, { kind: 'status', status: 401 })
     const tells = async () => Object.keys((await readFailing(pipeline.context.db)).get('prices') ?? {})

@@ -62,8 +62,8 @@ const propose = async (dao: Dao, links: { field: string; source: string; value: 
   await pipeline.database.db.insert({ table: 'dao_links', rows })
 }
 
-describe('links of DAOs', () => {
-  it('are filled in where the registry has none, and nowhere else', async () => {
+describe('discovered links of DAOs', () => {
+  it('fill only empty links of the registry', async () => {
     const before = await list()
     expect(await collect()).toMatchObject({ rejected: 0 })
     const after = await list()
@@ -80,7 +80,7 @@ describe('links of DAOs', () => {
     expect(filled).toBeGreaterThan(50)
   })
 
-  it('change nothing when they are collected again', async () => {
+  it('store nothing new when they are collected again', async () => {
     await collect()
     const [body, rows] = [await text(), await written()]
     await collect()
@@ -90,14 +90,14 @@ describe('links of DAOs', () => {
     expect(await written()).toBe(rows)
   })
 
-  it('come from the next source where the first fails or knows nothing', async () => {
+  it('come from the next source if the first one fails or has none', async () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
     pipeline.upstream.faults.set('defillama', { kind: 'status', status: 401 })
     expect((await collect().catch(toPendingReport)).providers).toEqual(['coingecko'])
     expect((await list()).filter(({ __v }) => __v === 1).length).toBeGreaterThan(50)
   })
 
-  it('are believed in the order of the sources, whoever spoke last', async () => {
+  it('follow the priority of the sources, not the time of collection', async () => {
     const uniswap = { ...curatedOf('uniswap'), whitepaper: null, telegram: null }
     const registry = { ...pipeline.registry, daos: [uniswap] }
     await storeRegistry(pipeline.database.db, registry, silent)
@@ -111,7 +111,7 @@ describe('links of DAOs', () => {
     expect((await recordOf('uniswap')).whitepaper).toBe('https://one.example/')
   })
 
-  it('give way to the registry, and come back when it falls silent', async () => {
+  it("are replaced by the registry's links, and return when those are removed", async () => {
     await collect()
     const found = (await list()).find(({ slug, discord }) => discord !== null && curatedOf(slug).discord === null)
     const slug = found?.slug ?? expect.unreachable('no link was filled in')
@@ -125,7 +125,7 @@ describe('links of DAOs', () => {
     expect(await recordOf(slug)).toMatchObject({ discord: found?.discord, __v: 4 })
   })
 
-  it('are no links unless they are of the web', async () => {
+  it('are rejected unless they are web URLs', async () => {
     const collector = toCollector(['ftp://a.example/', 'https://b.example/', 'https://c.example/'])
     const run = runJob(daos, [collector], pipeline.context, { kind: 'slot', slot: MORNING })
     const report = await run.catch(toPendingReport)
@@ -133,7 +133,7 @@ describe('links of DAOs', () => {
   })
 })
 
-/** A provider that proposes one website each to the first DAOs that it is asked about. */
+/** A provider that proposes one website for each of the first DAOs. */
 function toCollector(values: readonly string[]) {
   return {
     provider: 'coinmarketcap',
@@ -149,7 +149,7 @@ function toCollector(values: readonly string[]) {
   }
 }
 
-it('has the id that X tells of the account, where the files have none, and else theirs', async () => {
+it('DAO record includes the X account id, unless the registry files have one', async () => {
   const idOf = async (slug: string) => (await recordOf(slug)) as DaoRecord & { twitterid: string | null }
   const [open] = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId === null && dao.twitter !== null)
   const known = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId !== null)

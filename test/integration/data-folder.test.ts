@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A machine with no other commands than these, as small containers are. */
+/** A machine with only these commands, like small containers. */
 function leaveOnly(commands: readonly string[]): void {
   const path = join(folder, 'bin')
   mkdirSync(path)
@@ -28,7 +28,7 @@ function leaveOnly(commands: readonly string[]): void {
   vi.stubEnv('PATH', path)
 }
 
-/** Elsewhere `ps` is what tells. */
+/** Other systems use `ps`. */
 const onLinux = it.skipIf(process.platform !== 'linux')
 
 onLinux('is locked by a system that runs, on a machine without ps too, and by none that has ended', async () => {
@@ -43,9 +43,9 @@ onLinux('is locked by a system that runs, on a machine without ps too, and by no
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(stack.pid))
   stack.kill('SIGKILL')
   await once(stack, 'exit')
-  // Of two that find the same lock one takes it over.
+  // Of two processes that find the same stale lock, one takes it over.
   writeFileSync(join(dataDir, 'stack.pid.new'), '')
-  expect(() => lockFolder(dataDir)).toThrow(/stack\.pid\.new is there: another start takes .* over/)
+  expect(() => lockFolder(dataDir)).toThrow(/stack\.pid\.new exists: another start is taking over/)
   rmSync(join(dataDir, 'stack.pid.new'))
   lockFolder(dataDir)
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(process.pid))

@@ -9,7 +9,7 @@ const { signal } = new AbortController()
 describe('defillama', () => {
   const fixture = readFixture('defillama/treasury.json')
 
-  it('asks once a DAO, for now and for history', async () => {
+  it('sends one request per DAO, for current data and for history', async () => {
     const { server, source } = await connectTreasury(defillamaTreasury, (_, response) => sendJson(response, fixture))
     expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({ value_usd: 6110, source: 'defillama' })
     const range = { from: TODAY - DAY, to: TODAY + DAY, interval: '1d' } as const
@@ -21,13 +21,13 @@ describe('defillama', () => {
     expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/treasury/alfa', '/treasury/alfa'])
   })
 
-  it('asks for a renamed protocol by the slug of its name', async () => {
+  it('requests a renamed protocol by the slug of its name', async () => {
     const { server, source } = await connectTreasury(defillamaTreasury, (_, response) => sendJson(response, fixture))
     await source.fetchTreasury({ ...alfa, defillamaSlug: 'omega' }, TODAY, signal)
     expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/treasury/omega'])
   })
 
-  it.each([400, 404])('does not know a slug on %i, whose text is no JSON', async (status) => {
+  it.each([400, 404])('reports an unknown slug on %i with a plain-text body', async (status) => {
     const { server, source } = await connectTreasury(defillamaTreasury, (_, response) => {
       response.writeHead(status, { 'content-type': 'text/plain' }).end('Protocol not found')
     })
@@ -38,7 +38,7 @@ describe('defillama', () => {
     expect(server.requests).toHaveLength(2)
   })
 
-  it('is unavailable on 500, and malformed where the answer is another', async () => {
+  it('reports 500 as unavailable, and an unexpected body as malformed', async () => {
     const down = await connectTreasury(defillamaTreasury, (_, response) => {
       response.writeHead(500, { 'content-type': 'text/plain' }).end('Internal server error')
     })
@@ -47,14 +47,14 @@ describe('defillama', () => {
     await expect(other.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 
-  it('reads an answer of more than 10 MB, and none over the cap', async () => {
+  it('reads a response of more than 10 MB, but not over the cap', async () => {
     const tokens = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`TOKEN-${n}`, n + 0.123456789]))
     const points = Array.from({ length: 700 }, (_, day) => ({ date: (TODAY - (699 - day) * DAY) / 1000, tokens }))
     const body = JSON.stringify({ chainTvls: { Ethereum: { tvl: [], tokens: points, tokensInUsd: points } } })
     expect(body.length).toBeGreaterThan(10_000_000)
     const { source } = await connectTreasury(defillamaTreasury, (_, response) => sendJson(response, body))
     expect((await source.fetchTreasury(alfa, TODAY, signal))?.tokens).toHaveLength(400)
-    // One of these may be four times as large as other answers.
+    // One of these may be four times as large as other responses.
     const read = await connectTreasury(defillamaTreasury, (_, response) => sendJson(response, body), {
       PROVIDER_MAX_BYTES: String(Math.ceil(body.length / 4)),
     })

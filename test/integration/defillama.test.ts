@@ -18,7 +18,7 @@ describe('defillama', () => {
     expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/protocols'])
   })
 
-  it('reads history by protocol and refuses unknown ones', async () => {
+  it('reads history by protocol and rejects unknown ones', async () => {
     const answer = readFixture('defillama/protocol.json')
     const { source, calls } = await connectTo(defillama, (_, response, url) => {
       if (url.pathname === '/protocol/alfa') sendJson(response, answer)
@@ -32,7 +32,7 @@ describe('defillama', () => {
     expect(calls.map((call) => call.path)).toEqual(['/protocol/{slug}', '/protocol/{slug}'])
   })
 
-  it('asks for the history of a renamed protocol by the slug of its name', async () => {
+  it('requests the history of a renamed protocol by the slug of its name', async () => {
     const answer = readFixture('defillama/protocol.json')
     const { source, server } = await connectTo(defillama, (_, response) => sendJson(response, answer))
     const renamed = { ...toTestDao(1, 'alfa'), defillamaSlug: 'omega.fi' }
@@ -43,7 +43,7 @@ describe('defillama', () => {
   it.each([
     ['an object', {}],
     ['a list of texts', ['x']],
-  ])('refuses %s in place of the protocols', async (_, answer) => {
+  ])('rejects %s in place of the protocols', async (_, answer) => {
     const { source } = await connectTo(defillama, (_request, response) => sendJson(response, answer))
     await expect(source.fetchTvl([], start, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })

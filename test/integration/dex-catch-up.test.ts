@@ -24,7 +24,7 @@ interface Asked {
   readonly pools: ReadonlySet<string>
 }
 
-/** The same chain, and which blocks it was asked for. */
+/** The same chain, and the blocks that were requested from it. */
 function watch(chain: Chain): { chain: Chain; asked: Asked[] } {
   const asked: Asked[] = []
   const logs: Chain['logs'] = (from, to, pools) => {
@@ -34,7 +34,7 @@ function watch(chain: Chain): { chain: Chain; asked: Asked[] } {
   return { chain: { ...chain, logs }, asked }
 }
 
-/** How often the busiest block was asked for, of one pool. */
+/** How often the busiest block of one pool was requested. */
 function countMostAsked(asked: readonly Asked[], pool: string): number {
   const times = new Map<number, number>()
   for (const { from, to, pools } of asked) {
@@ -44,12 +44,12 @@ function countMostAsked(asked: readonly Asked[], pool: string): number {
   return [...times.values()].reduce((a, b) => Math.max(a, b), 0)
 }
 
-/** A pipeline whose pieces are of `most` logs and pages, and what they stored in each insert. */
+/** A pipeline with chunks of `most` logs and pages, and the rows of each insert. */
 async function start(chain: Chain, now: number, most: number) {
   const run = await createDexPipeline({ registry: loadRegistry(), now, chains: { ethereum: chain } })
   closers.push(run.close)
   const { providers } = run.config
-  // The first to open sets the rate limit, which stays as high as ever.
+  // The first client to open sets the rate limit, which is high here.
   dexTrades.connect(run.context)
   const rpc = { ...providers.rpc, requestsPerMinute: most }
   const config = { ...run.config, providers: { ...providers, rpc } }
@@ -87,7 +87,7 @@ const AAVE = '0x7fc66500c84a76ad7e9c93437bfc5ac33e2ddae9'
 const QUIET_POOL = `0x${'6'.repeat(40)}`
 const END = 5 * BLOCKS_A_DAY
 const steps = (every: number) => Array.from({ length: Math.floor(END / every) }, (_, at) => (at + 1) * every)
-/** UNI is traded every four minutes, AAVE hardly ever. */
+/** UNI is traded every four minutes, AAVE rarely. */
 const uniTrades = steps(20)
 const aaveTrades = steps(600)
 
@@ -103,7 +103,7 @@ function toTwoPools(): Chain {
   })
 }
 
-/** Does something at the n-th time. */
+/** Calls the function at the n-th time. */
 function onTime(n: number, act: () => void): () => void {
   let times = 0
   return () => {
@@ -112,15 +112,15 @@ function onTime(n: number, act: () => void): () => void {
   }
 }
 
-describe('five days without a run', () => {
-  it('are caught up with piece by piece, also when the job is killed and handed back on its way', async () => {
+describe('catch-up of trades after five days without a run', () => {
+  it('runs in chunks, and resumes when the job is killed or returned', async () => {
     const { chain, asked } = watch(toTwoPools())
     const run = await start(chain, nowAt(100), 200)
     await run.runSlot()
     expect(await readTrades(run)).toHaveLength(1)
     run.clock.now = nowAt(END + 64)
 
-    // Killed after the rows of the fourth piece were stored, and before it was remembered that they are.
+    // Killed after the rows of the fourth chunk are stored, before its progress is stored.
     run.stops.set(
       'job_state',
       onTime(4, () => {
@@ -150,13 +150,13 @@ describe('five days without a run', () => {
     expect(await blocksOf(QUIET_POOL)).toEqual(aaveTrades)
     expect(run.inserts.every((rows) => rows <= 200)).toBe(true)
     expect(run.inserts.length).toBeGreaterThan(9)
-    // What the killed and the handed back piece had read, and the blocks that were new when the last run ended.
+    // Blocks of the chunks that the killed and the returned job had read, and blocks that were new at the end of the last run.
     expect(run.inserts.reduce((a, b) => a + b)).toBeLessThan(uniTrades.length + aaveTrades.length + 500)
     expect(countMostAsked(asked, POOL)).toBeLessThanOrEqual(3)
     expect(countMostAsked(asked, QUIET_POOL)).toBeLessThanOrEqual(3)
   })
 
-  it('end in the same rows and aggregates as when they are read at once', async () => {
+  it('stores the same rows and aggregates as a single read', async () => {
     const whole = await start(toTwoPools(), nowAt(END + 64), 40_000)
     await whole.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
     const pieces = await start(toTwoPools(), nowAt(END + 64), 150)
@@ -166,7 +166,7 @@ describe('five days without a run', () => {
     expect(await dump(pieces)).toBe(await dump(whole))
   })
 
-  it('as a range go on where they stopped, and the range is forgotten when it is done', async () => {
+  it('resumes a range where it stopped, and deletes its progress at the end', async () => {
     const { chain, asked } = watch(toTwoPools())
     const run = await start(chain, nowAt(END + 64), 200)
     const range = [START * 1000, nowAt(END - 1), ['UNI', 'AAVE']] as const
@@ -189,11 +189,11 @@ describe('five days without a run', () => {
   })
 })
 
-describe('a run about some tokens only', () => {
-  it('keeps what is known of the pools of the others, and loses none of their trades', async () => {
+describe('run for some tokens only', () => {
+  it('keeps the known pools of other tokens, and loses none of their trades', async () => {
     const run = await start(toTwoPools(), nowAt(1_000), 10_000)
     const tokens = run.registry.tokens.filter(({ chain, live }) => live && chain === 'ethereum')
-    // Of each token the factories are asked for two dozen pools, a hundred in a request.
+    // A search requests two dozen pools per token from the factories, a hundred per request.
     const search = (tokens.length * 24) / 100
     await run.runSlot()
     run.clock.now = nowAt(2_000)
@@ -205,7 +205,7 @@ describe('a run about some tokens only', () => {
     const blocks = (await readTrades(run)).map((trade) => trade.block_number - FIRST_BLOCK)
     const read = [...uniTrades, ...aaveTrades].filter((block) => block <= 5_000 - 64).sort((a, b) => a - b)
     expect(blocks).toEqual(read)
-    // A day later the pools are searched again, also of those that the run is not about.
+    // A day later the pools are searched again, also those of other tokens.
     run.clock.now = nowAt(5_000 + BLOCKS_A_DAY)
     await run.runSlot({}, ['AAVE'])
     run.upstream.requests.clear()
@@ -217,7 +217,7 @@ describe('a run about some tokens only', () => {
   })
 })
 
-describe('a pool that opened while nobody ran', () => {
+describe('pool that opened while no process ran', () => {
   it.each([
     ['the run that finds it', []],
     ['a later run, as the one that finds it is about another token', ['UNI']],
@@ -241,8 +241,8 @@ describe('a pool that opened while nobody ran', () => {
   })
 })
 
-describe('a pool that trades far more than the others', () => {
-  it('does not hold them up', async () => {
+describe('pool with far more trades than the others', () => {
+  it('does not delay the others', async () => {
     const busy = Array.from({ length: 4_000 }, (_, n) => swapAt(n + 1))
     const quiet = [swapAt(3_990, { address: QUIET_POOL, transactionHash: hashOf(9_999_999), logIndex: 7 })]
     const chain = createLoggedChain({
@@ -265,7 +265,7 @@ describe('a pool that trades far more than the others', () => {
     expect(pools.length).toBeLessThan(500)
   })
 
-  it('of which one block holds more than a piece is read all the same', async () => {
+  it('is read even if one block exceeds a chunk', async () => {
     const crowd = Array.from({ length: 90 }, (_, at) => swapAt(50, { logIndex: at, transactionHash: hashOf(at + 1) }))
     const run = await start(toChain([swapAt(10), ...crowd, swapAt(60)]), nowAt(1_000), 20)
     await run.runSlot()

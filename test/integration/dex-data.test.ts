@@ -9,7 +9,7 @@ const END = Date.parse('2024-06-30T12:00:00Z')
 
 const hex = (value: number, digits: number) => `0x${value.toString(16).padStart(digits, '0')}`
 
-/** The `n`-th of a token's trades: one every 7 hours back from the end, sizes that no float sum adds up exactly. */
+/** The `n`-th trade of a token: one every 7 hours backwards from the end, with sizes whose float sum is inexact. */
 function trade(token: number, n: number, more: Partial<DexTradeRow> = {}): DexTradeRow {
   return {
     token,
@@ -60,7 +60,7 @@ describe('DEX aggregates', () => {
     const [from, to] = [Math.min(...times), Math.max(...times)]
     await derive([...new Set(rows.map(({ token }) => token))], slot, read, { from, to })
   }
-  /** As a run does that stored rows of some tokens and read some to the slot, by default the same. */
+  /** Like a run that stored rows of some tokens and read some up to the slot, by default the same. */
   async function derive(entities: readonly number[], slot: number, read = entities, times = {}) {
     for (const { name, sql } of dexTrades.derive ?? []) {
       const params = toDeriveParams({ entities, read, slot, ...times })
@@ -81,7 +81,7 @@ describe('DEX aggregates', () => {
       .filter((row) => row.side === side && END - Date.parse(row.traded_at) < hours * HOUR)
       .reduce((total, { amount_usd }) => total + (amount_usd ?? 0), 0)
 
-  it('are what plain code computes from the same trades', async () => {
+  it('match a plain computation over the same trades', async () => {
     const rows = Array.from({ length: 200 }, (_, n) => trade(1, n))
     await store(rows, END)
     const stored = await read(1)
@@ -103,7 +103,7 @@ describe('DEX aggregates', () => {
     expect(stored?.outflow_max).toBeCloseTo(sum(rows, 'SELL', Number.POSITIVE_INFINITY), 9)
   })
 
-  it('count a trade from the moment after a window begins on, in the middle of a day', async () => {
+  it('count a trade that is later than the start of a window, also in the middle of a day', async () => {
     const at = (days: number, ms: number) => new Date(END - days * 24 * HOUR + ms).toISOString()
     const rows = [1, 7, 30].flatMap((days, n) => [
       trade(9, 10 * n, { traded_at: at(days, 1), side: 'BUY', amount_usd: 1 }),
@@ -113,12 +113,12 @@ describe('DEX aggregates', () => {
     await store(rows, END)
     const flows = { inflow_24h: 1, inflow_7d: 102, inflow_30d: 203, inflow_max: 303 }
     expect(await read(9)).toMatchObject({ ...flows, outflow_24h: 0, outflow_7d: 10_000, outflow_30d: 20_000 })
-    // One millisecond on, the three of the beginning are out.
+    // One millisecond later the three trades at the start are outside.
     await store([trade(9, 99, { traded_at: at(0, 1), side: 'BUY', amount_usd: 0 })], END, [])
     expect(await read(9)).toMatchObject({ inflow_24h: 0, inflow_7d: 101, inflow_30d: 202, inflow_max: 303 })
   })
 
-  it('do not change when trades are stored again, in another order, in pieces, at once and with old slots', async () => {
+  it('do not change when trades are stored again, in any order, in batches, concurrently or with old slots', async () => {
     const rows = Array.from({ length: 200 }, (_, n) => trade(1, n))
     const before = await read(1)
     await store(rows.slice().reverse(), END)
@@ -129,13 +129,13 @@ describe('DEX aggregates', () => {
     expect(await read(1)).toEqual(before)
   })
 
-  it('are the same however the trades came in', async () => {
+  it('are the same for any order of inserts', async () => {
     const rows = Array.from({ length: 200 }, (_, n) => trade(2, n))
     for (let at = 0; at < rows.length; at += 23) await store(rows.slice(at, at + 23).reverse(), END - at * HOUR)
     expect(await read(2)).toEqual(await read(1))
   })
 
-  it('keep the windows where they are when old history comes in', async () => {
+  it('keep their windows when older history is stored', async () => {
     const before = await read(1)
     await store([trade(1, 5_000, { side: 'BUY', amount_usd: 7 })], END - 40_000 * HOUR)
     const after = await read(1)
@@ -144,7 +144,7 @@ describe('DEX aggregates', () => {
     expect(after?.inflow_max).toBeCloseTo((before?.inflow_max ?? 0) + 7, 9)
   })
 
-  it('run empty for a token that nobody trades any more', async () => {
+  it('become zero for a token without new trades', async () => {
     await store([trade(3, 0, { side: 'BUY', amount_usd: 5 })], END)
     expect(await read(3)).toMatchObject({ inflow_24h: 5, inflow_7d: 5, inflow_30d: 5, inflow_max: 5 })
     const later = END + 25 * HOUR
@@ -156,7 +156,7 @@ describe('DEX aggregates', () => {
     expect(await read(3)).toMatchObject({ as_of: '2024-07-31T12:00:00.000Z' })
   })
 
-  it('stay as they are for a token that was not read', async () => {
+  it('do not change for a token that was not read', async () => {
     await store([trade(7, 0, { side: 'BUY', amount_usd: 5 })], END)
     const before = await read(7)
     await derive([4], END + 31 * 24 * HOUR)
@@ -165,12 +165,12 @@ describe('DEX aggregates', () => {
     expect(await read(7)).toMatchObject({ inflow_30d: 0, inflow_max: 5 })
   })
 
-  it('go no further than the newest trade where trades came in and nobody says that all were read', async () => {
+  it('end at the newest trade if the token was not read to the slot', async () => {
     await store([trade(8, 0), trade(8, 40)], END, [])
     expect(await read(8)).toMatchObject({ total_trades: 2, as_of: '2024-06-30T11:00:00.000Z' })
   })
 
-  it('tell the price of the latest trade, unknown where that trade has none', async () => {
+  it('have the price of the latest trade, or null if that trade has none', async () => {
     await store([trade(5, 3), trade(5, 0, { amount_usd: null, price: null })], END)
     expect(await read(5)).toMatchObject({ total_trades: 2, price: null })
     const sameBlock = { traded_at: trade(5, 0).traded_at, block_number: trade(5, 0).block_number }
@@ -179,14 +179,14 @@ describe('DEX aggregates', () => {
     expect(await read(5)).toMatchObject({ total_trades: 4, price: 4 })
   })
 
-  it('are not taken back by a computation that saw less and is stored late', async () => {
+  it('ignore a late computation from fewer trades', async () => {
     const before = await read(1)
     const stale = { ...before, token: 1, total_trades: 150, as_of: '2030-01-01T00:00:00.000Z' }
     await database.db.insert({ table: 'dex_data', rows: [stale] })
     expect(await read(1)).toEqual(before)
   })
 
-  it('follow a correction of a trade', async () => {
+  it('apply a correction of a trade', async () => {
     await store([trade(6, 1), trade(6, 2)], END)
     await store([trade(6, 1, { amount_usd: 100 })], END)
     const corrected = await read(6)

@@ -24,17 +24,17 @@ const SWAPS = [10, 900, 910].map((n) => swapAt(n))
 const startWith = (habits: NodeHabits, chain: Chain = toChain(SWAPS, { habits })) =>
   start({ now: nowAt(1_000), chains: { ethereum: chain } })
 
-/** What a run comes to that leaves only the one traded token to be tried again. */
+/** The result of a run that must retry only the traded token. */
 const waiting = (reason: RegExp) => ({ entities: [UNISWAP], message: expect.stringMatching(reason) })
 
-describe('a node that tells', () => {
+describe('node with unusual logs', () => {
   it.each<[string, NodeHabits]>([
     ['zero as the time of its logs', { logTimes: 'zero' }],
     ['no transaction by its hash', { indexing: (hash) => (hash === hashOf(900) ? 'null' : undefined) }],
     ['that it builds its index', { indexing: (hash) => (hash === hashOf(900) ? 'refusal' : undefined) }],
     ['no sender', { indexing: () => 'no sender' }],
     ['at most three calls at once', { mostCalls: 3, logTimes: false }],
-  ])('%s gives the same trades as any', async (_, habits) => {
+  ])('returns the same trades as a healthy node: %s', async (_, habits) => {
     const healthy = await startWith({})
     await healthy.runSlot()
     const run = await startWith(habits)
@@ -45,19 +45,19 @@ describe('a node that tells', () => {
   })
 })
 
-it('a swap that the node sends twice is one trade', async () => {
+it('a swap that the node returns twice is stored as one trade', async () => {
   const run = await startWith({}, toChain([...SWAPS, swapAt(900)]))
   expect(await run.runSlot()).toMatchObject({ rows: 3 })
   expect(await run.hashes()).toEqual([hashOf(10), hashOf(900), hashOf(910)])
 })
 
-describe('a trade whose sender nobody tells', () => {
-  it('is waited for, and costs no other trade', async () => {
+describe('trade without a known sender', () => {
+  it('is retried, and does not delay other trades', async () => {
     let isLacking = true
     const run = await startWith({ lacksTransaction: (hash) => isLacking && hash === hashOf(900) })
     await expect(run.runSlot()).rejects.toMatchObject(waiting(/1 of the logs.*does not have transaction/))
     expect(await run.hashes()).toEqual([hashOf(10), hashOf(910)])
-    // Its pool is read again from there, however far the chain went on.
+    // Its pool is read again from there, wherever the chain's head is.
     run.clock.now = nowAt(3_000)
     await expect(run.runSlot()).rejects.toMatchObject(waiting(/does not have transaction/))
     isLacking = false
@@ -65,7 +65,7 @@ describe('a trade whose sender nobody tells', () => {
     expect(await run.hashes()).toEqual([hashOf(10), hashOf(900), hashOf(910)])
   })
 
-  it('is left out after a day, counted, and then nothing waits', async () => {
+  it('is left out and counted after a day, and nothing waits any more', async () => {
     const run = await startWith({ lacksTransaction: (hash) => hash === hashOf(900) })
     await expect(run.runSlot()).rejects.toMatchObject(waiting(/does not have transaction/))
     run.clock.now = nowAt(1_000 + BLOCKS_A_DAY + 600)
@@ -75,7 +75,7 @@ describe('a trade whose sender nobody tells', () => {
     expect(await run.hashes()).toEqual([hashOf(10), hashOf(910)])
   })
 
-  it('leaves its range open, and the other trades stored', async () => {
+  it('keeps its range uncovered, while other trades are stored', async () => {
     let isLacking = true
     const run = await startWith({ lacksTransaction: (hash) => isLacking && hash === hashOf(900) })
     const [from, to] = [nowAt(0) - 1_000, nowAt(0) - 1_000 + 3 * 3_600_000 + 120_000]
@@ -90,7 +90,7 @@ describe('a trade whose sender nobody tells', () => {
   })
 })
 
-describe('a log that cannot be read', () => {
+describe('malformed log', () => {
   const habits = (spoil: NonNullable<NodeHabits['spoil']>): NodeHabits => ({
     spoil: (log) => (log.transactionHash === hashOf(900) ? spoil(log) : undefined),
   })
@@ -103,7 +103,7 @@ describe('a log that cannot be read', () => {
     ['cut within a word', habits((log) => ({ ...toRpcLog(log, toChain([])), data: log.data.slice(0, -7) }))],
     ['without a place', change({ logIndex: null })],
     ['with half a hash', change({ transactionHash: '0xabc' })],
-  ])('costs itself where it is %s', async (_, spoiled) => {
+  ])('loses only its own trade if it is %s', async (_, spoiled) => {
     const run = await startWith(spoiled)
     await expect(run.runSlot()).rejects.toMatchObject({ entities: [UNISWAP] })
     expect(await run.hashes()).toEqual([hashOf(10), hashOf(910)])

@@ -12,7 +12,7 @@ const HOUR = 3_600_000
 const nodes = LAYERS.map(({ slug }) => slug)
 
 const whole = loadRegistry()
-/** The tokens of the chains in question, which alone are asked for. */
+/** Only the tokens of the tested chains are requested. */
 const registry = { ...whole, tokens: whole.tokens.filter(({ chain }) => nodes.includes(chain)) }
 const world = createSimulatedWorld(registry, 1)
 
@@ -32,7 +32,7 @@ interface Expected {
   readonly token: number
   readonly time: string
   readonly log: ChainLog
-  /** What was paid or received of the quote token, in whole ones. */
+  /** The amount of the quote token, in whole tokens. */
   readonly quoteAmount: number
   readonly quote: string
 }
@@ -43,7 +43,7 @@ const toNumbers = ({ data }: ChainLog) =>
 /** The trades of a chain in the hour before the slot and up to the final block, from its logs. */
 function expectTrades(slug: string, slot: number, now = NOW): Expected[] {
   const [chain, facts] = [world.chain(slug) as Chain, LAYERS.find((one) => one.slug === slug)]
-  // A node without that word is trusted up to twelve blocks before its newest.
+  // Without the finalized tag, blocks up to twelve before the newest are final.
   const final = chain.headAt(now) - (chain.habits.finalizedTag === false ? 12 : 64)
   const times = (block: number) => (chain.timeOf(block) ?? 0) * 1000
   return registry.tokens
@@ -66,7 +66,7 @@ function expectTrades(slug: string, slot: number, now = NOW): Expected[] {
     )
 }
 
-/** Dollars for an ether, by the last log of the chain's reference pool before another log. */
+/** Dollars per ether, from the last log of the chain's reference pool before another log. */
 function toReferencePrice(chain: Chain, address: string, { blockNumber, logIndex }: ChainLog): number | undefined {
   const before = chain
     .logs(blockNumber - 150, blockNumber, new Set([address]))
@@ -79,7 +79,7 @@ const chart = z.object({
   coins: z.record(z.string(), z.object({ prices: z.array(z.object({ timestamp: z.number(), price: z.number() })) })),
 })
 
-/** Dollars for an ether, as the chart of prices tells them around the time. */
+/** Dollars per ether, from the price chart around the time. */
 async function readChart(url: string): Promise<number[]> {
   const query = `start=${(NOW - 3 * HOUR) / 1000 - 9}&span=40&period=5m&searchWidth=5m`
   const response = await fetch(`${url}/defillama-coins/chart/coingecko:ethereum?${query}`)
@@ -89,7 +89,7 @@ async function readChart(url: string): Promise<number[]> {
 
 const isNear = (one: number, other: number) => Math.abs(one / other - 1) < 1e-6
 
-/** A stored trade beside what its log says. */
+/** A stored trade with its log. */
 async function pair(run: Awaited<ReturnType<typeof start>>, slug: string, slot: number) {
   const trades = new Map(
     (await readTrades(run)).map((trade) => [`${trade.transaction_hash} ${trade.log_index}`, trade]),
@@ -100,10 +100,10 @@ async function pair(run: Awaited<ReturnType<typeof start>>, slug: string, slot: 
   })
 }
 
-describe('chains of second layers', () => {
+describe('trades of second-layer chains', () => {
   const slot = Math.floor(NOW / HOUR) * HOUR
 
-  it('are read by their own nodes: every trade of their pools, at the time of its block, and no other', async () => {
+  it('are read from their own nodes: every trade of their pools, at the time of its block', async () => {
     const run = await start()
     const report = await run.runSlot(slot)
     const counts = new Map<string, number>()
@@ -118,7 +118,7 @@ describe('chains of second layers', () => {
     expect(report).toMatchObject({ rows: [...counts.values()].reduce((sum, count) => sum + count, 0), uncovered: 0 })
   })
 
-  it('value trades by their own reference pool where they have one, and by the chart elsewhere', async () => {
+  it('have values from their reference pool if there is one, and else from the chart', async () => {
     const run = await start()
     await run.runSlot(slot)
     const charted = await readChart(run.upstream.url)
@@ -138,7 +138,7 @@ describe('chains of second layers', () => {
     expect(byPool).toBeGreaterThan(5)
   })
 
-  it('have no value where nobody tells one, but for those paid in dollars and those that the pool tells', async () => {
+  it('have no value without a price, except those in dollars or with a price in the pool', async () => {
     const run = await start()
     run.upstream.faults.set('defillama-coins', { kind: 'empty' })
     await run.runSlot(slot)
@@ -153,7 +153,7 @@ describe('chains of second layers', () => {
     }
   })
 
-  it('go on from the last block of each, as far as its node lets them', async () => {
+  it("continue from the last block of each chain, up to its node's newest", async () => {
     const run = await start()
     await run.runSlot(slot)
     run.clock.now += HOUR

@@ -22,7 +22,7 @@ async function start(options?: PipelineOptions) {
   return run
 }
 
-describe('a chain without a node', () => {
+describe('trades of a chain without a node', () => {
   const swap = (hash: string, type: string, pair: string, bought: object, sold: object) => ({
     transactionHash: hash,
     transactionType: type,
@@ -42,7 +42,7 @@ describe('a chain without a node', () => {
     [swap(hashOf(2), 'sell', POOL, weth, { ...uni, amount: '-6' }), swap(hashOf(2), 'buy', POOL, uni, weth)],
   ]
 
-  it('has its trades from Moralis, page by page, each once', async () => {
+  it('are read from Moralis page by page, each once', async () => {
     const server = await startProviderServer((request, response, url) => {
       const page = Number(url.searchParams.get('cursor') ?? '0')
       const isUni = url.pathname === `/erc20/${UNI}/swaps`
@@ -78,7 +78,7 @@ describe('a chain without a node', () => {
     expect(await dump(run)).toBe(before)
   })
 
-  it('has the same trades as one with a node, when both are asked about the same chain', async () => {
+  it('match those of a node for the same chain', async () => {
     const now = Date.parse('2024-05-06T07:08:09Z')
     const [byNode, byMoralis] = [await start({ now }), await start({ now, settings: { RPC_URLS: '' } })]
     expect(await byNode.runSlot()).toMatchObject({ providers: ['ethereum', 'moralis-swaps'] })
@@ -96,8 +96,8 @@ describe('a chain without a node', () => {
     const dollars = new Map(expected.map((trade) => [trade.transaction_hash + trade.token, trade.amount_usd ?? 0]))
     for (const { transaction_hash, token, amount_usd, traded_at } of found) {
       const same = dollars.get(transaction_hash + token)
-      // A token of dollars has a price of its own here, and is a dollar where it is read from the node; and DefiLlama's
-      // prices are some minutes older.
+      // Here a dollar token has its own price, while trades read from the node value it at one dollar; and DefiLlama's prices
+      // are some minutes old.
       if (traded_at <= newest) expect(Math.abs((amount_usd ?? 0) / (same ?? 0) - 1)).toBeLessThan(1e-2)
     }
     const before = await dump(byMoralis)
@@ -106,7 +106,7 @@ describe('a chain without a node', () => {
     expect(await dump(byMoralis)).toBe(before)
   })
 
-  describe('whose reading is cut off after some pages', () => {
+  describe('Moralis reading that fails after some pages', () => {
     const [from, to] = [Date.parse('2024-05-06T00:00:00Z'), Date.parse('2024-05-06T02:00:00Z')]
     const at = (minute: number) => new Date(from + minute * 60_000).toISOString()
     // The second page ends within a block.
@@ -116,7 +116,7 @@ describe('a chain without a node', () => {
       blockTimestamp: at(minute),
     }))
 
-    /** Pages of two swaps, of which the third is refused as long as `down` says so. */
+    /** Pages of two swaps; the third one fails while `down` is set. */
     async function startCut() {
       const stub = { down: true, bought: [] as string[] }
       const server = await startProviderServer((_, response, url) => {
@@ -137,11 +137,11 @@ describe('a chain without a node', () => {
     const readNotes = ({ database }: Parameters<typeof readTrades>[0]) =>
       database.db.rows({
         name: 'notes',
-        sql: "SELECT value FROM job_state FINAL WHERE name LIKE 'moralis.%.%' AND name NOT LIKE '%allowance%'",
+        sql: "SELECT value FROM job_state FINAL WHERE name LIKE 'moralis.%.%' AND name NOT LIKE '%allowance%' AND name NOT LIKE '%.failed.%'",
         schema: z.object({ value: z.string() }),
       })
 
-    it('keeps the whole blocks so far of a range, and buys no page twice', async () => {
+    it('stores the complete blocks of a range, and buys no page twice', async () => {
       const { stub, run } = await startCut()
       await expect(run.runRange(from, to, ['UNI'])).rejects.toMatchObject({ code: 'provider_unavailable' })
       expect(await toTimes(run)).toEqual([10, 20, 30].map(at))
@@ -152,7 +152,7 @@ describe('a chain without a node', () => {
       expect(await readNotes(run)).toEqual([{ value: '' }])
     })
 
-    it('keeps them of a slot, whose next try goes on behind them', async () => {
+    it('stores the complete blocks of a slot, and the next attempt continues after them', async () => {
       const { stub, run } = await startCut()
       const [uni] = run.registry.tokens.filter(({ symbol }) => symbol === 'UNI')
       await expect(run.runSlot(to)).rejects.toMatchObject({ code: 'provider_unavailable', entities: [uni?.id] })
@@ -164,7 +164,7 @@ describe('a chain without a node', () => {
     })
   })
 
-  it('has no dollars for a trade that the provider values at 0', async () => {
+  it('stores null dollars for a trade that the provider values at 0', async () => {
     const server = await startProviderServer((_, response, url) => {
       const result = [{ ...swap(hashOf(1), 'buy', POOL, uni, weth), totalValueUsd: 0 }]
       sendJson(response, { cursor: null, result: url.pathname === `/erc20/${UNI}/swaps` ? result : [] })
@@ -176,7 +176,7 @@ describe('a chain without a node', () => {
     expect(await readTrades(run)).toMatchObject([{ side: 'BUY', amount: 3, amount_usd: null, price: null }])
   })
 
-  it('moves the windows of the tokens that were read, traded or not, and of no others', async () => {
+  it('moves the windows of tokens that were read, with or without trades, and of no others', async () => {
     const aave = '0x7fc66500c84a76ad7e9c93437bfc5ac33e2ddae9'
     let down: string | undefined
     const server = await startProviderServer((_, response, url) => {
@@ -196,7 +196,7 @@ describe('a chain without a node', () => {
     expect([await asOf(UNI), await asOf(aave)]).toEqual(['2024-05-06T02:00:00.000Z', '2024-05-06T02:00:00.000Z'])
     down = aave
     run.clock.now += 25 * HOUR
-    // Its windows stay where they are, and it alone is asked for again.
+    // Its windows stay where they are, and only this token is requested again.
     const aaveId = run.registry.tokenByKey.get(keyOf(aave))?.id
     await expect(run.runSlot()).rejects.toMatchObject({ code: 'provider_unavailable', entities: [aaveId] })
     expect([await asOf(UNI), await asOf(aave)]).toEqual(['2024-05-07T03:00:00.000Z', '2024-05-06T02:00:00.000Z'])
@@ -208,8 +208,8 @@ describe('a chain without a node', () => {
     expect(await readAggregates(run, keyOf(aave))).toMatchObject({ inflow_24h: 0, as_of: '2024-05-07T04:00:00.000Z' })
   })
 
-  it('has a budget: the largest tokens are read, and the others are told why they are not', async () => {
-    // Two calls in an hour are left for trades.
+  it('reads the largest tokens within the budget, and records the reason for the others', async () => {
+    // The hourly budget leaves two calls for trades.
     const settings = { RPC_URLS: '', MORALIS_UNITS_PER_DAY: '8000' }
     const run = await start({ now: Date.parse('2024-05-06T02:03:04Z'), settings })
     await runJob(prices, prices.connect(run.context), run.context, {
@@ -236,7 +236,7 @@ describe('a chain without a node', () => {
     expect(new Set(notes.map(({ state }) => state))).toEqual(new Set(['unserved']))
   })
 
-  it('is named together with the key that is missing', async () => {
+  it('names the chain and the missing key', async () => {
     const run = await start({ settings: { RPC_URLS: '', MORALIS_API_KEY: '' } })
     expect(await run.runSlot()).toMatchObject({ rows: 0, rejected: 0 })
     const sql = 'SELECT DISTINCT toString(state) AS state, reason FROM coverage_notes FINAL'
@@ -250,7 +250,7 @@ describe('a chain without a node', () => {
     }
   })
 
-  it('is the only one that Moralis is asked for', async () => {
+  it('requests only chains without a node', async () => {
     const asked: string[] = []
     const server = await startProviderServer((_, response, url) => {
       asked.push(url.searchParams.get('chain') ?? '')

@@ -31,7 +31,7 @@ const logFilter = z.object({ fromBlock: z.string().transform(Number), toBlock: z
 
 const CAP = 1e6
 
-/** A node that answers as a test says: by call, or by a whole body. */
+/** A node whose replies the test defines, per call or as a complete body. */
 async function startNode(
   answer: (call: Call) => Reply,
   more: { whole?: (calls: readonly Call[]) => Sent | undefined; batchSize?: number; timeoutMs?: number } = {},
@@ -76,8 +76,8 @@ const LOG = {
   ...{ logIndex: 0, blockTimestamp: undefined, removed: false },
 }
 
-describe('a batch', () => {
-  it('is put in order, however the node answers', async () => {
+describe('batch of calls to a node', () => {
+  it('is matched by id, in any order of the replies', async () => {
     const { node, asked, requests } = await startNode((call) => blockOf(numberOf(call)))
     const blocks = await node.blocks([9, 2, 7, 4, 1], signal)
     expect([...blocks.values()]).toMatchObject([9, 2, 7, 4, 1].map((number) => ({ number })))
@@ -85,9 +85,9 @@ describe('a batch', () => {
     expect(requests.map(({ url }) => url.pathname)).toEqual(['/v3/secret-key', '/v3/secret-key'])
   })
 
-  it('takes a turn of the rate limit for each of its calls, as the node bills them', async () => {
+  it('takes one turn of the rate limit per call, as the node bills them', async () => {
     const taken: number[] = []
-    const createLimit = () => ({ take: async (_: AbortSignal, cost = 1) => void taken.push(cost) })
+    const limit = { take: async (_: AbortSignal, cost = 1) => void taken.push(cost) }
     const server = await startProviderServer((request, response) => {
       void text(request).then((body) => {
         const given = z.union([rpcCall, z.array(rpcCall)]).parse(JSON.parse(body))
@@ -96,7 +96,7 @@ describe('a batch', () => {
       })
     })
     closers.push(server.close)
-    const http = createHttpClients({ log: silent, createLimit })
+    const http = createHttpClients({ log: silent, limitsOf: () => ({ whole: limit, history: limit }) })
     const client = http.open({
       provider: 'rpc-test',
       baseUrl: server.baseUrl,
@@ -110,7 +110,7 @@ describe('a batch', () => {
     expect(taken).toEqual([3, 2, 1])
   })
 
-  it('is sent again for the calls that the node had no capacity for', async () => {
+  it('is resent for the calls that the node rejected for lack of capacity', async () => {
     const refused = new Set([2, 7])
     const { node, asked } = await startNode((call) =>
       refused.delete(numberOf(call)) ? refuse(-32005, 'Rate limit exceeded') : blockOf(numberOf(call)),
@@ -119,13 +119,13 @@ describe('a batch', () => {
     expect(asked.map(numberOf)).toEqual([9, 2, 7, 2, 7])
   })
 
-  it('that is refused as a whole is each call refused', async () => {
+  it('rejects each call if it is rejected as a whole', async () => {
     const { node } = await startNode(() => refuse(1), { whole: () => ({ body: refuse(-32600, 'batch too large') }) })
     const blocks = await node.blocks([1, 2], signal)
     for (const number of [1, 2]) expect(blocks.get(number)).toMatchObject({ code: 'provider_rejected' })
   })
 
-  it('without a reply to a call lacks that one', async () => {
+  it('reports a call without a reply as malformed', async () => {
     const { node } = await startNode(() => refuse(1), { whole: () => ({ body: [{ id: 0, ...blockOf(1) }] }) })
     const blocks = await node.blocks([1, 2], signal)
     expect(blocks.get(1)).toMatchObject({ number: 1 })
@@ -133,8 +133,8 @@ describe('a batch', () => {
   })
 })
 
-describe('a node', () => {
-  it('that does not have a block or a transaction yet is asked again later', async () => {
+describe('node client', () => {
+  it('reports a missing block or transaction as temporary', async () => {
     const { node } = await startNode(() => ({ result: null }))
     expect((await node.blocks([5], signal)).get(5)).toMatchObject({
       code: 'provider_unavailable',
@@ -144,7 +144,7 @@ describe('a node', () => {
     expect(senders.get(HASH)).toMatchObject({ code: 'provider_unavailable' })
   })
 
-  it('that is out of requests is asked again, with the answer that nodes give then', async () => {
+  it('retries after a 429 response in the form of real nodes', async () => {
     const throttled = {
       body: { jsonrpc: '2.0', id: 1, error: { code: 429, event: -33300, message: 'Too Many Requests', details: '' } },
       status: 429,
@@ -159,14 +159,14 @@ describe('a node', () => {
     await expect(always.node.blocks([3], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
   })
 
-  it('never has its URL told, which may hold a key', async () => {
+  it('never includes the URL in an error, because it may contain a key', async () => {
     const { node } = await startNode(() => refuse(1), { whole: () => ({ body: { error: 'no' }, status: 403 }) })
     const error = await node.blocks([3], signal).catch((reason: unknown) => String(reason))
     expect(error).toContain('eth_getBlockByNumber')
     expect(error).not.toContain('secret')
   })
 
-  it('tells its final block, or the one twelve behind the newest where it knows no such tag', async () => {
+  it('returns the final block, or the twelfth before the newest if the node has no finalized tag', async () => {
     const tags: unknown[] = []
     const answer = (known: boolean) => (call: Call) => {
       tags.push(call.params[0])
@@ -183,26 +183,26 @@ describe('a node', () => {
   })
 })
 
-describe('a node that was asked too often', () => {
+describe('node that is rate limited', () => {
   const filter = { addresses: [LOG.address], topics: ['0xbb'] }
 
   it.each([
     [-32005, 'Rate limit exceeded'],
     [-32005, 'daily request count exceeded, request rate limited'],
     [-32000, 'Your app has exceeded its compute units per second capacity'],
-  ])('has refused no page for its width: %i %s', async (code, message) => {
+  ])('does not halve a page after error %i %s', async (code, message) => {
     const { node, asked } = await startNode(() => refuse(code, message))
     const page = node.logs(filter, { from: 1, to: 2_000, last: false }, signal)
     await expect(page).rejects.toMatchObject({ code: 'provider_unavailable' })
     expect(asked).toHaveLength(1)
   })
 
-  it('has refused one whose logs are too many, by the same code', async () => {
+  it('halves a page with too many logs, which has the same error code', async () => {
     const { node } = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))
     expect(await node.logs(filter, { from: 1, to: 2_000, last: false }, signal)).toBeInstanceOf(TooWide)
   })
 
-  it('and one that has a fault do not decide which block is final', async () => {
+  it('throws instead of choosing a final block, also after other errors', async () => {
     for (const [code, message] of [
       [-32016, 'over rate limit'],
       [-32000, 'header not found'],
@@ -213,20 +213,23 @@ describe('a node that was asked too often', () => {
   })
 })
 
-describe('the block of a time', () => {
-  it.each([1, 12, 13, 5_000 * 12, 5_000 * 12 + 1, 999_999 * 12])('is the first at or after second %i', async (at) => {
-    const { node, asked } = await startNode((call) => blockOf(numberOf(call)))
-    const head = { number: 1_000_000, timestamp: START + 12_000_000 }
-    expect(await findBlockAt(node, START + at, head, signal)).toBe(Math.max(1, Math.ceil(at / 12)))
-    expect(asked.length).toBeLessThan(25)
-  })
+describe('search for the block of a time', () => {
+  it.each([1, 12, 13, 5_000 * 12, 5_000 * 12 + 1, 999_999 * 12])(
+    'finds the first block at or after second %i',
+    async (at) => {
+      const { node, asked } = await startNode((call) => blockOf(numberOf(call)))
+      const head = { number: 1_000_000, timestamp: START + 12_000_000 }
+      expect(await findBlockAt(node, START + at, head, signal)).toBe(Math.max(1, Math.ceil(at / 12)))
+      expect(asked.length).toBeLessThan(25)
+    },
+  )
 
-  it('is the one after the newest when it has not come', async () => {
+  it('returns the number after the newest block for a later time', async () => {
     const { node } = await startNode((call) => blockOf(numberOf(call)))
     expect(await findBlockAt(node, START + 1_201, { number: 100, timestamp: START + 1_200 }, signal)).toBe(101)
   })
 
-  it('is found on a chain whose blocks changed their pace', async () => {
+  it('works on a chain that changed its block time', async () => {
     const timeOf = (number: number) => START + (number < 900_000 ? number * 13 : 900_000 * 13 + (number - 900_000) * 2)
     const { node, asked } = await startNode((call) => {
       const number = numberOf(call)
@@ -238,7 +241,7 @@ describe('the block of a time', () => {
   })
 })
 
-describe('a page of logs', () => {
+describe('request for a page of logs', () => {
   const pool = [`0x${'9'.repeat(40)}`]
   const rangeOf = ({ params: [filter] }: Call) => logFilter.parse(filter)
   async function readAll(started: Awaited<ReturnType<typeof startNode>>, from: number, to: number) {
@@ -256,7 +259,7 @@ describe('a page of logs', () => {
     pages.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, at) => from + at))
   const blocks = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at)
 
-  it('is asked for with both topics and all pools', async () => {
+  it('is requested with both topics and all pools', async () => {
     const started = await startNode(() => ({ result: [] }))
     await readAll(started, 1, 10)
     expect(started.asked).toMatchObject([
@@ -282,7 +285,7 @@ describe('a page of logs', () => {
     expect(covered(await readAll(await startNode(answer), 1, 3_000))).toEqual(blocks(1, 3_000))
   })
 
-  it('is halved on an answer that would be too large, on one that is, and on one that takes too long', async () => {
+  it('is halved after a response that is too large or too slow', async () => {
     const whole = (calls: readonly Call[]): Sent | undefined => {
       const [call] = calls
       const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
@@ -294,29 +297,26 @@ describe('a page of logs', () => {
     expect(covered(await readAll(started, 1, 3_000))).toEqual(blocks(1, 3_000))
   })
 
-  it.each([500, 502, 504])(
-    'is halved where a gateway gives up with %i, in this reading and the next',
-    async (status) => {
-      const whole = ([call]: readonly Call[]): Sent | undefined => {
-        const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
-        return toBlock - fromBlock >= 600 ? { body: {}, status } : undefined
-      }
-      const started = await startNode(() => ({ result: [] }), { whole })
-      const read = () => readAll(started, 1, 6_000)
-      // 2,000 and 1,000 blocks are too many.
-      await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable' })
-      expect(covered(await read())).toEqual(blocks(1, 6_000))
-    },
-  )
+  it.each([500, 502, 504])('is halved after gateway error %i, in this reading and the next', async (status) => {
+    const whole = ([call]: readonly Call[]): Sent | undefined => {
+      const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
+      return toBlock - fromBlock >= 600 ? { body: {}, status } : undefined
+    }
+    const started = await startNode(() => ({ result: [] }), { whole })
+    const read = () => readAll(started, 1, 6_000)
+    // 2,000 and 1,000 blocks are too many.
+    await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(covered(await read())).toEqual(blocks(1, 6_000))
+  })
 
-  it('of one block that is refused is an error, worth another try where the node had no capacity', async () => {
+  it('fails for one rejected block, temporarily if the node lacked capacity', async () => {
     const busy = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))
     await expect(readAll(busy, 1, 8)).rejects.toMatchObject({ code: 'provider_unavailable' })
     const pruned = await startNode(() => refuse(4444, 'pruned history unavailable'))
     await expect(readAll(pruned, 1, 8)).rejects.toMatchObject({ code: 'provider_unconfigured' })
   })
 
-  it('is no answer when it is no list', async () => {
+  it('is malformed if it is not a list', async () => {
     const started = await startNode(() => ({ result: { logs: [] } }))
     await expect(readAll(started, 1, 2)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
@@ -329,7 +329,7 @@ describe('a page of logs', () => {
     const answer = ({ params: [filter] }: Call) => {
       const asked = z.object({ address: z.array(z.string()) }).parse(filter).address
       const isAsked = (one: unknown) => one === null || asked.includes(String(Reflect.get(Object(one), 'address')))
-      // The log that is null is of the last contract.
+      // The null log belongs to the last contract.
       return {
         result: result.filter((one) => isAsked(one) && (one !== null || asked.includes(addresses.at(-1) ?? ''))),
       }
@@ -345,7 +345,7 @@ describe('a page of logs', () => {
     ['a number that is too large', { blockNumber: `0x${'f'.repeat(60)}` }],
     ['no topics', { topics: undefined }],
     ['half a hash', { transactionHash: '0xab' }],
-  ])('has a fault in a log with %s, and no other', async (_, more) => {
+  ])('marks only the log with %s as faulty', async (_, more) => {
     const logs = await readLogs([GOOD, { ...GOOD, logIndex: '0x1', ...more }, { ...GOOD, logIndex: '0x2' }])
     expect(logs).toMatchObject([{ logIndex: 0 }, { fault: expect.any(String), address: pool[0] }, { logIndex: 2 }])
     expect([0, 2].map((at) => Reflect.get(Array.isArray(logs) ? logs[at] : {}, 'fault'))).toEqual([
@@ -354,7 +354,7 @@ describe('a page of logs', () => {
     ])
   })
 
-  it('finds out whose a log is that does not say so', async () => {
+  it('finds the contract of a log without an address', async () => {
     const others = ['1', '2', '3', '4'].map((digit) => `0x${digit.repeat(40)}`)
     const logs = await readLogs([{ ...GOOD, address: others[0] }, null], others)
     expect(logs).toMatchObject([{ address: others[0] }, { address: others[3], fault: expect.any(String) }])
@@ -366,22 +366,31 @@ describe('a page of logs', () => {
     ['a number', START],
     ['a date', '2024-05-06T00:00:00Z'],
     ['null', null],
-  ])('has no time where a log says %s', async (_, blockTimestamp) => {
+  ])('has no time for a log whose time is %s', async (_, blockTimestamp) => {
     expect(await readLogs([GOOD, { ...GOOD, blockTimestamp }])).toMatchObject([
       { blockTimestamp: START + 12 },
       { blockTimestamp: undefined, logIndex: 0 },
     ])
   })
 
-  it('has nothing of other contracts and blocks than those that were asked for', async () => {
-    expect(await readLogs([GOOD, { ...GOOD, blockNumber: '0x9' }])).toHaveLength(1)
+  it('marks a log of a block outside of the requested range as faulty', async () => {
+    expect(await readLogs([GOOD, { ...GOOD, blockNumber: '0x9' }])).toMatchObject([
+      { logIndex: 0 },
+      { fault: expect.any(String), address: pool[0] },
+    ])
+  })
+
+  it('drops logs of contracts that were not requested', async () => {
+    const { node } = await startNode(() => ({ result: [GOOD, { ...GOOD, address: `0x${'7'.repeat(40)}` }] }))
+    const filter = { addresses: pool, topics: SWAP_TOPICS }
+    expect(await node.logs(filter, { from: 1, to: 2, last: false }, signal)).toMatchObject([{ address: pool[0] }])
   })
 
   const recorded = z.array(z.object({ method: z.string(), body: z.unknown() }))
   const refusal = z.object({ error: z.object({ code: z.literal(-32000), message: z.string() }) })
 
   it.skipIf(!existsSync(recordings))(
-    'is halved on the recorded refusal of a node that takes 1,000 blocks',
+    'is halved after the recorded error of a node with a limit of 1,000 blocks',
     async () => {
       const file = gunzipSync(readFileSync(join(recordings, 'getLogs_responses.json.gz'))).toString()
       const bodies = recorded.parse(JSON.parse(file)).map(({ body }) => body)

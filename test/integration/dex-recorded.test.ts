@@ -31,7 +31,7 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
   const swaps = () => readSwaps(dataDir) ?? []
   const now = Date.parse('2021-06-22T14:00:30Z')
   const settings = { DEX_FIRST_RUN_HOURS: '240' }
-  /** Side and amount of each transaction, from the other file: what its makers made of the same swaps. */
+  /** Side and amount of each transaction, from the other file: the same swaps as decoded by its authors. */
   function readSides() {
     const csv = gunzipSync(readFileSync(join(recordings, 'trades_buy_sell.csv.gz'))).toString()
     const lines = csv.trimEnd().split('\n').slice(1)
@@ -46,7 +46,7 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
   const sum = (of: readonly RecordedSwap[], isBuy: boolean) =>
     of.reduce((usd, swap) => usd + (swap.uni > 0n === isBuy ? swap.usd : 0), 0)
 
-  it('come out with the same sides, amounts, hashes, times and dollars', async () => {
+  it('are stored with the same sides, amounts, hashes, times and dollars', async () => {
     const run = await start({ now, dataDir, settings })
     expect(await run.runSlot()).toMatchObject({ rows: 2_000, rejected: 0 })
     const trades = new Map((await readTrades(run)).map((trade) => [trade.transaction_hash, trade]))
@@ -57,7 +57,7 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
       const told = sides.get(swap.hash)
       expect(trade).toMatchObject({ side: told?.side, log_index: swap.logIndex, block_number: swap.block })
       expect(trade?.amount).toBe(Math.abs(Number(formatUnits(swap.uni, 18))))
-      // The other file has fewer digits of small amounts.
+      // The other file has fewer digits for small amounts.
       expect(relative(trade?.amount, told?.amount ?? Number.NaN)).toBeLessThan(1e-7)
       expect(Date.parse(trade?.traded_at ?? '')).toBe(swap.at * 1000)
       expect(relative(trade?.amount_usd ?? undefined, swap.usd)).toBeLessThan(1e-9)
@@ -72,7 +72,7 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
     expect(relative(total?.outflow_max, sold)).toBeLessThan(1e-9)
   })
 
-  it('come out the same from Moralis, where the chain has no node', async () => {
+  it('are stored equally from Moralis if the chain has no node', async () => {
     const run = await start({ now, dataDir, settings: { ...settings, RPC_URLS: '' } })
     expect(await run.runSlot()).toMatchObject({ rows: 2_000, rejected: 0, providers: ['moralis-swaps'] })
     const trades = new Map((await readTrades(run)).map((trade) => [trade.transaction_hash, trade]))
@@ -87,7 +87,7 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
     }
   })
 
-  it('change nothing when any range is read again, in pages of any size', async () => {
+  it('do not change when any range is read again, with any page size', async () => {
     const recorded = toRecordedChain(swaps())
     const habits: Writable<NodeHabits> = {}
     const run = await start({ now, dataDir, settings, chains: { ethereum: { ...recorded, habits } } })

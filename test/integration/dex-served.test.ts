@@ -66,8 +66,8 @@ beforeAll(async () => {
 })
 afterAll(() => pipeline?.close())
 
-describe('/data/tokens/dex-data', () => {
-  it('lists tokens with trades by their market cap, ten unless asked', async () => {
+describe('GET /data/tokens/dex-data', () => {
+  it('lists tokens with trades by market cap, ten by default', async () => {
     const listed = await records('')
     expect(listed).toHaveLength(10)
     const tokens: unknown = await (await fetch(`${pipeline.url}/data/tokens?limit=500`)).json()
@@ -81,7 +81,7 @@ describe('/data/tokens/dex-data', () => {
     expect(listed.map(({ _id }) => _id)).toEqual(all.slice(0, 10))
   })
 
-  it('is what the trades of a token add up to', async () => {
+  it("returns the sums of a token's trades", async () => {
     const [found] = await records('name=Uniswap')
     const all = await trades('name=Uniswap&limit=10000')
     const sum = (type: string) => all.reduce((usd, one) => usd + (one.type === type ? (one.amountUsd ?? 0) : 0), 0)
@@ -96,7 +96,7 @@ describe('/data/tokens/dex-data', () => {
     expect(found?.dexData.totalTakers).toBeGreaterThan(1)
   })
 
-  it('selects by id and name, puts an exact name first and answers nothing for unknown ones', async () => {
+  it('selects by id and name, with exact names first, and returns an empty list for unknown ones', async () => {
     const uni = pipeline.tokenOf('UNI').id
     expect((await records(`id=${uni}&name=aave`)).map(({ name }) => name)).toContain('Uniswap')
     expect((await records('name=uniswap&name=a&limit=500'))[0]?.name).toBe('Uniswap')
@@ -105,8 +105,8 @@ describe('/data/tokens/dex-data', () => {
   })
 })
 
-describe('/data/tokens/historic-dex-trades', () => {
-  it("lists a token's trades, newest first, with the ids that follow from their logs", async () => {
+describe('GET /data/tokens/historic-dex-trades', () => {
+  it("lists a token's trades, newest first, with ids derived from their logs", async () => {
     const rows = await readStored('UNI')
     const found = await trades('name=uniswap&limit=10000')
     expect(found.map((one) => [one._id, one.transactionHash, one.recordedAt])).toEqual(
@@ -116,7 +116,7 @@ describe('/data/tokens/historic-dex-trades', () => {
     expect(await trades(`id=${pipeline.tokenOf('UNI').id}&limit=7`)).toEqual(found.slice(0, 7))
   })
 
-  it('is cut to the range: start inclusive, end exclusive', async () => {
+  it('returns the trades of the range: start inclusive, end exclusive', async () => {
     const all = await trades('name=uniswap&limit=10000')
     const [first, third] = [all[0]?.recordedAt ?? '', all[2]?.recordedAt ?? '']
     expect(await trades(`name=uniswap&start=${third}`)).toEqual(all.filter(({ recordedAt }) => recordedAt >= third))
@@ -126,15 +126,15 @@ describe('/data/tokens/historic-dex-trades', () => {
     expect((await get('historic-dex-trades?name=uniswap&start=2024-02-01&end=2024-01-01')).status).toBe(400)
   })
 
-  it('wants one known token and a limit within bounds', async () => {
+  it('requires one known token and a limit within its bounds', async () => {
     expect((await get('historic-dex-trades')).status).toBe(400)
     expect((await get('historic-dex-trades?name=nobody-has-this-name')).status).toBe(404)
     expect((await get('historic-dex-trades?name=uniswap&limit=10001')).status).toBe(400)
   })
 
-  it('has each trade once, however often it was stored and not merged yet', async () => {
+  it('returns each trade once, even if it is stored several times and not merged yet', async () => {
     const before = await trades('name=uniswap&limit=7')
-    // Asked for one more, so that no kept answer stands in.
+    // One more record, so that no cached response is used.
     await pipeline.database.db.command({ name: 'stop', sql: 'SYSTEM STOP MERGES dex_trades' })
     const again = 'INSERT INTO dex_trades SELECT * FROM dex_trades FINAL WHERE token = {token:UInt64}'
     for (let copy = 0; copy < 9; copy += 1) {
@@ -145,7 +145,7 @@ describe('/data/tokens/historic-dex-trades', () => {
     await pipeline.database.db.command({ name: 'start', sql: 'SYSTEM START MERGES dex_trades' })
   })
 
-  it('is as old as the collection, and never stale once its range is over', async () => {
+  it('has the age of the collection, and is never stale for a range that has ended', async () => {
     const open = await get('historic-dex-trades?name=uniswap&limit=1')
     expect(open.headers.get('x-data-as-of')).toBe('2024-05-06T07:00:00.000Z')
     expect(open.headers.get('x-data-stale')).toBeNull()
@@ -154,7 +154,7 @@ describe('/data/tokens/historic-dex-trades', () => {
   })
 })
 
-it('no response byte changes when ranges are collected again', async () => {
+it('dex routes return the same bytes after ranges are collected again', async () => {
   const paths = ['dex-data?limit=500', 'historic-dex-trades?name=uniswap&limit=10000', 'historic-dex-trades?name=aave']
   const read = async () => Promise.all(paths.map(async (path) => (await get(path)).text()))
   const before = await read()

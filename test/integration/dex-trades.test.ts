@@ -20,8 +20,8 @@ async function start(options?: PipelineOptions) {
   return run
 }
 
-describe('the trades of a chain', () => {
-  it('are read up to the final block, and on from there', async () => {
+describe('trades of a chain', () => {
+  it('are read up to the final block, and from there in the next run', async () => {
     const run = await start({
       now: nowAt(1_000),
       chains: { ethereum: toChain([10, 900, 950, 1_040].map((n) => swapAt(n))) },
@@ -42,7 +42,7 @@ describe('the trades of a chain', () => {
     ['infura', 100],
     ['quicknode', 5],
     ['drpc', 100],
-  ] as const)('are read from %s in pages of the %i blocks that its first refusal names', async (host, mostBlocks) => {
+  ] as const)('are read from %s in pages of %i blocks, the limit in its first error', async (host, mostBlocks) => {
     const chain = toChain([swapAt(10), swapAt(900)], { habits: { host, mostBlocks } })
     const asked: number[] = []
     const logs = (from: number, to: number, addresses: ReadonlySet<string>) => {
@@ -53,11 +53,11 @@ describe('the trades of a chain', () => {
     await run.runSlot()
     expect(await readTrades(run)).toHaveLength(2)
     expect(Math.max(...asked)).toBe(mostBlocks)
-    // No page was narrower but the last of a reading.
+    // Only the last page of a reading is smaller.
     expect(asked.filter((width) => width < mostBlocks).length).toBeLessThan(asked.length / 10 + 3)
   })
 
-  it('begin as far back as the setting says', async () => {
+  it('start at the configured number of hours', async () => {
     const chain = toChain([swapAt(10), swapAt(9_300)])
     const run = await start({
       now: nowAt(10_000),
@@ -70,7 +70,7 @@ describe('the trades of a chain', () => {
     expect(await readTrades(run)).toHaveLength(2)
   })
 
-  it('are found again where the node missed them a while ago, and never those it took back', async () => {
+  it('include logs that the node missed before, but not removed ones', async () => {
     const late = swapAt(880)
     let logs: ChainLog[] = [swapAt(900), swapAt(901, { removed: true })]
     const chain = {
@@ -85,7 +85,7 @@ describe('the trades of a chain', () => {
     expect((await readTrades(run)).map(({ transaction_hash }) => transaction_hash)).toEqual([hashOf(880), hashOf(900)])
   })
 
-  it("have their blocks' times where the logs do not tell them", async () => {
+  it('have the times of their blocks if logs have none', async () => {
     const logs = [swapAt(10), swapAt(900)]
     const told = await start({ now: nowAt(1_000), chains: { ethereum: toChain(logs) } })
     const untold = await start({
@@ -97,7 +97,7 @@ describe('the trades of a chain', () => {
     expect((await readTrades(told)).map(({ traded_at }) => Date.parse(traded_at) / 1000 - START)).toEqual([120, 10_800])
   })
 
-  it('wait where the node lacks their block, and nothing is skipped', async () => {
+  it('wait for a block that the node lacks, and skip none', async () => {
     const missing = new Set([FIRST_BLOCK + 10])
     const chain = toChain([swapAt(10), swapAt(900)], { missing, habits: { logTimes: false } })
     const run = await start({ now: nowAt(1_000), chains: { ethereum: chain } })
@@ -108,7 +108,7 @@ describe('the trades of a chain', () => {
     expect(await readTrades(run)).toHaveLength(2)
   })
 
-  it('are one for each swap of a transaction, with its sender and the price of that time', async () => {
+  it('are stored once per swap of a transaction, with its sender and the price at that time', async () => {
     const both = [swapAt(10), swapAt(10, { logIndex: 9, ...encodeV2Swap(-3n * ONE, ONE / 50n) })]
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain(both) } })
     expect(await run.runSlot()).toMatchObject({ rows: 2, rejected: 0 })
@@ -127,7 +127,7 @@ describe('the trades of a chain', () => {
     expect(ids.map((row) => row.id)).toEqual([5, 9].map((index) => toId('trade', 'ethereum', hashOf(10), index)))
   })
 
-  it('have no dollars while nobody tells the price of ether, and the job waits where its teller is away', async () => {
+  it('have null dollars without an ether price, and the job fails if the price provider is unavailable', async () => {
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10)]) } })
     run.upstream.faults.set('defillama-coins', { kind: 'status', status: 503 })
     await expect(run.runSlot()).rejects.toMatchObject({ code: 'provider_unavailable' })
@@ -137,7 +137,7 @@ describe('the trades of a chain', () => {
     expect(await readTrades(run)).toMatchObject([{ amount_usd: null, price: null }])
   })
 
-  it("are worth what the chain's reference pool says at their logs, which is also told when no chart is", async () => {
+  it('are valued by the reference pool at their logs, even without a price chart', async () => {
     const ether = (n: number, logIndex: number, dollars: number) =>
       swapAt(n, {
         address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
@@ -158,7 +158,7 @@ describe('the trades of a chain', () => {
     expect(await dump(run)).toBe(before)
   })
 
-  it('are worth what the chart says where the reference pool was not traded in for five minutes', async () => {
+  it('are valued by the price chart if the reference pool had no trade for five minutes', async () => {
     const plain = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(40)]) } })
     const more = {
       address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
@@ -175,7 +175,7 @@ describe('the trades of a chain', () => {
     expect(old?.amount_usd).toBeGreaterThan(1)
   })
 
-  it('leave their windows after a quiet time that was read, and only then', async () => {
+  it('leave their windows after a period without trades only if it was read', async () => {
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10), swapAt(20)]) } })
     await run.runSlot()
     const before = await readAggregates(run)
@@ -193,7 +193,7 @@ describe('the trades of a chain', () => {
     expect(await readAggregates(run)).toEqual(after)
   })
 
-  it('do not leave them while the node lags behind', async () => {
+  it('stay in their windows while the node lags behind', async () => {
     const chain = toChain([swapAt(10)])
     let head = Number.POSITIVE_INFINITY
     const lagging = { ...chain, headAt: (now: number) => Math.min(head, chain.headAt(now)) }
@@ -206,12 +206,12 @@ describe('the trades of a chain', () => {
     expect(await readAggregates(run)).toEqual(before)
   })
 
-  it('of a range are not covered beyond a node that lags behind, and read on when it does no more', async () => {
+  it('are not covered beyond a lagging node for a range, and are read when it catches up', async () => {
     const chain = toChain([swapAt(10), swapAt(7_500)])
     let head = FIRST_BLOCK + 1_000
     const lagging = { ...chain, headAt: (now: number) => Math.min(head, chain.headAt(now)) }
     const run = await start({ now: nowAt(25 * 300 + 310), chains: { ethereum: lagging } })
-    // As a back-fill asks for it: up to the end of the hour.
+    // Like a back-fill, up to the end of the hour.
     const range = [START * 1000, START * 1000 + 27 * HOUR] as const
     const blocks = async () => (await readTrades(run)).map(({ block_number }) => block_number - FIRST_BLOCK)
     const sql = "SELECT count() AS reports FROM coverage WHERE dataset = 'dex-trades'"
@@ -232,7 +232,7 @@ describe('the trades of a chain', () => {
     expect(await blocks()).toEqual([10, 7_500])
   })
 
-  it('of a node that fails are read from where they stopped, in the next run', async () => {
+  it('continue after a node failure where they stopped, in the next run', async () => {
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10), swapAt(1_100)]) } })
     await run.runSlot()
     run.upstream.faults.set('rpc', { kind: 'status', status: 500 })
@@ -245,8 +245,8 @@ describe('the trades of a chain', () => {
   })
 })
 
-describe('a simulated day', () => {
-  it('has trades of many tokens, and its pools are looked up once a day', async () => {
+describe('simulated day of trades', () => {
+  it('includes many tokens, and looks up pools once a day', async () => {
     const run = await start({ registry: loadRegistry(), now: Date.parse('2024-05-06T07:08:09Z') })
     const report = await run.runSlot()
     const sql =

@@ -68,7 +68,7 @@ const ask = async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
   return schema.parse(await response.json())
 }
 
-/** What CoinMarketCap says at the clock's time, by the token's key. */
+/** CoinMarketCap's values at the clock's time, by the token's key. */
 async function toldByCoinMarketCap(): Promise<Map<number, z.infer<typeof quote>>> {
   const ids = tokens.flatMap(({ cmcId }) => cmcId ?? [])
   const { data } = await ask(`/coinmarketcap/v3/cryptocurrency/quotes/latest?id=${ids.join(',')}`, cmcAnswer)
@@ -80,7 +80,7 @@ async function toldByCoinMarketCap(): Promise<Map<number, z.infer<typeof quote>>
   )
 }
 
-/** The same of CoinGecko, which knows nothing of 60 days. */
+/** The same from CoinGecko, which has no 60-day values. */
 async function toldByCoinGecko(): Promise<Map<number, z.infer<typeof quote>>> {
   const ids = tokens.map(({ coingeckoId }) => coingeckoId).join(',')
   const path = `/coingecko/api/v3/coins/markets?vs_currency=usd&per_page=250&price_change_percentage=7d&ids=${ids}`
@@ -120,8 +120,8 @@ const latest = async () =>
 const runSlot = (slot: number) =>
   runJob(prices, prices.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
 
-describe('providers whose markets differ', () => {
-  it('say of each token another price, at another time, and not far from each other', async () => {
+describe('providers with different prices', () => {
+  it('return another price per token, at another time, within a narrow range', async () => {
     const [cmc, gecko] = [await toldByCoinMarketCap(), await toldByCoinGecko()]
     expect(cmc.size).toBeGreaterThan(80)
     for (const [token, told] of cmc) {
@@ -134,7 +134,7 @@ describe('providers whose markets differ', () => {
     expect(await toldByCoinGecko()).toEqual(gecko)
   })
 
-  it('are believed in their order: each quote is all of one, that of the first who knows the token', async () => {
+  it('are used in order: each quote comes completely from the first provider that knows the token', async () => {
     await runSlot(NOW - (NOW % (5 * MINUTE)))
     const [cmc, gecko, quotes] = [await toldByCoinMarketCap(), await toldByCoinGecko(), await latest()]
     expect(quotes.size).toBe(tokens.length)
@@ -143,7 +143,7 @@ describe('providers whose markets differ', () => {
     for (const { key, cmcId } of tokens) expect(quotes.get(key)).toEqual((cmcId === null ? gecko : cmc).get(key))
   })
 
-  it('are not mixed where the second stands in: its quote takes the place of the whole one before', async () => {
+  it('are not mixed by a fallback: its quote replaces the previous one completely', async () => {
     pipeline.clock.now += 5 * MINUTE
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
     await runSlot(pipeline.clock.now - (pipeline.clock.now % (5 * MINUTE)))
@@ -152,7 +152,7 @@ describe('providers whose markets differ', () => {
   })
 })
 
-describe('history of providers whose markets differ', () => {
+describe('history of providers with different prices', () => {
   const [from, to] = [Date.parse('2024-05-04T00:00:00Z'), Date.parse('2024-05-05T00:00:00Z')]
   const within = `observed_at >= '2024-05-04' AND observed_at < '2024-05-05'`
   const chart = z.object({ prices: z.array(z.tuple([z.number(), z.number()])) })
@@ -171,8 +171,8 @@ describe('history of providers whose markets differ', () => {
   }
   const tokenOf = (symbol: string) => getToken({ tokens }, symbol)
 
-  it('has points that one of them said, at the time at which it said them', async () => {
-    // UNI is given by the first, AAVE by the second while the first is away.
+  it('has points of one provider, with the times of that provider', async () => {
+    // UNI comes from the first provider, AAVE from the second while the first is unavailable.
     await run(['UNI'])
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
     await run(['AAVE'])
@@ -193,11 +193,11 @@ describe('history of providers whose markets differ', () => {
   })
 })
 
-describe('treasuries of providers whose markets differ', () => {
+describe('treasuries of providers with different prices', () => {
   const coinPrices = z.object({ coins: z.record(z.string(), z.object({ price: z.number() })) })
   const stored = z.object({ dao: z.number(), symbol: z.string(), price: z.number() })
 
-  it("value each holding by one of them: the treasury's own, or the prices of coins where that one has none", async () => {
+  it("value each holding with one provider: the treasury's, or the coin prices if it has none", async () => {
     await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, {
       kind: 'slot',
       slot: toBucketStart(NOW, '1d'),
@@ -216,7 +216,7 @@ describe('treasuries of providers whose markets differ', () => {
         (world.treasury(chain, address, NOW) ?? []).map((holding) => ({ ...holding, chain })),
       )
       const [one, ...others] = held.filter((holding) => holding.symbol === symbol)
-      // What several wallets hold of a symbol is told as one sum.
+      // Holdings of a symbol in several wallets are summed.
       if (one === undefined || one.price === null || others.length > 0) continue
       const basisPoints = (price / one.price - 1) * 1e4
       const isOwn = basisPoints > -52 && basisPoints < -44

@@ -9,7 +9,7 @@ import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 const SLOT_MS = 300_000
 const START = Date.parse('2024-05-06T07:05:00Z')
 
-/** What each provider says that the price is; null where it has none. */
+/** The price from each provider; null if it has none. */
 const says: { coinmarketcap: number | null; coingecko: number | null } = { coinmarketcap: null, coingecko: null }
 
 let pipeline: Pipeline
@@ -44,7 +44,7 @@ beforeEach(async () => {
     await pipeline.database.db.command({ name: 'forget', sql: `TRUNCATE TABLE ${table}` })
 })
 
-/** The next slot, in which the providers say these prices. */
+/** Collects the next slot with these prices. */
 function collectNext(coinmarketcap: number | null, coingecko: number | null) {
   Object.assign(says, { coinmarketcap, coingecko })
   pipeline.clock.now += SLOT_MS
@@ -59,7 +59,7 @@ async function readPrices(): Promise<number[]> {
 }
 const readReasons = async () => (await readLedger(pipeline, prices, [token])).filter(({ state }) => state === 'failed')
 
-it('a hundredfold price of one provider is not stored, and the next provider is asked', async () => {
+it('price check rejects a hundredfold price of one provider and uses the next provider', async () => {
   await collectNext(2, null)
   expect(await collectNext(200, 2.1)).toMatchObject({ rows: 1, uncovered: 0 })
   expect(await readPrices()).toEqual([2, 2.1])
@@ -68,24 +68,29 @@ it('a hundredfold price of one provider is not stored, and the next provider is 
 it.each([
   [200, '100x'],
   [0.02, '1/100x'],
-])('%d after 2 from the only provider is a failure that names both, and is asked again', async (price, times) => {
-  await collectNext(2, null)
-  expect(await collectNext(price, null)).toMatchObject({ code: 'provider_malformed', again: [token.id] })
-  expect(await readPrices()).toEqual([2])
-  const [note] = await readReasons()
-  expect(note?.reason).toMatch(new RegExp(`^coinmarketcap: a price of ${price} is ${times} the last price, 2 at 2024-`))
-  says.coinmarketcap = 2.2
-  expect(await collectAgain()).toMatchObject({ rows: 1, uncovered: 0 })
-  expect(await readPrices()).toEqual([2, 2.2])
-})
+])(
+  'price check rejects %d after 2 from the only provider, with both prices in the reason, and retries',
+  async (price, times) => {
+    await collectNext(2, null)
+    expect(await collectNext(price, null)).toMatchObject({ code: 'provider_malformed', again: [token.id] })
+    expect(await readPrices()).toEqual([2])
+    const [note] = await readReasons()
+    expect(note?.reason).toMatch(
+      new RegExp(`^coinmarketcap: a price of ${price} is ${times} the last price, 2 at 2024-`),
+    )
+    says.coinmarketcap = 2.2
+    expect(await collectAgain()).toMatchObject({ rows: 1, uncovered: 0 })
+    expect(await readPrices()).toEqual([2, 2.2])
+  },
+)
 
-it('a price that two providers say within a fifth is believed', async () => {
+it('price check accepts a large change if two providers agree within a fifth', async () => {
   await collectNext(2, null)
   expect(await collectNext(300, 250)).toMatchObject({ rows: 1, uncovered: 0 })
   expect(await readPrices()).toEqual([2, 250])
 })
 
-it('two providers that say different things are both not believed', async () => {
+it('price check rejects a large change if two providers disagree', async () => {
   await collectNext(2, null)
   expect(await collectNext(300, 900)).toMatchObject({ code: 'provider_malformed' })
   expect(await readPrices()).toEqual([2])
@@ -93,7 +98,7 @@ it('two providers that say different things are both not believed', async () => 
   expect(note?.reason).toMatch(/^coinmarketcap: a price of 300 .+; coingecko: a price of 900 /)
 })
 
-it('a price that stays where it is gets in after an hour', async () => {
+it('price check accepts a price that stays the same for an hour', async () => {
   await collectNext(2, null)
   for (let slot = 1; slot <= 12; slot += 1) {
     expect(await collectNext(400, null)).toMatchObject({ code: 'provider_malformed' })
@@ -103,7 +108,7 @@ it('a price that stays where it is gets in after an hour', async () => {
   expect(await collectNext(401, null)).toMatchObject({ rows: 1 })
 })
 
-it('99 times the last price is a price like any other, and so is the first one ever', async () => {
+it('price check accepts 99 times the last price, and any first price', async () => {
   expect(await collectNext(2, null)).toMatchObject({ rows: 1 })
   expect(await collectNext(198, null)).toMatchObject({ rows: 1 })
   expect(await readPrices()).toEqual([2, 198])

@@ -25,7 +25,7 @@ afterEach(() => pipeline.close())
 describe('a failing provider', () => {
   const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') } as const
 
-  it('is stood in for by the next one', async () => {
+  it('is replaced by the next provider', async () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
     await pipeline.queue('prices').add('prices', slot)
     await untilDone(pipeline.startWorker(), 1)
@@ -33,7 +33,7 @@ describe('a failing provider', () => {
     expect(tokens).toBe(pipeline.liveTokens().filter(({ coingeckoId }) => coingeckoId).length)
   })
 
-  it('is asked again later when all are away, and the slot is stored then', async () => {
+  it('is retried later if all providers fail, and the slot is stored then', async () => {
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 }, { times: 4 })
     await pipeline.queue('prices').add('prices', slot, { attempts: 3, backoff: { type: 'fixed', delay: 1 } })
@@ -42,7 +42,7 @@ describe('a failing provider', () => {
     expect((await pipeline.stored())?.tokens).toBe(pipeline.liveTokens().length)
   })
 
-  it('is asked again until the slot is over, and the reason then names the time', async () => {
+  it('is retried until the end of the slot, and the reason then has the time', async () => {
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
     const queue = pipeline.queue('prices')
@@ -50,7 +50,7 @@ describe('a failing provider', () => {
     const first = once(runner, 'failed')
     await queue.add('prices', slot, { jobId: 'slot' })
     expect((await first)[0].finishedOn).toBeUndefined()
-    // A tenth of a second before the slot is over no pause ends in time.
+    // A tenth of a second before the end of the slot, every pause ends too late.
     pipeline.clock.now = slot.slot + 5 * MINUTE - 100
     const { failed } = await untilDone(runner, 1)
     expect(failed[0]?.reason).toMatch(
@@ -58,7 +58,7 @@ describe('a failing provider', () => {
     )
   })
 
-  it('that asks for a longer wait than the slot lasts is not asked again, and the reason names both times', async () => {
+  it('is not retried if it requests a wait beyond the slot, and the reason has both times', async () => {
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 429, retryAfter: 3600 })
     await pipeline.queue('prices').add('prices', slot)
@@ -68,7 +68,7 @@ describe('a failing provider', () => {
     )
   })
 
-  it('is asked for a range for half an hour from its first failure on, and anew when an operator retries', async () => {
+  it('is retried for a range for half an hour after the first failure, and again when an operator retries', async () => {
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
     const queue = pipeline.queue('prices', 'history')
@@ -85,7 +85,7 @@ describe('a failing provider', () => {
     expect((await again)[0].finishedOn).toBeUndefined()
   })
 
-  it('is asked again, also where Redis refuses to note who is left', async () => {
+  it('is retried, even if Redis cannot store the remaining entities', async () => {
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
     const refuse = vi.spyOn(Job.prototype, 'updateData').mockRejectedValueOnce(new Error('OOM command not allowed'))
@@ -97,7 +97,7 @@ describe('a failing provider', () => {
     expect([message, job.finishedOn]).toEqual(['Redis, who is left of a job: OOM command not allowed', undefined])
   })
 
-  it('whose plan is used up postpones a range, which is planned anew when the plan has room', async () => {
+  it('postpones a range if its plan is exhausted, and the range is planned again after the reset', async () => {
     const to = pipeline.clock.now - 24 * HOUR
     const request = { dataset: 'prices', from: new Date(to - HOUR).toISOString(), to: new Date(to).toISOString() }
     const ask = planBackfill({ ...request, interval: '5m', only: 'UNI' }, pipeline.registry, pipeline.clock.now)
@@ -125,7 +125,7 @@ describe('a failing provider', () => {
     expect(await enqueueMissing(job, history, pipeline.scheduler)).toBe(0)
     pipeline.clock.now += 8 * HOUR
     expect(await enqueueMissing(job, history, pipeline.scheduler)).toBeGreaterThan(0)
-    // What is known and was to be collected again is planned by nobody else.
+    // No gap scan plans a range that is covered and was to be collected again.
     const again = createRunner(job, pipeline.context, 'history')
     pipeline.runners.push(again)
     await history.obliterate({ force: true })
@@ -133,7 +133,7 @@ describe('a failing provider', () => {
     expect((await untilDone(again, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
   })
 
-  it('that leaves a range to a coarser one is asked for no longer, though every try stores what the other has', async () => {
+  it("is not retried for a range that a coarser provider filled, although each attempt stores that provider's rows", async () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 503 })
     const runner = pipeline.startWorker('history')
     const first = once(runner, 'failed')
@@ -146,7 +146,7 @@ describe('a failing provider', () => {
     expect(failed[0]?.reason).toContain('its time ends at 2024-05-06T07:35:09.000Z')
   })
 
-  it('that refuses is asked again until the slot is over, and nothing is stored of it', async () => {
+  it('is retried until the end of the slot if it rejects requests, and stores nothing', async () => {
     const reason = { kind: 'status', status: 401 } as const
     for (const provider of ['coinmarketcap', 'coingecko']) pipeline.upstream.faults.set(provider, reason)
     const runner = pipeline.startWorker()
@@ -160,7 +160,7 @@ describe('a failing provider', () => {
     expect((await pipeline.stored())?.rows).toBe(0)
   })
 
-  it('loses nothing that was stored when its answer is malformed', async () => {
+  it('does not change stored rows by a malformed response', async () => {
     const queue = pipeline.queue('prices')
     await queue.add('prices', slot)
     const runner = pipeline.startWorker()
@@ -174,7 +174,7 @@ describe('a failing provider', () => {
     expect(await pipeline.dump()).toBe(before)
   })
 
-  it('refuses a payload that makes no sense, naming the member', async () => {
+  it('is not called for an invalid payload, and the reason names the member', async () => {
     await pipeline.queue('prices').add('prices', { kind: 'range', from: -1, to: 5, interval: '5m' })
     const { failed } = await untilDone(pipeline.startWorker(), 1)
     expect(failed[0]?.reason).toMatch(/prices: .*from/s)

@@ -3,7 +3,7 @@ import { toBuckets } from '../../shared/coverage/grid.ts'
 import { readCoverage } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { recordProviders } from '../../workers/job/providers-mark.ts'
+import { recordProviders } from '../../workers/job/state.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => pipeline?.close())
 
-/** A scheduler looks, and a worker with these settings does what it found. */
+/** Runs a scheduler's gap scan, and a worker with these settings. */
 async function collectMissing(context: RunnerContext): Promise<number> {
   const { db, redis, config, now } = context
   const registry = { ...pipeline.registry, tokens: [token] }
@@ -45,8 +45,8 @@ async function steps(): Promise<number[]> {
   return [...new Set(reports.map(({ seconds }) => seconds))].sort((a, b) => a - b)
 }
 
-describe('a range that only a provider of hours could give', () => {
-  it('is coarser, and is not asked for again and again', async () => {
+describe('range with only an hourly provider', () => {
+  it('is stored with hourly steps, and is not requested again', async () => {
     const { context } = pipeline
     const { coinmarketcap } = context.config.providers
     const providers = { ...context.config.providers, coinmarketcap: { ...coinmarketcap, apiKey: undefined } }
@@ -57,7 +57,7 @@ describe('a range that only a provider of hours could give', () => {
     expect(await collectMissing(keyless)).toBe(0)
   })
 
-  it('is filled when a key of a finer one is added', async () => {
+  it('is filled when the key of a finer provider is added', async () => {
     expect(await collectMissing(pipeline.context)).toBeGreaterThan(0)
     expect(await steps()).toEqual([300, 3600])
     expect(await collectMissing(pipeline.context)).toBe(0)

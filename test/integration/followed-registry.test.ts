@@ -32,7 +32,7 @@ let pipeline: Pipeline
 let db: Database
 let folder: RegistryFolder
 let followed: FollowedRegistry
-/** What was told, from the level of information up. */
+/** Log messages of level info or higher. */
 let told: { level: number; msg: string; version?: string }[]
 let changes: number
 
@@ -56,8 +56,8 @@ afterEach(async () => {
   await pipeline.close()
 })
 
-describe('whoever follows the registry', () => {
-  it('has another one when it is stored, and is told once', async () => {
+describe('followed registry', () => {
+  it('is replaced after a new one is stored, with one notification', async () => {
     await followed.refresh()
     expect(changes).toBe(0)
     const before = { ...followed.registry }
@@ -68,15 +68,15 @@ describe('whoever follows the registry', () => {
     expect(followed.registry.daoBySlug.get('uniswap')?.name).toBe('Unisvap')
     expect(before.daoBySlug.get('uniswap')?.name).toBe('Uniswap')
     expect(withoutVersion({ ...followed.registry })).toEqual(withoutVersion(await readRegistry(db)))
-    expect(told.filter(({ msg }) => msg === 'a new registry is in force')).toHaveLength(1)
+    expect(told.filter(({ msg }) => msg === 'a new registry is active')).toHaveLength(1)
   })
 
-  it("hears of the same once more where what statements join was another one's", async () => {
+  it('notifies again if the joined tables had another registry', async () => {
     const before = followed.registry.changedAt
     await store()
     await followed.refresh()
     expect(followed.registry.changedAt).toBe(before)
-    // A run of other files was stopped before its registry was in force.
+    // A run with other files was stopped before its registry was active.
     const [token] = followed.registry.tokens
     const others = followed.registry.tokens.map((one) => (one === token ? { ...one, name: 'Another' } : one))
     await storeRegistry(db, { ...loadRegistry(folder.dir), tokens: others }, silent)
@@ -86,7 +86,7 @@ describe('whoever follows the registry', () => {
     expect([(await readVersions(db)).length, changes]).toEqual([1, 1])
   })
 
-  it('keeps the one before until all records of a new one are there', async () => {
+  it('stays the same until all records of the new one are stored', async () => {
     const before = followed.registry.version
     folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
     await store()
@@ -107,7 +107,7 @@ describe('whoever follows the registry', () => {
     expect(followed.registry.categoryBySlug.get('made-up')?.name).toBe('Made up')
   })
 
-  it('keeps the one before where the new one makes no sense, says so once, and has the next one', async () => {
+  it('stays the same if the new one is invalid, logs it once, and accepts the next one', async () => {
     const before = followed.registry.version
     await db.command({
       name: 'newer-program',
@@ -134,7 +134,7 @@ if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', recor
     expect(followed.registry.categoryBySlug.get('made-up')?.name).toBe('Made up')
   })
 
-  it('has a part of it like the whole', async () => {
+  it('works equally for a part of the registry', async () => {
     const own = followRegistry(db, await readInForce(db, { part: 'tokens' }), { log: createListener(), part: 'tokens' })
     folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Another name' } : row)))
     await store()
@@ -142,15 +142,15 @@ if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', recor
     own.stop()
     expect(own.registry.tokens.filter(({ name }) => name === 'Another name')).toHaveLength(1)
     expect(() => own.registry.daos).toThrow(/were not read/)
-    expect(told.map(({ msg }) => msg)).toContain('a new registry is in force')
+    expect(told.map(({ msg }) => msg)).toContain('a new registry is active')
   })
 })
 
-describe('a job', () => {
+describe('job and the active registry', () => {
   const toRows = async (sql: string) =>
     (await db.rows({ name: 'stored', sql, schema: z.object({ dao: z.number() }) })).map(({ dao }) => dao)
 
-  it('works with the registry that it began with, and the next one with what is in force then', async () => {
+  it('uses the registry at its start, and the next job uses the new one', async () => {
     const all = protocolTvl.entities(followed.registry)
     const [dao] = all
     folder.edit('daos', (rows) => rows.map((row) => (row.slug === dao?.slug ? { ...row, live: false } : row)))
@@ -160,7 +160,7 @@ describe('a job', () => {
     const context = { ...pipeline.context, registry: followed.registry }
     const collectors = tvl.connect(context)
     const asked: number[] = []
-    // The DAO is back while the job is under way.
+    // The DAO becomes live again while the job runs.
     const changing = collectors.map(
       (collector): Collector => ({
         ...collector,
@@ -182,7 +182,7 @@ describe('a job', () => {
     expect(await toRows(sql)).toContain(dao?.key)
   })
 
-  it('computes by what is in force when it ends, of which nobody has told it', async () => {
+  it('computes with the registry that is active at its end, also without a notification', async () => {
     const [from, slot] = [Date.parse('2027-01-01T00:00:00Z'), 300_000]
     const keys = followed.registry.tokens.map(({ key }) => key)
     await storeMarket(db, { keys, until: from + slot, points: 2, stepMs: slot })
@@ -194,7 +194,7 @@ describe('a job', () => {
     const { registry, readCurrent: readRegistry } = followed
     const context = { ...pipeline.context, registry, readRegistry, now: () => from + 2 * HOUR }
     let runs = 0
-    // Another one comes into force while it is computed for the first time.
+    // Another registry becomes active during the first computation.
     const changing = index.connect(context).map(
       (collector): Collector => ({
         ...collector,
@@ -220,8 +220,8 @@ describe('a job', () => {
   })
 })
 
-describe('the API', () => {
-  it('answers with the registry in force, whatever it has kept', async () => {
+describe('API and the active registry', () => {
+  it('returns data of the active registry, despite its cache', async () => {
     const reader = createDatabase(pipeline.config.clickhouse, 'read')
     const commits = createHandFeed()
     const own = followRegistry(reader, await readInForce(reader), { log: silent, commits })
@@ -238,7 +238,7 @@ describe('the API', () => {
       '/data/daos/treasury/historic?name=Uniswap',
     ]
     const before = await Promise.all(paths.map(ask))
-    // Each is kept now.
+    // The responses are cached now.
     expect(await Promise.all(paths.map(ask))).toEqual(before)
     folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
     folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, name: 'Other' } : row)))

@@ -16,7 +16,7 @@ import { silent } from '../support/silent.ts'
 
 const MORNING = Date.parse('2024-05-06T00:00:00Z')
 
-/** The registry without anybody's accounts. */
+/** The registry without accounts. */
 function withoutAccounts(): Registry {
   const registry = loadRegistry()
   const silenced = registry.daos.map((dao) => ({ ...dao, twitter: null, discord: null, telegram: null }))
@@ -40,8 +40,8 @@ const run = (job: typeof daos, registry: Registry) => {
   return runJob(job, job.connect(context), context, { kind: 'slot', slot: MORNING, again: true })
 }
 
-describe('links that providers found', () => {
-  it('are used where the registry has none, are marked, and are looked for again', async () => {
+describe('discovered links', () => {
+  it('are used if the registry has none, are marked, and are searched again', async () => {
     await followed.refresh()
     expect(twitterCounts.entities(followed.registry)).toEqual([])
     expect(await run(twitter, followed.registry)).toMatchObject({ rows: 0 })
@@ -54,13 +54,13 @@ describe('links that providers found', () => {
     expect(discordMembers.entities(registry).length).toBeGreaterThan(40)
     const report = await run(twitter, registry)
     expect(report.rows).toBeGreaterThan(accounts.length * 0.9)
-    // What was found may change: the files say nothing of it yet.
+    // Discovered links may change: the files do not have them yet.
     expect(daoLinks.entities(registry).length).toBe(daoLinks.entities(pipeline.registry).length)
     const [asked] = daos.entities(registry).filter((dao) => accounts.some(({ id }) => id === dao.id))
     expect(asked).toMatchObject({ missing: expect.arrayContaining(['twitter']) })
   })
 
-  it('are others when others are found, and gone when they are', async () => {
+  it('change with the discovered values, and disappear with them', async () => {
     const { db } = pipeline.database
     const own = followRegistry(db, await readInForce(db), { log: silent })
     const store = (links: string) =>
@@ -91,7 +91,7 @@ describe('links that providers found', () => {
     own.stop()
   })
 
-  it('are served as soon as they are stored, whatever was kept before', async () => {
+  it('are served after they are stored, despite the cache', async () => {
     const { db } = pipeline.database
     const commits = createHandFeed()
     const own = followRegistry(db, await readInForce(db), { log: silent, commits })
@@ -105,7 +105,7 @@ describe('links that providers found', () => {
     }
     expect([await read(), await read()]).toEqual([null, null])
     await run(daos, own.registry).catch(() => undefined)
-    // Nobody has told of them yet.
+    // No change event was sent yet.
     expect(await read()).toBe(null)
     commits.commit(daoLinks.name)
     await expect.poll(read).toMatch(/^https:/)
@@ -113,7 +113,7 @@ describe('links that providers found', () => {
     await api.close()
   })
 
-  it('are read later where they could not be when they were stored', async () => {
+  it('are read later if they could not be read when they were stored', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
     const { db } = pipeline.database
@@ -123,7 +123,7 @@ describe('links that providers found', () => {
     const rename = (from: string, to: string) => db.command({ name: 'rename', sql: `RENAME TABLE ${from} TO ${to}` })
     await rename('daos', 'other_daos')
     commits.commit(daoLinks.name)
-    // In turn after what the commit began.
+    // Queued after the refresh that the change event started.
     await own.readCurrent()
     await rename('other_daos', 'daos')
     expect(twitterCounts.entities(own.registry)).toEqual([])
@@ -133,7 +133,7 @@ describe('links that providers found', () => {
     own.stop()
   })
 
-  it('never take the place of what the files say, and stay where they cannot be read', async () => {
+  it('never replace links of the files, and stay if they cannot be read', async () => {
     const files = loadRegistry()
     const [dao] = files.daos.filter((one) => one.live && one.twitter !== null)
     await storeRegistry(pipeline.database.db, withoutAccounts(), silent)

@@ -28,7 +28,7 @@ describe('goldrush', () => {
     timestamp: new Date(TODAY - day * DAY).toISOString(),
     open: { balance: '5000000', quote },
   })
-  /** Answers balances, portfolios and coin prices each by their own function. */
+  /** Responses for balances, portfolios and coin prices, from one function each. */
   const answering =
     (answers: { balances: (path: string) => object; portfolio?: (path: string) => object; coins?: object }): Handler =>
     (_, response, url) => {
@@ -37,7 +37,7 @@ describe('goldrush', () => {
       sendJson(response, kind?.(url.pathname) ?? {})
     }
 
-  it('asks for each address by the number of its chain, and adds up the same contract', async () => {
+  it('requests each address by the id of its chain, and sums holdings of one contract', async () => {
     const { server, source } = await connectTreasury(
       goldrush,
       answering({ balances: () => data([item('0x1', 'USDC')]) }),
@@ -63,25 +63,26 @@ describe('goldrush', () => {
     expect(server.requests[0]?.headers.authorization).toBe('Bearer secret')
   })
 
-  it('takes the documented answer, tokens without a price, spam and all', async () => {
+  it('reads the documented response, tokens without a price and spam included', async () => {
     const { source } = await connectTreasury(
       goldrush,
       answering({ balances: () => readFixture('goldrush/balances.json') as object }),
     )
     expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({
-      value_usd: 9087.21,
-      spam_count: 2,
+      value_usd: 9087.22,
+      spam_count: 1,
       tokens: [
         { symbol: 'ETH', quantity: 2.581423, value_usd: 9087.21 },
+        { symbol: 'DUST', quantity: 1e-18, value_usd: 0.01 },
         { symbol: 'UNI-V2', quantity: 173403155.20471841, value_usd: null },
       ],
     })
   })
 
-  it('prices with DefiLlama what has no price, in few calls, and leaves unknown what that does not know', async () => {
+  it('prices unpriced tokens with DefiLlama in few calls, and keeps null if it has no price', async () => {
     const ways = [{ quote: null }, { quote: 0, quote_rate: null }, { quote: 0, quote_rate: 0 }]
     const unpriced = Array.from({ length: 100 }, (_, n) => item(address(n), `T${n}`, ways[n % ways.length]))
-    const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7' } }
+    const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7', timestamp: Date.now() / 1000 } }
     const { server, source } = await connectTreasury(goldrush, answering({ balances: () => data(unpriced), coins }))
     const row = await source.fetchTreasury(alfa, TODAY, signal)
     expect(row).toMatchObject({ value_usd: 15 })
@@ -92,7 +93,7 @@ describe('goldrush', () => {
     expect(Math.max(...asked.map((href) => href.length))).toBeLessThan(4_096)
   })
 
-  it('is not to be had while prices cannot be asked for: they are not unknown', async () => {
+  it('is unavailable while DefiLlama is: missing prices are not stored as unknown', async () => {
     const { source } = await connectTreasury(goldrush, (_, response, url) =>
       url.pathname.startsWith('/coins/')
         ? sendJson(response, 'Internal Error', 502)
@@ -101,7 +102,7 @@ describe('goldrush', () => {
     await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
   })
 
-  it('does not know the whole where an address is unknown, or answers nothing although it held something', async () => {
+  it('returns no row if an address is unknown, or is empty although it had holdings', async () => {
     const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
     const unknown = { code: 'provider_unknown' }
     const soft = await connectTreasury(
@@ -122,7 +123,7 @@ describe('goldrush', () => {
     expect(hard.server.requests).toHaveLength(1)
   })
 
-  it('counts an address that was never used for what it is, beside others, and not alone', async () => {
+  it('counts an unused address as empty, but only with other addresses', async () => {
     const answers = {
       balances: (path: string) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]),
       portfolio: (path: string) =>
@@ -136,7 +137,7 @@ describe('goldrush', () => {
     expect(await source.fetchTreasury({ ...alfa, wallets: [wallet(2)] }, TODAY, signal)).toBeUndefined()
   })
 
-  it('is refused without a key before anything is sent', async () => {
+  it('is rejected without a key before a request is sent', async () => {
     const { server, source } = await connectTreasury(goldrush, answering({ balances: () => data([]) }), {})
     const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
     for (const call of [
@@ -158,7 +159,7 @@ describe('goldrush', () => {
     [429, 'provider_unavailable', 4],
     [500, 'provider_unavailable', 4],
     [503, 'provider_unavailable', 4],
-  ])('on %i is %s after %i tries, and does not tell the key', async (status, code, tries) => {
+  ])('reports status %i as %s after %i attempts, without the key', async (status, code, tries) => {
     const { server, source } = await connectTreasury(goldrush, (_, response) =>
       sendJson(response, failure(String(status), 'not with secret'), status),
     )
@@ -174,33 +175,34 @@ describe('goldrush', () => {
     [402, 'provider_exhausted'],
     ['429', 'provider_unavailable'],
     [503, 'provider_unavailable'],
-  ])('reads the error code %j of an answer with status 200 as %s', async (code, expected) => {
+  ])('reads the error code %j of a response with status 200 as %s', async (code, expected) => {
     for (const body of [failure(code), { error: true, error_message: 'no', error_code: code }]) {
       const { source } = await connectTreasury(goldrush, (_, response) => sendJson(response, body))
       await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: expected })
     }
   })
 
-  it('is malformed when there is no list', async () => {
+  it('reports a response without a list as malformed', async () => {
     const { source } = await connectTreasury(goldrush, (_, response) => sendJson(response, { data: { items: null } }))
     await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 
-  it('tells the days that every address tells, unpriced ones at the price of their day', async () => {
+  it('returns the days that every address has, with DefiLlama prices of the day for unpriced tokens', async () => {
     const days = (...list: number[]) => list.map((day) => holding(day, 0))
     const portfolio = (path: string) =>
       data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3, 4) })])
     const prices = (href: URL) => {
       const wanted = JSON.parse(href.searchParams.get('coins') ?? '{}') as Record<string, number[]>
       const points = (times: number[]) =>
-        // The provider has no price for one of the days but one of long before.
+        // The provider has no price for one of the days, except a much older one.
         times.map((timestamp, n) => ({ timestamp: n === 0 ? timestamp - 86_400 : timestamp + 60, price: 2 }))
       return Object.fromEntries(Object.entries(wanted).map(([coin, times]) => [coin, { prices: points(times) }]))
     }
     const other = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
     const { server, source } = await connectTreasury(goldrush, (_, response, url) => {
       if (url.pathname === '/coins/batchHistorical') return sendJson(response, { coins: prices(url) })
-      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: { 'ethereum:0x1': { price: 9 } } })
+      if (url.pathname.startsWith('/coins/'))
+        return sendJson(response, { coins: { 'ethereum:0x1': { price: 9, timestamp: Date.now() / 1000 } } })
       if (!url.pathname.includes('/portfolio_v2/'))
         return sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')]))
       const { items } = portfolio(url.pathname).data
@@ -214,7 +216,7 @@ describe('goldrush', () => {
     expect(asked.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
   })
 
-  it('counts on the days before what was given away today', async () => {
+  it('counts holdings on earlier days that were sold today', async () => {
     const sold = { ...holding(0, 5), close: { balance: '0', quote: 0 } }
     const spam = { ...holding(0, 9), close: { balance: '5000000', quote: 9 } }
     const { source } = await connectTreasury(
@@ -233,7 +235,7 @@ describe('goldrush', () => {
     expect(await source.fetchHistory(alfa, range, signal)).toMatchObject([{ value_usd: 10 }])
   })
 
-  it('takes an empty portfolio for no answer where the address holds something', async () => {
+  it('treats an empty portfolio as a failure if the address has holdings', async () => {
     const { source } = await connectTreasury(
       goldrush,
       answering({ balances: () => data([item('0x1', 'A')]), portfolio: () => data([]) }),
@@ -242,7 +244,7 @@ describe('goldrush', () => {
     await expect(source.fetchHistory(alfa, range, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 
-  it('does not know the past of a DAO of which no day of the range is told', async () => {
+  it('returns no history for a DAO without a complete day in the range', async () => {
     const told = [[holding(0, 5)], [{ ...holding(1, 5), open: null }]]
     for (const holdings of told) {
       const { source } = await connectTreasury(
@@ -257,7 +259,7 @@ describe('goldrush', () => {
     }
   })
 
-  it('does not take an address for unused that was emptied in the days of the range', async () => {
+  it('does not treat an address as unused if it was emptied within the range', async () => {
     const emptied = [holding(20, 5), { ...holding(1, 0), open: { balance: '0', quote: 0 } }]
     const { source } = await connectTreasury(goldrush, (_, response, url) => {
       const isOther = url.pathname.includes(address(2))

@@ -42,7 +42,7 @@ async function get<T>(path: string): Promise<T> {
   expect(response.status, path).toBe(200)
   return (await response.json()) as T
 }
-/** All records, page by page. */
+/** Reads every record, page by page. */
 async function all<T>(path: string, limit = 400): Promise<T[]> {
   const records: T[] = []
   let next: string | undefined = `${path}&limit=${limit}`
@@ -62,7 +62,7 @@ const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0)
 const isDescending = (values: readonly (string | number)[]) =>
   values.every((value, at) => at === 0 || (values[at - 1] ?? value) >= value)
 
-/** Lists against the counts that `/data/daos/governance` tells. */
+/** Compares the lists with the counts of `/data/daos/governance`. */
 async function recount(dao: { id: string }) {
   const counts = await get<Counts>(`?id=${dao.id}`)
   const proposals = await all<Proposal>(`/proposals?id=${dao.id}`, 7)
@@ -89,7 +89,7 @@ async function recount(dao: { id: string }) {
   return { counts, proposals, votes, voters }
 }
 
-describe('governance in full, in a simulated world', () => {
+describe('governance lists in a simulated world', () => {
   beforeAll(async () => {
     pipeline = await createServedPipeline({ now: NOW })
     await pipeline.collect(governance)
@@ -98,7 +98,7 @@ describe('governance in full, in a simulated world', () => {
 
   const daos = () => pipeline.registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null)
 
-  it('is as much as the counts say, with scores that are the votes added up', async () => {
+  it('match the counts, and scores are the sums of votes', async () => {
     for (const slug of ['aave', 'lido']) {
       const { counts, proposals, votes } = await recount(pipeline.registry.daoBySlug.get(slug) as { id: string })
       expect(counts.votes.count).toBeGreaterThan(0)
@@ -111,7 +111,7 @@ describe('governance in full, in a simulated world', () => {
     }
   })
 
-  it('sums up every DAO as its own counts do, in one request', async () => {
+  it('match the summary of every DAO, in one request', async () => {
     const summaries = await get<Summary[]>('/summary?limit=500')
     governanceSummaryRoute.response.parse(summaries)
     expect(summaries.map(({ _id }) => _id).sort()).toEqual(
@@ -134,7 +134,7 @@ describe('governance in full, in a simulated world', () => {
     expect(most?.votes.count).toBe(Math.max(...summaries.map(({ votes }) => votes.count)))
   })
 
-  it('has choices of every type of voting as JSON, and as text in tables', async () => {
+  it('have choices of every voting type as JSON, and as text in tables', async () => {
     const [most] = await get<Summary[]>('/summary?sort=-proposals&limit=1')
     const votes = await all<Vote>(`/votes?id=${most?._id}`, 10_000)
     const forms = new Set(votes.map(({ choice }) => (Array.isArray(choice) ? 'list' : typeof choice)))
@@ -154,7 +154,7 @@ describe('governance in full, in a simulated world', () => {
     }
   })
 
-  it('is sorted and filtered', async () => {
+  it('can be sorted and filtered', async () => {
     const id = pipeline.registry.daoBySlug.get('aave')?.id
     const votes = await all<Vote>(`/votes?id=${id}`)
     const strongest = await all<Vote>(`/votes?id=${id}&sort=-votingPower`, 30)
@@ -172,7 +172,7 @@ describe('governance in full, in a simulated world', () => {
     expect(isDescending(voters.map(({ lastVotingPower }) => lastVotingPower))).toBe(true)
   })
 
-  it('says what it does not know', async () => {
+  it('return no_data for a DAO without a space', async () => {
     const spaceless = pipeline.registry.daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)
     for (const list of ['proposals', 'votes', 'voters']) {
       expect(await (await ask(`/${list}?id=${spaceless?.id}`)).json()).toMatchObject({ code: 'no_data' })
@@ -185,7 +185,7 @@ describe('governance in full, in a simulated world', () => {
     expect((await get<Vote[]>(`/votes?proposal=${other?._id}&name=uniswap`)).length).toBeGreaterThan(0)
   })
 
-  it('tells states by the clock, without anything being collected', async () => {
+  it('compute proposal states from the clock, without a collection', async () => {
     const { clock, commits, database } = pipeline
     const dao = pipeline.registry.daoBySlug.get('aave') as VotingDao
     const [start, end] = [NOW + DAY, NOW + 2 * DAY]

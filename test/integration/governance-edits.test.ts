@@ -63,7 +63,7 @@ function toRegistry() {
   return { ...registry, daos: [aave], daoById: new Map([[aave.id, aave]]) }
 }
 
-/** Collects the slot of this hour; `behind` is by how much this machine's clock is behind the one that began the slot. */
+/** Collects the slot of this hour; `behind` is how far this machine's clock is behind that of the slot's first worker. */
 async function collect(behind = 0) {
   const context = { ...pipeline.context, registry: toRegistry() }
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
@@ -89,8 +89,8 @@ const readCounts = async () => {
   return [votes.count, votes.uniqueAddressesCount, proposals]
 }
 
-describe('what happens to proposals and votes at the source', () => {
-  it('is kept: an edit, a change of a vote, what was secret, and a proposal that was taken back', async () => {
+describe('proposals and votes that change at the source', () => {
+  it('are updated after an edit, a changed vote, a revealed vote and a deleted proposal', async () => {
     await collect()
     expect(await readTitles()).toEqual([
       ['First title', 0],
@@ -102,7 +102,7 @@ describe('what happens to proposals and votes at the source', () => {
     ])
     expect(await readCounts()).toEqual([4, 4, 2])
 
-    // A vote is changed: the hub forgets the one before. The proposal is edited, and its votes are counted.
+    // A vote changes: the hub deletes the previous one. The proposal is edited, and its votes are counted.
     proposals[1] = { ...(proposals[1] as SpaceProposal), title: 'Second title', votes: 2 }
     votes[2] = cast(1, opened.start + 3000, 3)
     pipeline.clock.now += HOUR
@@ -119,7 +119,7 @@ describe('what happens to proposals and votes at the source', () => {
     const [first] = await get<{ voter: string; votes: number }>('/voters?limit=1&')
     expect(first?.votes).toBe(1)
 
-    // What was secret is known some time after the end.
+    // Secret choices are revealed some time after the end.
     votes[3] = { ...(votes[3] as SpaceVote), choice: 2, power: 20 }
     pipeline.clock.now = (opened.end + 3 * 3600) * 1000
     await collect()
@@ -128,7 +128,7 @@ describe('what happens to proposals and votes at the source', () => {
       [voter(2), 2, 20],
     ])
 
-    // Taken back: the hub has neither the proposal nor its votes. It is seen when all proposals are read, once a day.
+    // Deleted: the hub has neither the proposal nor its votes. The job detects it when it reads all proposals, once a day.
     proposals.pop()
     votes.splice(2)
     pipeline.clock.now += HOUR
@@ -143,7 +143,7 @@ describe('what happens to proposals and votes at the source', () => {
     expect(summary).toMatchObject({ votes: { count: 2, uniqueAddressesCount: 2 }, proposals: 1 })
     expect((await get<object>('/voters?')).length).toBe(2)
 
-    // It was a mistake of the hub: what is there again counts again.
+    // The hub restores the proposal: it counts again.
     proposals.push(toProposal({ id: '0xnew', title: 'Third title', ...opened, votes: 0 }))
     pipeline.clock.now += 25 * HOUR
     await collect()
@@ -152,7 +152,7 @@ describe('what happens to proposals and votes at the source', () => {
       ['One', 2],
     ])
 
-    // All are read again, on a machine whose clock says that it is not yet time.
+    // All proposals are read again, on a machine whose clock is before the daily time.
     pipeline.clock.now += 25 * HOUR
     await collect(500)
     expect(await readTitles()).toEqual([
@@ -161,7 +161,7 @@ describe('what happens to proposals and votes at the source', () => {
     ])
   })
 
-  it('is not taken for the end of all proposals when the space is gone', async () => {
+  it('are kept if the hub does not have the space any more', async () => {
     proposals.splice(0)
     votes.splice(0)
     pipeline.clock.now += 25 * HOUR

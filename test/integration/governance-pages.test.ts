@@ -7,7 +7,7 @@ import { HUB_START, startHub, toProposal, toVotes } from '../support/hub.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const HOUR = 3_600_000
-/** The hub's only one: whatever the registry says of a DAO's spaces, here it votes in this one. */
+/** The hub's only space: every DAO of the registry votes here. */
 const SPACE = 'one.eth'
 const START = Date.parse('2024-05-06T07:00:00Z')
 const proposals = [toProposal()]
@@ -31,7 +31,7 @@ afterAll(async () => {
   await hub?.close()
 })
 
-/** A job whose runs have room for eight pages, with a rate limit as high as ever: the first to open sets it. */
+/** A job with runs of at most eight pages, and a high rate limit: the first client sets it. */
 async function run(db = pipeline.context.db) {
   const { config, registry } = pipeline
   const aave = { ...(registry.daoBySlug.get('aave') as Dao), snapshotSpace: SPACE, formerSnapshotSpaces: [] }
@@ -51,8 +51,8 @@ const count = async (table: string) => {
   return (await pipeline.database.db.rows({ name: 'count', sql, schema: z.object({ n: z.number() }) }))[0]?.n
 }
 
-describe('a voting history longer than a run', () => {
-  it('is read over several runs of one job, each from the cursor of the last, and complete only at its end', async () => {
+describe('voting history longer than a run', () => {
+  it('is read by several runs of one job, each from the previous cursor, and is complete only at its end', async () => {
     const inserts: number[] = []
     const { db } = pipeline.context
     const watched: typeof db = {
@@ -69,7 +69,7 @@ describe('a voting history longer than a run', () => {
     expect(await count('governance_readings')).toBe(1)
   })
 
-  it('is read again from the last stored cursor when a run dies before it remembers', async () => {
+  it('is read again from the last stored cursor if a run fails before it stores one', async () => {
     await pipeline.database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE job_state' })
     await run()
     expect(await count('dao_votes')).toBe(12_700)

@@ -58,7 +58,7 @@ async function close() {
   await pipeline?.close()
 }
 
-/** One job for the slot of the clock's time; readers hear of it. */
+/** Collects the slot of the clock's time, and sends the change event. */
 async function collect() {
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
   const context = { ...pipeline.context, registry }
@@ -81,11 +81,11 @@ const counts = async () =>
 const daoOf = (slug: string) => getDao(pipeline.registry, slug)
 const voting = () => pipeline.registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null)
 
-describe('a space that moved', () => {
+describe('space that a DAO left', () => {
   beforeEach(() => open())
   afterEach(close)
 
-  it('is told in the status when it has had nothing new for 60 days, although it answers', async () => {
+  it('is reported in the status after 60 days without activity, although it responds', async () => {
     const noteOf = async () => {
       const answer = await (await fetch(`${api.url}/data/status`)).json()
       statusRoute.response.parse(answer)
@@ -96,7 +96,7 @@ describe('a space that moved', () => {
     pipeline.clock.now -= 60 * 24 * HOUR
     await collect()
     expect(await noteOf()).not.toContain(aave)
-    // The hub says of a name that was left what it says of one that never was: there is no such space, and no list.
+    // The hub returns the same for a deleted space as for an unknown one: no such space, and no list.
     pipeline.upstream.faults.set('snapshot', { kind: 'empty' })
     pipeline.clock.now += 200 * 24 * HOUR
     await collect()
@@ -112,7 +112,7 @@ describe('governance in a simulated world', () => {
   })
   afterAll(close)
 
-  it('is collected for every DAO with a space, and told as the hub has it', async () => {
+  it('is collected for every DAO with a space, with the values of the hub', async () => {
     expect(first).toMatchObject({ rejected: 0, uncovered: 0, providers: ['snapshot'] })
     for (const dao of voting()) expect((await get(`id=${dao.id}`))._id).toBe(dao.id)
     const aave = await get('name=aave')
@@ -127,19 +127,19 @@ describe('governance in a simulated world', () => {
     expect(aave.votes.uniqueAddressesCount).toBe(addresses.length)
   })
 
-  it('stays the same to the byte when it is collected again', async () => {
+  it('returns the same bytes after it is collected again', async () => {
     const [before, body] = [await counts(), await (await ask('name=uniswap')).text()]
     await collect()
     expect(await counts()).toEqual(before)
     expect(await (await ask('name=uniswap')).text()).toBe(body)
-    // Even when everything is read from the start.
+    // Also if everything is read from the start.
     await pipeline.database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE job_state' })
     await collect()
     expect(await counts()).toEqual(before)
     expect(await (await ask('name=uniswap')).text()).toBe(body)
   })
 
-  it('keeps one vote of a voter on a proposal: the last one', async () => {
+  it('keeps only the last vote of a voter on a proposal', async () => {
     const { votes } = await get('name=aave')
     const sql = 'SELECT space, proposal, voter FROM dao_votes WHERE dao = {dao: UInt64} LIMIT 1'
     const schema = z.object({ space: z.string(), proposal: z.string(), voter: z.string() })
@@ -152,14 +152,14 @@ describe('governance in a simulated world', () => {
     expect((await get('name=aave')).votes).toEqual(votes)
   })
 
-  it('is not there for a DAO without a space, and for one that the hub does not know', async () => {
+  it('returns 404 for a DAO without a space and for an unknown DAO', async () => {
     const spaceless = pipeline.registry.daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)
     expect((await ask(`id=${spaceless?.id}`)).status).toBe(404)
     expect((await ask('name=nobody-at-all')).status).toBe(404)
   })
 
-  // The last one: from here on it is a month later.
-  it('grows by what is new, and asks for little else', async () => {
+  // The last test on this day: the clock moves by a month.
+  it('adds new proposals and votes with few requests', async () => {
     const before = await counts()
     pipeline.clock.now += 30 * 24 * HOUR
     const second = await collect()
@@ -174,11 +174,11 @@ describe('governance in a simulated world', () => {
   })
 })
 
-describe('governance that was never read', () => {
+describe('governance before its first reading', () => {
   beforeAll(() => open())
   afterAll(close)
 
-  it('is not there before a space was read', async () => {
+  it('returns 404 with no_data', async () => {
     const unread = await ask('name=aave')
     expect(unread.status).toBe(404)
     expect(await unread.json()).toMatchObject({
@@ -187,7 +187,7 @@ describe('governance that was never read', () => {
     })
   })
 
-  it('goes on where it failed, and keeps what came from others', async () => {
+  it('resumes after a failure, and keeps the data of other DAOs', async () => {
     pipeline.upstream.faults.set('snapshot', { kind: 'status', status: 429, retryAfter: 90 }, { times: 1 })
     await expect(collect()).rejects.toMatchObject({ code: 'provider_unavailable', retryAfterMs: 90_000 })
     expect(await count('governance_readings')).toBe(voting().length - 1)
@@ -196,26 +196,26 @@ describe('governance that was never read', () => {
   })
 })
 
-describe('a space that exists and one that does not', () => {
+describe('existing and missing space', () => {
   beforeAll(async () => {
     await open({ extra: [toDao('Unknown', 'nowhere.eth')] })
-    // Before anything happened: every space is there, and empty.
+    // Before any activity: every space exists and is empty.
     pipeline.clock.now = Date.parse('2021-06-01T00:01:00Z')
     await collect()
   })
   afterAll(close)
 
-  it('has zeros where the space was read and is empty', async () => {
+  it('returns zeros for an empty space that was read', async () => {
     const votes = { count: 0, uniqueVotingAddresses: [], uniqueAddressesCount: 0 }
     expect(await get('name=aave')).toEqual({ _id: daoOf('aave').id, votes, proposals: 0 })
   })
 
-  it('has no data where there is no space', async () => {
+  it('returns 404 for a DAO without a space', async () => {
     expect((await ask('name=Unknown')).status).toBe(404)
   })
 })
 
-describe('a DAO that moved to another space', () => {
+describe('DAO that moved to another space', () => {
   const moved = { ...toDao('Moved', 'uniswapgovernance.eth'), formerSnapshotSpaces: ['old.eth'] }
   const voter = (n: number) => `0x${String(n).padStart(40, '0')}`
   const common = {
@@ -236,11 +236,11 @@ describe('a DAO that moved to another space', () => {
   beforeAll(() => open({ extra: [moved] }))
   afterAll(close)
 
-  it('has what was stored of the former one until the new one is read, then both, each proposal once', async () => {
+  it('has the stored votes of the former space until the new one is read, then both, with each proposal once', async () => {
     await store([...stored('0xleft', 1, 2), { ...common, kind: 'reading' }])
     expect(await get('name=Moved')).toMatchObject({ votes: { count: 2, uniqueAddressesCount: 2 }, proposals: 1 })
 
-    // A part of the new space is not the whole of it.
+    // A partial reading of the new space does not count.
     await store([
       { ...common, space: 'uniswapgovernance.eth', kind: 'proposal', proposal: '0xpart', address: voter(1) },
     ])
@@ -274,7 +274,7 @@ describe.skipIf(isAbsent)('19,970 recorded votes', () => {
   beforeAll(() => open({ dataDir, extra: [toDao('DIMO', 'dimo.eth'), toDao('WeatherXM', 'weatherxm.eth')] }))
   afterAll(close)
 
-  it('give every DAO exactly its votes, voters and proposals, over pages of equal times', async () => {
+  it('are counted exactly with voters and proposals per DAO, over pages of equal times', async () => {
     pipeline.clock.now = Date.parse('2026-04-06T00:01:00Z')
     await collect()
     expect(await count('dao_votes')).toBe(19_970)
@@ -294,7 +294,7 @@ describe.skipIf(isAbsent)('19,970 recorded votes', () => {
     expect((await get('name=WeatherXM')).proposals).toBe(4)
   })
 
-  it('are listed one by one as they were recorded, to the last digit, with their proposals', async () => {
+  it('are listed exactly as recorded, with their proposals', async () => {
     const folder = join(dataDir, 'governance-holders-ccby-zukowski')
     const proposals: Row[] = parse(readFileSync(join(folder, 'snapshot_proposals.csv')), { columns: true })
     const votes: Row[] = parse(gunzipSync(readFileSync(recording)), { columns: true })
@@ -329,7 +329,7 @@ type Row = Readonly<Record<string, string>>
 const sortById = <T extends { readonly _id: string }>(records: readonly T[]) =>
   [...records].sort((a, b) => (a._id < b._id ? -1 : 1))
 
-/** All records of a list, page by page. */
+/** Reads every record of a list, page by page. */
 async function all(path: string): Promise<{ _id: string }[]> {
   const records: { _id: string }[] = []
   for (let query: string | undefined = `${path}&limit=1000`; query !== undefined; ) {

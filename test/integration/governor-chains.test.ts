@@ -23,7 +23,7 @@ import { nowAt, ONE } from '../upstream/small-chain.ts'
 let pipeline: GovernorPipeline
 afterEach(() => pipeline?.close())
 
-describe('a chain of governors', () => {
+describe('governor votes of a chain', () => {
   const made = logAt(10, ENS.address, proposal(1n, [20, 5_000]))
   const cast = (n: number, voter: number, support: number, more: Partial<ChainLog> = {}) =>
     logAt(n, ENS.address, encodeVote(voterOf(voter), 1n, support, BigInt(voter) * ONE), more)
@@ -31,7 +31,7 @@ describe('a chain of governors', () => {
   it.each([
     ['a node that knows what is final', true, 60],
     ['one that does not', false, 8],
-  ])('that is reorganised leaves no trace of the blocks that are no more, from %s', async (_, finalizedTag, depth) => {
+  ])('drop all votes of reorganised blocks, from %s', async (_, finalizedTag, depth) => {
     const n = 1_000 - depth
     let logs = [made, cast(500, 1, 1), cast(n, 2, 1), cast(n, 3, 1, { logIndex: 1 })]
     const chain = toGovernorChain([], { habits: { finalizedTag } })
@@ -42,7 +42,7 @@ describe('a chain of governors', () => {
     await pipeline.collectGovernors()
     const tell = async () => (await pipeline.votesOf('ens')).map(({ voter, choice }) => [voter, choice])
     expect(await tell()).toEqual([[voterOf(1), 1]])
-    // The second voter voted otherwise, the third never did, and a fourth came.
+    // The second voter voted differently, the third never voted, and a fourth was added.
     logs = [made, cast(500, 1, 1), cast(n + 1, 2, 0), cast(n + 2, 4, 2)]
     pipeline.clock.now = nowAt(1_100)
     await pipeline.collectGovernors()
@@ -54,7 +54,7 @@ describe('a chain of governors', () => {
     expect((await pipeline.proposalsOf('ens'))[0]).toMatchObject({ scores: [1, 2, 4], votes: 3 })
   })
 
-  it('is read again for what its node missed a while ago, and never for what that took back', async () => {
+  it('include logs that the node missed before, but not removed ones', async () => {
     const late = cast(900, 2, 0)
     let logs = [made, cast(500, 1, 1), cast(901, 3, 1, { removed: true })]
     pipeline = await startGovernors(1_000, {
@@ -70,7 +70,7 @@ describe('a chain of governors', () => {
     expect((await pipeline.proposalsOf('ens'))[0]).toMatchObject({ scores: [1, 2, 0], votes: 2 })
   })
 
-  it('whose node fails is read on from where it was, and tells nothing before it was read', async () => {
+  it('continue after a node failure, and are not served before the first complete reading', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain([made, cast(500, 1, 1), cast(1_500, 2, 1)]))
     pipeline.upstream.faults.set('rpc', { kind: 'status', status: 503 })
     await expect(pipeline.collectGovernors()).rejects.toMatchObject({ code: 'provider_unavailable' })
@@ -86,7 +86,7 @@ describe('a chain of governors', () => {
     expect(await pipeline.votesOf('ens')).toHaveLength(2)
   })
 
-  it('whose node gives so few blocks a call that it would take weeks says so, and is read on for the others', async () => {
+  it("fail with a reason if the node's block limit would take weeks, and other governors are still read", async () => {
     const chain = toGovernorChain([made, cast(500, 1, 1)], { habits: { host: 'alchemy', mostBlocks: 10 } })
     pipeline = await startGovernors(1_000, chain)
     const run = (change: Parameters<typeof toYoungRegistry>[0]) => {
@@ -113,7 +113,7 @@ describe('a chain of governors', () => {
     expect(await pipeline.votesOf('ens')).toHaveLength(1)
   })
 
-  it('without a node is named', async () => {
+  it('are reported as unserved without a node, with the setting', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain([made]))
     expect(await pipeline.collectGovernors()).toMatchObject({ uncovered: 3 })
     const notes = await pipeline.notes()
@@ -127,7 +127,7 @@ describe('a chain of governors', () => {
 })
 
 describe('governors of a simulated world', () => {
-  it('are told to their last vote, as often as they are read, with scores that are the votes added up', async () => {
+  it('have all votes, also when read repeatedly, and scores are the sums of votes', async () => {
     pipeline = await createGovernorPipeline({ now: Date.parse('2024-05-06T07:01:00Z') })
     const { rows } = await pipeline.collectGovernors()
     expect(rows).toBeGreaterThan(300)

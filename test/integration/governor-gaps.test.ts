@@ -34,27 +34,27 @@ const LOGS = [
 const startWith = (habits: NodeHabits, logs = LOGS) => startGovernors(1_000, toGovernorChain(logs, { habits }))
 const powersOf = async (slug: string) => (await pipeline.votesOf(slug)).map(({ votingPower }) => votingPower)
 
-describe('the votes on a governor', () => {
-  it('count once where the node sends a log twice', async () => {
+describe('votes on a governor', () => {
+  it('count once if the node returns a log twice', async () => {
     pipeline = await startWith({}, [...LOGS, ...LOGS.slice(1, 3)])
     await pipeline.collectGovernors()
     expect(await powersOf('ens')).toEqual([2, 1])
     expect(await pipeline.proposalsOf('ens')).toMatchObject([{ scores: [1, 2, 0], scoresTotal: 3, votes: 2 }])
   })
 
-  it('have the times of their blocks where the node sends zero with the logs', async () => {
+  it('have the times of their blocks if the node returns zero with the logs', async () => {
     pipeline = await startWith({ logTimes: 'zero' })
     await pipeline.collectGovernors()
     expect((await pipeline.votesOf('ens')).map(({ createdAt }) => createdAt)).toEqual([timeAt(31), timeAt(30)])
   })
 
-  it('are read in batches of three where the node takes no more', async () => {
+  it("are read in batches of three if that is the node's limit", async () => {
     pipeline = await startWith({ logTimes: false, mostCalls: 3 })
     await pipeline.collectGovernors()
     expect([await powersOf('ens'), await powersOf('hop')]).toEqual([[2, 1], [3]])
   })
 
-  it('of which one cannot be read wait for it, and no other governor does', async () => {
+  it('wait for a malformed log of their governor, without delaying other governors', async () => {
     let isSpoiled = true
     const spoil: NodeHabits['spoil'] = (log) =>
       isSpoiled && log.blockNumber === FIRST_BLOCK + 31
@@ -74,8 +74,8 @@ describe('the votes on a governor', () => {
   })
 })
 
-describe('a governor whose first logs the node has dropped', () => {
-  it('says what it needs, and the others are read', async () => {
+describe('governor whose first logs the node has pruned', () => {
+  it('fails with the required node, and the others are read', async () => {
     const old = (slug: string) => slug === 'compound'
     const own = toYoungRegistry((slug, all) =>
       all.map((one) => (old(slug) && one.address === ALPHA.address ? { ...one, fromBlock: FIRST_BLOCK - 5_000 } : one)),
@@ -104,7 +104,7 @@ describe('a governor whose first logs the node has dropped', () => {
     expect(toReport(probes)).toMatch(/governors.*Compound.*RPC_URLS needs a node that has the logs from block/)
   })
 
-  it('and all others are asked for from their own beginnings on, together', async () => {
+  it('does not change the start blocks of other governors, which are requested together', async () => {
     const first = FIRST_BLOCK - 40_000
     const own = toYoungRegistry((slug, all) =>
       slug === 'compound' ? all.map((one) => ({ ...one, fromBlock: first })) : all,
@@ -127,13 +127,13 @@ describe('a governor whose first logs the node has dropped', () => {
   })
 })
 
-describe('a governor that counts', () => {
+describe('governor with unusual counting', () => {
   const startAs = (more: object, logs = LOGS) => {
     const own = toYoungRegistry((slug, all) => (slug === 'ens' ? all.map((one) => ({ ...one, ...more })) : all))
     return createGovernorPipeline({ now: nowAt(1_000), registry: own, chains: { ethereum: toGovernorChain(logs) } })
   }
 
-  it('votes in whole things has their number', async () => {
+  it('stores integer voting power for a token without decimals', async () => {
     pipeline = await startAs({ decimals: 0 }, [
       logAt(10, ENS.address, proposal(1n, [20, 500])),
       logAt(30, ENS.address, encodeVote(voterOf(1), 1n, 1, 12n)),
@@ -142,7 +142,7 @@ describe('a governor that counts', () => {
     expect(await powersOf('ens')).toEqual([12])
   })
 
-  it('rounds has no times that it would guess', async () => {
+  it('stores null times if its clock counts rounds', async () => {
     pipeline = await startAs({ clock: 'rounds' }, [
       logAt(
         10,

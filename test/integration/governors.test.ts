@@ -29,7 +29,7 @@ import {
 } from '../upstream/governor-logs.ts'
 import { hashOf, nowAt, ONE, START } from '../upstream/small-chain.ts'
 
-/** A hash, as OpenZeppelin's ids are. */
+/** A hash, like OpenZeppelin's ids. */
 const HASH_ID = 104933844856336554027758452704713321330340501652892001249184191934279866979282n
 
 let pipeline: GovernorPipeline
@@ -47,11 +47,11 @@ describe("votes on Compound's governors", () => {
     logAt(820, BRAVO.address, encodeOutcome('ProposalQueued', 42n)),
     logAt(900, BRAVO.address, encodeOutcome('ProposalExecuted', 42n)),
     logAt(320, ALPHA.address, encodeOutcome('ProposalQueued', 1n)),
-    // Of a contract that nobody asked for.
+    // A contract that is not in the registry.
     logAt(62, voterOf(9), encodeVote(voterOf(5), 42n, 1, ONE)),
   ]
 
-  it('are told exactly, of both families', async () => {
+  it('are stored exactly, for both contract families', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     expect(await pipeline.collectGovernors()).toMatchObject({ rejected: 0, providers: ['ethereum'] })
     const [bravo, alpha] = await pipeline.proposalsOf('compound')
@@ -85,13 +85,13 @@ describe("votes on Compound's governors", () => {
     expect(await pipeline.get<Vote[]>(`/votes?proposal=${alpha?._id}`)).toHaveLength(2)
   })
 
-  it('are none at first, which is no voting power for any choice', async () => {
+  it('are zero before the first vote, with no voting power for any choice', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain([logAt(40, BRAVO.address, proposal(42n, [50, 800]))]))
     await pipeline.collectGovernors()
     expect(await pipeline.proposalsOf('compound')).toMatchObject([{ scores: [0, 0, 0], scoresTotal: 0, votes: 0 }])
   })
 
-  it('are as many voters as votes are of, and change nothing that is counted of Snapshot', async () => {
+  it('count each voter once, and do not change the counts of Snapshot', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collect(governance)
     const asked = ['', '/proposals', '/votes', '/voters'].map((path) => `${path}?id=${idOf('compound')}`)
@@ -118,7 +118,7 @@ describe("votes on Compound's governors", () => {
     expect(totals[2]).toBe((totals[0] ?? 0) + 5)
   })
 
-  it('are the same when they are read again, and whatever pages a node accepts', async () => {
+  it('do not change when they are read again, with any page size of a node', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()
     const once = await pipeline.dump()
@@ -136,7 +136,7 @@ describe("votes on Compound's governors", () => {
 })
 
 describe("votes on OpenZeppelin's governors", () => {
-  it('may be split, are of 256-bit ids, and are in whole tokens of the DAO', async () => {
+  it("may be split, have 256-bit ids, and use the decimals of the DAO's token", async () => {
     const parts = [ONE, 5n * ONE, 0n].map((part) => part.toString(16).padStart(32, '0')).join('')
     const logs = [
       logAt(10, ENS.address, proposal(HASH_ID, [20, 500])),
@@ -162,7 +162,7 @@ describe("votes on OpenZeppelin's governors", () => {
     expect(truefi?._id).not.toBe(ens?._id)
   })
 
-  it('may be cast in parts, of which each counts, in one block or in several, marked by an earlier version or not', async () => {
+  it('may be cast in parts that add up, in one block or several, with or without the marker of an earlier version', async () => {
     const split = (...parts: bigint[]) => `0x${parts.map((part) => part.toString(16).padStart(32, '0')).join('')}`
     const cast = (n: number, logIndex: number, params: string) =>
       logAt(n, ENS.address, encodeVoteWithParams(voterOf(1), 7n, { support: 0, weight: 9n * ONE, params }), {
@@ -184,6 +184,10 @@ describe("votes on OpenZeppelin's governors", () => {
         { voter: voterOf(1), choice: { 1: 4, 2: 1 }, votingPower: 5 },
       ])
       expect(new Set(votes.map(({ _id }) => _id)).size).toBe(3)
+      const voters = await pipeline.get<Voter[]>(`/voters${askFor('ens')}`)
+      expect(voters.find(({ voter }) => voter === voterOf(1))).toMatchObject({
+        ...{ votes: 1, firstVoteAt: timeAt(30), lastVoteAt: timeAt(40) },
+      })
     }
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()
@@ -208,7 +212,7 @@ FROM dao_cast_votes FINAL WHERE voter = {voter: String} AND JSONHas(choice, '2')
     await expectAll()
   })
 
-  it('last as long as the clock says, an estimate first where blocks are counted', async () => {
+  it("last according to the governor's clock, with an estimated end if blocks are counted", async () => {
     const seconds = (n: number) => BigInt(START + n * 12)
     const logs = [
       logAt(10, ENS.address, proposal(1n, [20, 1_500])),

@@ -58,7 +58,7 @@ describe('moralis', () => {
   })
   const owners = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => owner(from + n))
   const page = (result: object[], cursor: string | null = null) => ({ cursor, page: 1, page_size: 100, result })
-  /** Answers the owners with `toPage` and the number of holders with 500. */
+  /** Returns the owners from `toPage` and 500 as the number of holders. */
   const answering =
     (toPage: (cursor: string | null) => unknown): Handler =>
     (_, response, url) => {
@@ -66,7 +66,7 @@ describe('moralis', () => {
       sendJson(response, isOwners ? toPage(url.searchParams.get('cursor')) : { totalHolders: 500 })
     }
 
-  it('asks twice for a token: for its owners and for their number', async () => {
+  it('sends two requests per token: owners and number of holders', async () => {
     const { server, source } = await connect(
       moralis,
       answering(() => page(owners(0, 100), 'more')),
@@ -81,7 +81,7 @@ describe('moralis', () => {
     expect(server.requests[0]?.headers['x-api-key']).toBe('secret')
   })
 
-  it('follows the cursor of pages that were cut shorter, to a hundred owners', async () => {
+  it('follows the cursor of shorter pages up to a hundred owners', async () => {
     const pages: Record<string, object> = {
       '': page(owners(0, 60), 'second'),
       second: page(owners(60, 120), 'third'),
@@ -96,7 +96,7 @@ describe('moralis', () => {
     expect(server.requests).toHaveLength(3)
   })
 
-  it('ends with the last page, and with pages that never end', async () => {
+  it('stops at the last page, and after a limit of endless pages', async () => {
     const few = await connect(
       moralis,
       answering((cursor) => page(cursor ? owners(2, 3) : owners(0, 2), cursor ? '' : 'x')),
@@ -110,7 +110,7 @@ describe('moralis', () => {
     expect(endless.server.requests.length).toBeLessThanOrEqual(10)
   })
 
-  it('leaves a value that it does not know unknown', async () => {
+  it('keeps an unknown value as null', async () => {
     const { source } = await connect(
       moralis,
       answering(() => page([owner(0), owner(1, { usd_value: null })])),
@@ -119,7 +119,7 @@ describe('moralis', () => {
     expect(row?.holders).toMatchObject([{ amount_usd: 2_000_000 }, { amount_usd: null }])
   })
 
-  it('has nothing to say of an empty list and of a token that is not known', async () => {
+  it('returns nothing for an empty list and reports an unknown token', async () => {
     const empty = await connect(
       moralis,
       answering(() => page([])),
@@ -129,14 +129,14 @@ describe('moralis', () => {
     await expect(unknown.source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
   })
 
-  it('takes a refused question for what it is, and not for a token that is not known', async () => {
+  it('reports a rejected request as rejected, not as an unknown token', async () => {
     const { source } = await connect(moralis, (_, response) =>
       sendJson(response, { message: ['chain must be a valid enum value'] }, 400),
     )
     await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_rejected' })
   })
 
-  it('lasts a day on a free plan: as many tokens take their turn as it has room for', async () => {
+  it('lasts a day on a free plan: tokens take turns within its units', async () => {
     const upstream = await createUpstream({ registry, now: () => slot, plan: 'free' })
     closers.push(upstream.close)
     const { config, http, source } = await connect(moralis, () => undefined, {
@@ -156,7 +156,7 @@ describe('moralis', () => {
     expect(upstream.requests.count('moralis')).toBeLessThanOrEqual(480)
   })
 
-  it('stops at its own budget, and at the provider’s, until midnight', async () => {
+  it("stops at its own budget and at the provider's until midnight", async () => {
     const upstream = await createUpstream({ registry, now: () => slot, plan: 'free' })
     closers.push(upstream.close)
     const askAll = async (unitsPerDay: string) => {
@@ -177,7 +177,7 @@ describe('moralis', () => {
     expect(upstream.requests.count('moralis')).toBe(801)
   })
 
-  it('waits for the next day when the units of this one are used up', async () => {
+  it("waits for the next day if the day's units are exhausted", async () => {
     const message = 'Validation service blocked: Your plan: free-plan-daily total included usage has been consumed'
     const { source } = await connect(moralis, (_, response) => sendJson(response, { message }, 401))
     const failure = await source.fetchHolders(alfa, slot, signal).catch((reason: unknown) => reason)
@@ -186,7 +186,7 @@ describe('moralis', () => {
     expect((Date.now() + retryAfterMs) % 86_400_000).toSatisfy((ms: number) => ms < 60_000 || ms > 86_340_000)
   })
 
-  it('is refused without a key before anything is sent', async () => {
+  it('is rejected without a key before a request is sent', async () => {
     const { server, source } = await connect(
       moralis,
       answering(() => page([])),
@@ -204,7 +204,7 @@ describe('moralis', () => {
     [403, 'provider_rejected', 1],
     [429, 'provider_unavailable', 4],
     [500, 'provider_unavailable', 4],
-  ])('on %i is %s after %i tries, and does not tell the key', async (status, code, tries) => {
+  ])('reports status %i as %s after %i attempts, without the key', async (status, code, tries) => {
     const { server, source } = await connect(moralis, (_, response) =>
       sendJson(response, { message: 'not with secret' }, status),
     )
@@ -215,7 +215,7 @@ describe('moralis', () => {
     expect(server.requests).toHaveLength(tries)
   })
 
-  it('is malformed when there is no list', async () => {
+  it('reports a response without a list as malformed', async () => {
     const { source } = await connect(moralis, (_, response) => sendJson(response, { result: 'soon' }))
     await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
@@ -230,7 +230,7 @@ describe('ethplorer', () => {
       sendJson(response, url.pathname.includes('/getTopTokenHolders/') ? top : about)
   const error = (code: number, message = 'no') => ({ error: { code, message } })
 
-  it('asks with the free key when there is no other, for BNB Chain at its sister host', async () => {
+  it('uses the free key by default, and the sister host for BNB Chain', async () => {
     const { server, source } = await connect(ethplorer, answering(list))
     expect(await source.fetchHolders(alfa, slot, signal)).toMatchObject({
       token: 1,
@@ -247,18 +247,18 @@ describe('ethplorer', () => {
     ])
   })
 
-  it('has no values where it has no price', async () => {
+  it('returns null values if it has no price', async () => {
     const { source } = await connect(ethplorer, answering(list, { ...info, price: false }))
     expect((await source.fetchHolders(alfa, slot, signal))?.holders).toMatchObject([{ amount_usd: null }])
   })
 
-  it('has nothing to say of an empty list, and does not ask on', async () => {
+  it('returns nothing for an empty list, with one request', async () => {
     const { server, source } = await connect(ethplorer, answering({ holders: [] }))
     expect(await source.fetchHolders(alfa, slot, signal)).toBeUndefined()
     expect(server.requests).toHaveLength(1)
   })
 
-  it.each([104, 150])('does not know a token with error %i, whatever the status', async (code) => {
+  it.each([104, 150])('reports error %i as an unknown token, with any status', async (code) => {
     for (const status of [200, 400, 404]) {
       const { source } = await connect(ethplorer, (_, response) => sendJson(response, error(code), status))
       await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
@@ -271,7 +271,7 @@ describe('ethplorer', () => {
     [200, 1, 'provider_rejected', 1],
     [401, 1, 'provider_rejected', 1],
     [503, 1, 'provider_unavailable', 4],
-  ])('with status %i and error %i is %s after %i tries', async (status, code, expected, tries) => {
+  ])('reports status %i with error %i as %s after %i attempts', async (status, code, expected, tries) => {
     const { server, source } = await connect(ethplorer, (_, response) => sendJson(response, error(code), status))
     const failure = await source.fetchHolders(alfa, slot, signal).catch((reason: unknown) => reason)
     expect(failure).toMatchObject({ code: expected })
@@ -279,7 +279,7 @@ describe('ethplorer', () => {
     expect(server.requests).toHaveLength(tries)
   })
 
-  it('takes a gateway page for what its status says', async () => {
+  it("uses the status of a gateway's HTML page", async () => {
     const { source } = await connect(ethplorer, (_, response) => {
       response.writeHead(403, { 'content-type': 'text/html' }).end('<html>no</html>')
     })
@@ -287,8 +287,8 @@ describe('ethplorer', () => {
   })
 })
 
-describe('the job', () => {
-  it('covers the chains that each provider has', async () => {
+describe('holders job', () => {
+  it('uses each provider for its chains', async () => {
     const { config, http } = await connect(moralis, (_, response) => sendJson(response, {}))
     const collectors = holders.connect({ config, http, db: noDatabase, log: silent })
     const covering = (chain: string) =>
@@ -299,7 +299,7 @@ describe('the job', () => {
     expect(covering('solana')).toEqual([])
   })
 
-  it('asks for as many tokens as the free key allows in an hour', async () => {
+  it('requests no more tokens than the free key permits in an hour', async () => {
     const { config, http, server } = await connect(
       moralis,
       (_, response, url) => sendJson(response, url.pathname.includes('Info') ? { holdersCount: 1 } : { holders: [] }),

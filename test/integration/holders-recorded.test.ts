@@ -25,14 +25,14 @@ function readRecording() {
   }
 }
 
-describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
+describe.skipIf(recorded === undefined)('recorded holders of UNI', () => {
   let pipeline: ServedPipeline
   beforeAll(async () => {
     pipeline = await createServedPipeline({ now: Date.parse('2024-05-06T07:01:00Z'), dataDir })
   })
   afterAll(() => pipeline?.close())
 
-  it('come out as they went in', async () => {
+  it('are served as they were recorded', async () => {
     if (recorded === undefined) return
     const uni = pipeline.tokenOf('UNI')
     const ask = `${pipeline.upstream.url}/ethplorer/getTopTokenHolders/${uni.contractAddress}?apiKey=freekey&limit=100`
@@ -75,7 +75,7 @@ describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
   })
 })
 
-/** A float's own digits, followed by zeros: 1.25e+3 is 1250. */
+/** The float's own digits, followed by zeros: 1.25e+3 is 1250. */
 function toDigits(value: number): string {
   const [mantissa = '', exponent = '0'] = value.toExponential().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')

@@ -26,7 +26,7 @@ const stored = (table = 'token_holders') =>
   })
 const wanted = () => holders.entities(pipeline.registry)
 
-describe('token holders from provider to answer', () => {
+describe('token holders from provider to response', () => {
   beforeAll(async () => {
     pipeline = await createServedPipeline({ now: MORNING + 60_000 })
     await pipeline.collect(prices)
@@ -37,7 +37,7 @@ describe('token holders from provider to answer', () => {
     pipeline.upstream.requests.clear()
   })
 
-  it('stores a snapshot of every live token on an EVM chain, for two requests each', async () => {
+  it('stores a snapshot of every live token on an EVM chain, with two requests each', async () => {
     expect(await collect()).toEqual({ rows: wanted().length, rejected: 0, uncovered: 0, providers: ['moralis'] })
     expect(pipeline.upstream.requests.count('moralis')).toBe(2 * wanted().length)
     const rows = await stored()
@@ -56,7 +56,7 @@ describe('token holders from provider to answer', () => {
     expect(observed).toEqual([{ inserted: wanted().length }])
   })
 
-  it('serves what the provider said, to the digit', async () => {
+  it("serves the provider's exact values", async () => {
     const token = tokenOf('UNI')
     const path = `${pipeline.upstream.url}/moralis/api/v2.2/erc20/${token.contractAddress}`
     const ask = async (url: string) => (await fetch(url, { headers: { 'x-api-key': 'test' } })).json()
@@ -77,7 +77,7 @@ describe('token holders from provider to answer', () => {
     expect(uni?.holdersData.topHolders).toHaveLength(100)
   })
 
-  it('lists every token that has a snapshot, as the token list orders them', async () => {
+  it('lists every token with a snapshot, in the order of the token list', async () => {
     const all = await get()
     expect(all).toHaveLength(wanted().length)
     const tokens = (await (await fetch(`${pipeline.url}/data/tokens?limit=500`)).json()) as { _id: string }[]
@@ -96,7 +96,7 @@ describe('token holders from provider to answer', () => {
     )
   })
 
-  it('selects by id, name and symbol, exact names first', async () => {
+  it('selects by id, name and symbol, with exact names first', async () => {
     expect(await get('')).toHaveLength(10)
     const [uni, aave] = [tokenOf('UNI'), tokenOf('AAVE')]
     const names = async (query: string) => (await get(query)).map(({ name }) => name)
@@ -114,7 +114,7 @@ describe('token holders from provider to answer', () => {
     expect([await stored(), await stored('token_holders_latest'), await text()]).toEqual(before)
   })
 
-  it('keeps the good snapshots when the lists come back empty, and says that it failed', async () => {
+  it('keeps the previous snapshots if the lists are empty, and reports a failure', async () => {
     const before = [await stored(), await text()]
     pipeline.clock.now += HOUR
     for (const provider of ['moralis', 'ethplorer', 'binplorer'])
@@ -124,7 +124,7 @@ describe('token holders from provider to answer', () => {
     expect([await stored(), await text()]).toEqual(before)
   })
 
-  it('loses neither the tick to a token that fails nor that token, which the next provider has', async () => {
+  it('stores the other tokens if one fails, and gets that one from the next provider', async () => {
     const { contractAddress, id } = tokenOf('UNI')
     const [unknown, empty] = [tokenOf('ENS'), tokenOf('AAVE')]
     pipeline.upstream.faults.set('moralis', { kind: 'status', status: 503 }, { match: contractAddress })
@@ -134,13 +134,13 @@ describe('token holders from provider to answer', () => {
     expect(report).toMatchObject({ rows: wanted().length, uncovered: 0, providers: ['moralis', 'ethplorer'] })
     expect(pipeline.upstream.requests.count('ethplorer')).toBe(6)
     const [uni] = await get(`id=${id}`)
-    // Shares of two decimals tell which provider it was.
+    // Shares with two decimals identify the provider.
     expect(uni?.holdersData.topHolders.map(({ share }) => share)).toEqual(
       uni?.holdersData.topHolders.map(({ share }) => Number(share.toFixed(2))),
     )
   })
 
-  it('goes on with the next provider when the first refuses', async () => {
+  it('continues with the next provider if the first one rejects requests', async () => {
     pipeline.clock.now += HOUR
     pipeline.upstream.faults.set('moralis', { kind: 'status', status: 401 })
     const covered = wanted().filter((token) => ['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')))
@@ -148,11 +148,11 @@ describe('token holders from provider to answer', () => {
     expect(report).toMatchObject({ rows: covered.length, providers: ['ethplorer'] })
     expect(report.uncovered).toBe(wanted().length - covered.length)
     expect(pipeline.upstream.requests.count('moralis')).toBeLessThan(10)
-    // Those that only the first provider has keep their last snapshot.
+    // Tokens of the first provider only keep their last snapshot.
     expect(await get()).toHaveLength(wanted().length)
   })
 
-  it('does not buy the answer about a token again and again that nobody can use', async () => {
+  it('does not buy an unusable response of a token repeatedly', async () => {
     pipeline.clock.now += HOUR
     const [useless, away] = wanted().filter((token) => !['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')))
     const pathOf = (token?: Entity) => `/erc20/${Reflect.get(token ?? {}, 'contractAddress')}/owners`
@@ -168,14 +168,14 @@ describe('token holders from provider to answer', () => {
     expect(asked(useless)).toBe(3)
     expect(asked(away)).toBeGreaterThanOrEqual(6)
     pipeline.upstream.faults.clear()
-    // What was no answer is not billed, and is asked for as ever.
+    // A failed request is not billed, and is retried normally.
     expect(await tryAgain()).toMatchObject({ rows: 1, uncovered: 1 })
     expect(asked(useless)).toBe(3)
     pipeline.clock.now += HOUR
     expect(await tryAgain()).toMatchObject({ rows: wanted().length, uncovered: 0 })
   })
 
-  it('is not displaced by an older snapshot that is stored later', async () => {
+  it('keeps its newest snapshot if an older one is stored later', async () => {
     pipeline.commits.commit('holders')
     const before = await text()
     const [row] = await stored('token_holders_latest')

@@ -13,9 +13,9 @@ const recording = join(dataDir, 'treasury-addresses-defillama-adapters/treasury_
 const isThere = existsSync(recording)
 if (!isThere) console.log(`no recorded treasuries at ${recording}: their test is skipped`)
 
-/** Chains that the recording names otherwise than the registry does. */
+/** Chains with other names in the recording than in the registry. */
 const CHAINS: Readonly<Record<string, string>> = { bsc: 'bnb', avax: 'avalanche', xdai: 'gnosis' }
-/** Those that the provider knows. */
+/** The chains that the provider has. */
 const KNOWN = new Set(['ethereum', 'optimism', 'bnb', 'polygon', 'base', 'arbitrum', 'avalanche'])
 const ADDRESS = /^0x[0-9a-f]{40}$/
 
@@ -27,7 +27,7 @@ interface Recorded {
   readonly ownTokens: ReadonlySet<string>
 }
 
-/** What is recorded of a treasury on chains that the provider knows. */
+/** The recorded treasury on chains that the provider has. */
 function toRecorded(entry: Readonly<Record<string, unknown>>): Recorded {
   const places = (pick: (of: z.infer<typeof onChain>) => readonly unknown[]) =>
     new Set(
@@ -44,7 +44,7 @@ function toRecorded(entry: Readonly<Record<string, unknown>>): Recorded {
 const readRecordings = () =>
   z.record(z.string(), z.record(z.string(), z.unknown())).parse(JSON.parse(readFileSync(recording, 'utf8')))
 
-/** The registry's DAOs that are recorded, with the recorded addresses. */
+/** The recorded DAOs of the registry, with the recorded addresses. */
 function toRegistry(recorded: ReadonlyMap<string, Recorded>): Registry {
   const registry = loadRegistry()
   const daos = registry.daos.flatMap((dao): Dao[] => {
@@ -57,7 +57,7 @@ function toRegistry(recorded: ReadonlyMap<string, Recorded>): Registry {
   return { ...registry, daos }
 }
 
-describe.skipIf(!isThere)('the recorded treasuries', () => {
+describe.skipIf(!isThere)('recorded treasuries', () => {
   let pipeline: ServedPipeline
   let recorded: ReadonlyMap<string, Recorded>
   beforeAll(async () => {
@@ -69,7 +69,7 @@ describe.skipIf(!isThere)('the recorded treasuries', () => {
   })
   afterAll(() => pipeline?.close())
 
-  it('come out with every address, on its chain, and with the own tokens as such', async () => {
+  it('are served with every address, its chain, and own tokens marked', async () => {
     const { daos, tokens, chains } = pipeline.registry
     expect(daos.length).toBeGreaterThan(40)
     expect(await pipeline.collect(treasury)).toMatchObject({ rows: daos.length, rejected: 0, providers: ['goldrush'] })

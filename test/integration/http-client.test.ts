@@ -16,8 +16,8 @@ const truncate: Handler = (request, response) => {
   response.write('{"begun":', () => request.socket.destroy())
 }
 
-describe('answers', () => {
-  it('sends query, headers and body, and reads JSON', async () => {
+describe('HTTP client: successful responses', () => {
+  it('sends query, headers and body, and parses JSON', async () => {
     let received = ''
     const { client, server, calls } = await connectClient((request, response) => {
       request.on('data', (chunk) => {
@@ -52,7 +52,7 @@ describe('answers', () => {
     expect(await client.text({ path: '/page', signal })).toBe('hé')
   })
 
-  it('answers undefined for the statuses that mean absence', async () => {
+  it('returns undefined for statuses that mean absence', async () => {
     const { client, calls } = await connectClient(refuse(404))
     expect(await client.json({ path: '/things', signal, absent: [404] })).toBeUndefined()
     expect(calls).toMatchObject([{ outcome: 'ok', status: 404 }])
@@ -68,7 +68,7 @@ describe('answers', () => {
   })
 })
 
-describe('transient failures', () => {
+describe('HTTP client: temporary failures', () => {
   it.each([
     ['429 without Retry-After', refuse(429)],
     ['429 with a Retry-After of 0', refuse(429, { 'retry-after': '0' })],
@@ -80,7 +80,7 @@ describe('transient failures', () => {
     ],
     ['a reset connection', reset],
     ['a truncated body', truncate],
-  ])('tries again after %s', async (_, failing) => {
+  ])('retries after %s', async (_, failing) => {
     const { client, server, calls } = await connectClient(inTurn(failing, ok))
     expect(await client.json({ path: '/things', signal })).toEqual({ ok: true })
     expect(server.requests).toHaveLength(2)
@@ -111,7 +111,7 @@ describe('transient failures', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('names the reason when nobody listens', async () => {
+  it('includes the reason if the connection is refused', async () => {
     const { fail, server } = await connectClient(ok)
     await server.close()
     const error = await fail({ retries: 0 })
@@ -120,8 +120,8 @@ describe('transient failures', () => {
   })
 })
 
-describe('lasting failures', () => {
-  it.each([400, 401, 402, 403, 404, 422, 304])('does not repeat a %i', async (status) => {
+describe('HTTP client: permanent failures', () => {
+  it.each([400, 401, 402, 403, 404, 422, 304])('does not retry after %i', async (status) => {
     const { fail, server, calls } = await connectClient(refuse(status))
     const error = await fail()
     expect(error.code).toBe('provider_rejected')
@@ -141,7 +141,7 @@ describe('lasting failures', () => {
     expect(other.server.requests).toEqual([])
   })
 
-  it('does not go round in circles', async () => {
+  it('stops a redirect loop after four requests', async () => {
     const { fail, server } = await connectClient((_, response) =>
       response.writeHead(302, { location: '/things' }).end(),
     )
@@ -149,7 +149,7 @@ describe('lasting failures', () => {
     expect(server.requests).toHaveLength(4)
   })
 
-  it('lets the provider read its own errors', async () => {
+  it("uses the provider's own reading of its errors", async () => {
     const readError = (status: number, body: string) =>
       status === 429 && body.includes('status 429')
         ? ({ code: 'provider_rejected', says: 'no more' } as const)
@@ -159,7 +159,7 @@ describe('lasting failures', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('shows no key, wherever the answer or the query has one', async () => {
+  it('redacts keys in messages and queries', async () => {
     const { fail } = await connectClient((_, response) =>
       sendJson(response, { message: `bad key ${KEY} or q-secret` }, 401),
     )
@@ -170,7 +170,7 @@ describe('lasting failures', () => {
     expect(message).not.toContain('q-secret')
   })
 
-  it('names the header, not the key, that no header may carry', async () => {
+  it('names the header with an invalid value, but not the value', async () => {
     await expect(connectClient(ok, { headers: { 'x-api-key': 'se\ncret' } })).rejects.toMatchObject({
       code: 'config',
       message: expect.not.stringContaining('cret'),
@@ -178,7 +178,7 @@ describe('lasting failures', () => {
   })
 })
 
-describe('malformed answers', () => {
+describe('HTTP client: malformed responses', () => {
   const answer =
     (contentType: string, body: string | Buffer, headers: Record<string, string> = {}): Handler =>
     (_, response) =>
@@ -194,20 +194,20 @@ describe('malformed answers', () => {
       answer('application/json', gzipSync(`"${'x'.repeat(100_000)}"`), { 'content-encoding': 'gzip' }),
       'the answer is over the cap of 1000 bytes',
     ],
-  ])('refuses %s', async (_, handler, reason) => {
+  ])('rejects %s', async (_, handler, reason) => {
     const { fail, server, calls } = await connectClient(handler)
     expect(await fail()).toMatchObject({ code: 'provider_malformed', message: `acme /things: ${reason}` })
     expect(server.requests).toHaveLength(1)
     expect(calls).toMatchObject([{ outcome: 'malformed', status: 200, retries: 0 }])
   })
 
-  it('takes a body of exactly the cap', async () => {
+  it('accepts a body of exactly the size limit', async () => {
     const { client } = await connectClient(answer('application/json', `"${'x'.repeat(998)}"`))
     expect(await client.json({ path: '/things', signal })).toHaveLength(998)
   })
 })
 
-describe('abort', () => {
+describe('HTTP client: abort', () => {
   it.each([
     ['waiting for the answer', hang],
     ['reading the body', stall],
@@ -223,15 +223,15 @@ describe('abort', () => {
     expect(calls).toMatchObject([{ outcome: 'aborted' }])
   })
 
-  it('sends nothing when aborted before', async () => {
+  it('sends nothing if the signal is already aborted', async () => {
     const { client, server } = await connectClient(ok)
     await expect(client.json({ path: '/things', signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop')
     expect(server.requests).toEqual([])
   })
 })
 
-describe('the rate limit', () => {
-  it('is shared by the clients of one provider and not with others', async () => {
+describe('HTTP client: rate limit', () => {
+  it('is shared by the clients of one provider but not with other providers', async () => {
     const server = await startProviderServer(ok)
     onTestFinished(server.close)
     const { http } = createObservedClients()

@@ -17,7 +17,7 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const NOW = Date.parse('2024-05-06T07:06:09Z')
 const FIRST = NOW - (NOW % SLOT) - 3 * DAY
-/** The first of them within a slot; the second within the 24 hours before the last slot. */
+/** The first two changes: within a slot, and within the 24 hours before the last slot. */
 const CHANGES = [FIRST + DAY + 130_000, FIRST + 2 * DAY + 14 * HOUR]
 const AHEAD = NOW + HOUR
 
@@ -57,7 +57,10 @@ const quotes: Quote[] = []
 const prices = new Map<string, Quote>()
 let points: readonly Point[]
 
-/** UNI and AAVE all the time, ENS until it has no more prices, YFI from the second change on; the last is still to come. */
+/**
+ * UNI and AAVE are members throughout, ENS until its prices end, YFI from the second change on; the last composition is in the
+ * future.
+ */
 function toBasket(): BasketIndex {
   const registry = loadRegistry()
   const elementOf = (symbol: string, quantity: string) => ({ token: getToken(registry, symbol), quantity })
@@ -71,7 +74,10 @@ function toBasket(): BasketIndex {
   return { ...registry.index, compositions: list }
 }
 
-/** A walk of prices, two in each slot; of a slot in twenty a token has none, and ENS has none from the second change on. */
+/**
+ * A random walk of prices, two in each slot; a token has none in one of twenty slots, and ENS has none from the second change
+ * on.
+ */
 function makeQuotes(): void {
   const tokens = [...new Set(basket.compositions.flatMap(({ elements }) => elements.map(({ token }) => token)))]
   for (const [rank, { key, symbol }] of tokens.entries()) {
@@ -93,7 +99,7 @@ function makeQuotes(): void {
 
 const priceIn = (token: number, slot: number) => prices.get(`${token} ${slot}`)?.price
 
-/** The index in plain code: every slot in which each member has a price. */
+/** The index as a plain computation: every slot in which each member has a price. */
 function toPoints(): Point[] {
   const slots = Array.from({ length: Math.ceil((NOW - FIRST) / SLOT) }, (_, n) => FIRST + n * SLOT)
   return slots.flatMap((at) => {
@@ -126,7 +132,7 @@ const get = async (path: string, query: Record<string, string> = {}) => {
 }
 const iso = (ms: number) => new Date(ms).toISOString()
 
-it('any value of the index can be computed again by a reader, as the guide says', async () => {
+it('any value of the index can be computed from public data, as in the guide', async () => {
   const { body } = await get('/data/index/compositions')
   const all = compositions.parse(body)
   const moments = [...CHANGES, ...Array.from({ length: 30 }, () => random.pick(points).at)]
@@ -153,8 +159,8 @@ it('any value of the index can be computed again by a reader, as the guide says'
   expect(found).toBeGreaterThanOrEqual(30)
 })
 
-describe('/data/index/compositions', () => {
-  it('has each so far with when it began and ended', async () => {
+describe('GET /data/index/compositions', () => {
+  it('lists each past and current composition with its start and end', async () => {
     const { body } = await get('/data/index/compositions')
     expect(indexCompositionsRoute.response.parse(body)).toEqual(body)
     const past = basket.compositions.slice(0, -1)
@@ -168,7 +174,7 @@ describe('/data/index/compositions', () => {
     expect(compositions.parse(known.body).map(({ to }) => to)).toEqual([iso(CHANGES[0] as number), null])
   })
 
-  it('is another one once the next comes into force', async () => {
+  it('includes the next composition when it becomes active', async () => {
     pipeline.clock.now = AHEAD
     try {
       expect(compositions.parse((await get('/data/index/compositions')).body)).toHaveLength(4)
@@ -178,7 +184,7 @@ describe('/data/index/compositions', () => {
   })
 })
 
-/** What each token contributed, step by step from value to value, and what changed between two compositions. */
+/** Contribution of each token, summed from value to value, with the changes between two compositions. */
 function recount(last: Point) {
   const begin = points.findLast(({ at }) => at <= last.at - DAY && at > last.at - DAY - 2 * SLOT)
   if (begin === undefined) return undefined
@@ -229,8 +235,8 @@ function expectExplained(found: Weights, headers: Headers, last: Point) {
   expect(sumOf('contribution24h') + header('rebalance-24h')).toBeCloseTo(header('change-24h'), 9)
 }
 
-describe('/data/index/weights', () => {
-  it('explains the newest value, a rebalance and a member that left included', async () => {
+describe('GET /data/index/weights', () => {
+  it('explains the newest value, with a rebalance and a removed member', async () => {
     const { body, headers } = await get('/data/index/weights')
     expect(indexWeightsRoute.response.parse(body)).toEqual(body)
     const found = weights.parse(body)
@@ -243,7 +249,7 @@ describe('/data/index/weights', () => {
     expect(values).toEqual(values.toSorted((a, b) => b - a))
   })
 
-  it('explains the values of random moments as they were known', async () => {
+  it('explains values at random times with the data known then', async () => {
     const moments = Array.from({ length: 25 }, () => FIRST + random.below(NOW - FIRST))
     const [withChange, without] = [new Set<number>(), new Set<number>()]
     for (const moment of moments) {
@@ -259,13 +265,13 @@ describe('/data/index/weights', () => {
     expect(without.size).toBeGreaterThan(2)
   })
 
-  it('has nothing of a time before the launch, and refuses the future', async () => {
+  it('returns an empty list before the launch, and rejects the future', async () => {
     expect((await get('/data/index/weights', { asOf: '2022-03-01' })).body).toEqual([])
     const response = await fetch(`${pipeline.url}/data/index/weights?asOf=2030-01-01`)
     expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'asOf' })
   })
 
-  it('sorts and filters, and is kept until the index changes', async () => {
+  it('sorts and filters, and is cached until the index changes', async () => {
     const sorted = weights.parse((await get('/data/index/weights', { sort: '-contribution24h' })).body)
     const made = sorted.map(({ contribution24h }) => contribution24h ?? Number.NaN)
     expect(made).toEqual(made.toSorted((a, b) => b - a))

@@ -13,7 +13,7 @@ import { createServedPipeline, type ServedPipeline } from '../support/served-pip
 
 const SLOT = 300_000
 const NOW = Date.parse('2024-05-06T07:06:09Z')
-/** A correction knows no less than what it corrects. */
+/** A correction has at least the known values of the corrected row. */
 const KNOWN = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
 const HISTORIC = '/data/index/historic'
 
@@ -22,7 +22,7 @@ const answer = z.array(
 )
 const priced = z.object({ token: z.number(), at: z.number(), price: z.number() })
 
-describe('the index', () => {
+describe('index computation', () => {
   let pipeline: ServedPipeline
   let basket: BasketIndex
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describe('the index', () => {
     return pipeline.database.db.insert({ table: prices.dataset.table, rows })
   }
   const storePrice = (token: number, at: number, price: number) => storePrices([token], at, price)
-  /** Plain code over all stored prices: per slot the first price of each member. */
+  /** A plain computation over all stored prices: per slot the first price of each member. */
   const expected = async (of: BasketIndex = basket) => {
     const rows = await pipeline.database.db.rows({
       name: 'all-prices',
@@ -83,7 +83,7 @@ describe('the index', () => {
     }
   }
 
-  it('has a point for the slot whose prices came in, under the composition in force', async () => {
+  it('stores a point for each slot with prices, with the active composition', async () => {
     for (let tick = 0; tick < 4; tick += 1) {
       await pipeline.collect(prices)
       await pipeline.collect(index)
@@ -101,7 +101,7 @@ describe('the index', () => {
     expect(headers.get('x-data-as-of')).toBe('2024-05-06T07:20:00.000Z')
   })
 
-  it('is the same when it is computed again, in any pieces, and stores nothing then', async () => {
+  it('is idempotent over any ranges, and then stores nothing', async () => {
     const before = await read()
     for (const from of [NOW - 40 * SLOT, NOW - SLOT - 1, NOW]) {
       expect(await compute(from, NOW + 4 * SLOT)).toMatchObject({ rows: 0, rejected: 0 })
@@ -117,7 +117,7 @@ describe('the index', () => {
     expect(after.headers.get('etag')).toBe(before.headers.get('etag'))
   })
 
-  it('takes the first price of a slot, however late it is stored', async () => {
+  it('uses the first price of a slot, however late it is stored', async () => {
     const uni = pipeline.tokenOf('UNI')
     const slot = Date.parse('2024-05-06T07:10:00Z')
     const [before] = (await read()).points.filter(({ createdAt }) => Date.parse(createdAt) === slot)
@@ -130,7 +130,7 @@ describe('the index', () => {
     expect(points.find(({ createdAt }) => Date.parse(createdAt) === slot)?.valueUsd).not.toBe(before?.valueUsd)
   })
 
-  it('has no point where a member has no price', async () => {
+  it('stores no point if a member has no price', async () => {
     const slot = Date.parse('2024-05-05T00:00:00Z')
     const [last, ...others] = basket.compositions[0]?.elements ?? []
     await storePrices(
@@ -146,7 +146,7 @@ describe('the index', () => {
     await expectAsComputed((await read(3)).points)
   })
 
-  it('changes to another composition at its time, and takes back the points that it cannot value', async () => {
+  it('switches to another composition at its time, and retracts points without a value', async () => {
     const [first] = basket.compositions
     const [one, two] = first?.elements ?? []
     if (first === undefined || one === undefined || two === undefined) throw new Error('the registry has no index')
@@ -168,7 +168,7 @@ describe('the index', () => {
     await expectAsComputed((await read(3)).points)
   })
 
-  it('does not begin before its launch', async () => {
+  it('starts at the launch', async () => {
     const slot = basket.launch - SLOT
     const members = (basket.compositions[0]?.elements ?? []).map(({ token }) => token.key)
     await storePrices(members, slot, 10)
@@ -177,7 +177,7 @@ describe('the index', () => {
     expect((await read(1000)).points[0]?.createdAt).toBe('2022-11-29T00:00:00.000Z')
   })
 
-  it('keeps what the computation that began later says, whichever is stored first', async () => {
+  it('keeps the later computation, in any order of inserts', async () => {
     const slot = Date.parse('2024-05-06T07:15:00Z')
     const { points } = await read()
     const stale = {
@@ -195,7 +195,7 @@ describe('the index', () => {
   })
 })
 
-describe('a back-fill and a late correction', () => {
+describe('index after a back-fill and a late correction', () => {
   let pipeline: ServedPipeline
   const runners: Worker[] = []
   beforeAll(async () => {
@@ -226,7 +226,7 @@ describe('a back-fill and a late correction', () => {
     return { points: answer.parse(await response.json()), tag: response.headers.get('etag') }
   }
 
-  it('fills the index at the times that all members have', async () => {
+  it('has points at the times that all members have', async () => {
     await backfill('prices', '1d', '2022-12-01', '2024-05-01')
     await backfill('prices', '5m', '2024-05-01', '2024-05-03')
     await backfill('index', '5m', '2022-11-29', '2024-05-03')
@@ -239,7 +239,7 @@ describe('a back-fill and a late correction', () => {
     expect((await backfill('index', '5m', '2022-11-29', '2024-05-03', true)).rows).toBe(0)
   })
 
-  it('changes the points of the day whose price was corrected, and no others', async () => {
+  it('changes only the points of the day with the corrected price', async () => {
     const before = await read()
     const uni = pipeline.tokenOf('UNI')
     const at = '2024-03-10T00:00:00.000Z'
@@ -259,7 +259,7 @@ describe('a back-fill and a late correction', () => {
   })
 })
 
-it('is told in the status which member keeps it from having a value', async () => {
+it('GET /data/status names the member without a price that blocks the index', async () => {
   const pipeline = await createServedPipeline({ now: NOW })
   try {
     const noteOf = async () => {

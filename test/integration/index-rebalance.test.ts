@@ -32,8 +32,8 @@ const run = (proposed: unknown, more: { at?: string; dryRun?: boolean } = {}) =>
 const uni = { token: 'UNI', quantity: '3.50' }
 const aave = { token: 'ethereum/0x7Fc66500c84A76Ad7e9C93437bFc5Ac33E2DDaE9', quantity: '0.2' }
 
-describe('a rebalance', () => {
-  it('adds a composition and keeps those before', async () => {
+describe('rebalance of the index', () => {
+  it('adds a composition and keeps the earlier ones', async () => {
     const before = loadRegistry(dir).index.compositions
     const report = await run([uni, aave])
     const after = loadRegistry(dir).index.compositions
@@ -56,7 +56,7 @@ describe('a rebalance', () => {
     expect(read()).toBe(before)
   })
 
-  it('tells weights and values, and writes nothing, on a dry run', async () => {
+  it('prints weights and values, and writes nothing, on a dry run', async () => {
     const before = read()
     const report = await run([uni, aave], { dryRun: true })
     expect(read()).toBe(before)
@@ -74,7 +74,7 @@ describe('a rebalance', () => {
     }
   })
 
-  it('tells what is not known of a member that leaves without a price', async () => {
+  it('reports null for a removed member without a price', async () => {
     addComposition(dir, { validFrom: '2026-01-01T00:00:00Z', elements: [uni, { token: 'ENS', quantity: '2' }] })
     const report = await run([uni, aave], { dryRun: true })
     expect(report).toMatchObject({ valueUsdBefore: null, valueUsdAfter: expect.any(Number) })
@@ -102,7 +102,7 @@ describe('a rebalance', () => {
     ['a time that is none', [uni], 'tomorrow', /--at tomorrow: must be an ISO date/],
     ['the time of the newest composition', [uni], '2025-05-19', /--at 2025-05-19 is not after the newest/],
     ['a time before it', [uni], '2025-05-18T23:59:59Z', /is not after the newest/],
-  ])('is refused with %s', async (_, proposed, at, reason) => {
+  ])('is rejected with %s', async (_, proposed, at, reason) => {
     const before = read()
     await expect(run(proposed, { at })).rejects.toMatchObject({
       code: 'payload',
@@ -111,13 +111,13 @@ describe('a rebalance', () => {
     expect(read()).toBe(before)
   })
 
-  it('is lost in no other that is under way, nor loses it', async () => {
+  it('rejects concurrent changes, so that none is lost', async () => {
     const before = read()
     writeFileSync(join(dir, 'index.json.new'), '')
-    await expect(run([uni])).rejects.toThrow(/index\.json\.new is there: another change is under way/)
+    await expect(run([uni])).rejects.toThrow(/index\.json\.new exists: another process is changing the file/)
     expect(read()).toBe(before)
     rmSync(join(dir, 'index.json.new'))
-    // Another one was planned from the same file, and is written first.
+    // Another rebalance was planned from the same file, and is written first.
     const planned = planRebalance([uni], AT, loadRegistry(dir))
     await run([aave])
     const after = read()
@@ -127,7 +127,7 @@ describe('a rebalance', () => {
     expect([read(), readdirSync(dir).sort()]).toEqual([after, readdirSync(SHIPPED).sort()])
   })
 
-  it('names all mistakes at once', async () => {
+  it('names all mistakes in one message', async () => {
     const bad = [
       { token: 'NOPE', quantity: '1' },
       { token: 'ANT', quantity: '1' },

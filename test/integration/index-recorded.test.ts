@@ -30,7 +30,7 @@ const answer = z.array(
   z.object({ _id: z.string(), valueUsd: z.number(), composition: z.string(), createdAt: z.string() }),
 )
 
-/** The real units of the DeFi Pulse Index after its rebalance of May 2021, of the members whose prices are recorded. */
+/** The real units of the DeFi Pulse Index after its rebalance of May 2021, for members with recorded prices. */
 function readElements(registry: Registry): Element[] {
   const lines = readFileSync(units, 'utf8').trim().split('\n')
   return lines.flatMap((line) => {
@@ -44,7 +44,7 @@ function readElements(registry: Registry): Element[] {
 const readChart = ({ token }: Element) =>
   new Map(chart.parse(JSON.parse(readFileSync(join(charts, `${token.coingeckoId}.json`), 'utf8'))).prices)
 
-describe.skipIf(!present)('the index of real units at real prices', () => {
+describe.skipIf(!present)('index of real units at real prices', () => {
   let pipeline: Pipeline
   let elements: Element[]
   let db: Database
@@ -84,7 +84,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
     return { points: answer.parse(await response.json()), tag: response.headers.get('etag') }
   }
 
-  it('is what plain code computes from the files, every day from February to December 2022', async () => {
+  it('matches a plain computation from the files, every day from February to December 2022', async () => {
     expect(elements).toHaveLength(9)
     await backfill('prices', '1d')
     await backfill('index', '5m')
@@ -102,11 +102,11 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
     console.log(`real index: ${points.length} days, ${first} USD on ${FROM}, ${last} USD on ${LAST}`)
   })
 
-  it('changes on the day of a late correction and on no other, and its tag with it', async () => {
+  it('changes only on the day of a late correction, with its ETag', async () => {
     const before = await read()
     const at = '2022-06-18T00:00:00.000Z'
     const maker = elements.find(({ token }) => token.symbol === 'MKR')
-    // A correction knows no less than what it corrects.
+    // A correction has at least the known values of the corrected row.
     const known = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
     const price = 2 * (maker === undefined ? 0 : (readChart(maker).get(Date.parse(at)) ?? 0))
     const row = { token: maker?.token.key, observed_at: at, is_latest: false, price, ...known }

@@ -38,7 +38,7 @@ afterEach(async () => {
   await Promise.all([pipeline.close(), ...closers.splice(0).map((close) => close())])
 })
 
-/** Runs the job with another node or another index than the pipeline's. */
+/** Runs the job with another node or index than the pipeline's. */
 async function collect(change: { rpcUrl?: string; index?: Partial<BasketIndex> } = {}) {
   const { context, config, registry } = pipeline
   const { urls } = parseConfig({ RPC_URLS: `ethereum=${change.rpcUrl ?? `${pipeline.upstream.url}/rpc/ethereum`}` })
@@ -56,7 +56,7 @@ const stored = async () => {
   return pipeline.database.db.rows({ name: 'readings', sql, schema: reading })
 }
 
-/** A node that passes every call on to the stand-in, changes replies as a test says and keeps what was asked. */
+/** A node that forwards every call to the stand-in, replaces replies for a test and records the calls. */
 async function startNode(change: (call: Call) => object | undefined = () => undefined) {
   const asked: Call[] = []
   const server = await startProviderServer(async (request, response) => {
@@ -83,8 +83,8 @@ const isFeed = ({ method, params: [target] }: Call) =>
 const toRound = (usd: bigint, updatedAt: number) =>
   `0x${[1n, usd, BigInt(updatedAt), BigInt(updatedAt), 1n].map((one) => one.toString(16).padStart(64, '0')).join('')}`
 
-describe('the Index Token as a set of components', () => {
-  it('is valued at the stored prices, exactly, and served as it is stored', async () => {
+describe('Index Token with components', () => {
+  it('is valued exactly at the stored prices, and served as it is stored', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
     await pipeline.collect(indexToken)
@@ -127,7 +127,7 @@ describe('the Index Token as a set of components', () => {
     expect(response.headers.get('x-data-stale')).toBeNull()
   })
 
-  it('has the value of every component, also of one that the registry does not know', async () => {
+  it('has the value of every component, also of one outside the registry', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
     await pipeline.collect(indexToken)
@@ -141,13 +141,13 @@ describe('the Index Token as a set of components', () => {
     })
     await pipeline.collect(indexToken)
     const [row] = await stored()
-    // DefiLlama's price of it is some minutes older.
+    // DefiLlama's price of it is some minutes old.
     expect((row?.value_usd ?? 0) / (own?.value_usd ?? 1)).toBeCloseTo(1, 2)
     pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
     await expect(collect()).rejects.toMatchObject({ message: expect.stringContaining(foreign) })
   })
 
-  it('has the value of a component that has ended, of which no price is collected any more', async () => {
+  it('has the value of an ended component without collected prices', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
     await pipeline.collect(indexToken)
@@ -159,13 +159,13 @@ describe('the Index Token as a set of components', () => {
     if (one === undefined || ended === undefined) throw new Error('the index has no two members')
     await change('ALTER TABLE token_prices DELETE WHERE token = {key: UInt64}', ended.key)
     await db.command({ name: 'forget', sql: 'TRUNCATE TABLE index_token' })
-    // Of a live one a price should be there.
+    // A live token should have a price.
     await expect(collect()).rejects.toMatchObject({ message: expect.stringContaining(ended.contractAddress) })
     await change('ALTER TABLE tokens UPDATE live = false WHERE key = {key: UInt64}', ended.key)
     await pipeline.collect(indexToken)
     const [row] = await stored()
     expect((row?.value_usd ?? 0) / (own?.value_usd ?? 1)).toBeCloseTo(1, 2)
-    // Where it still has a stored price of the time, that one counts.
+    // If it still has a stored price of the time, that price is used.
     await change('ALTER TABLE tokens UPDATE live = false WHERE key = {key: UInt64}', one.key)
     pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
     await expect(collect()).rejects.toMatchObject({
@@ -175,7 +175,7 @@ describe('the Index Token as a set of components', () => {
     })
   })
 
-  it('asks everything of one block', async () => {
+  it('reads all values at one block', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
     const { url, asked } = await startNode()
@@ -188,7 +188,7 @@ describe('the Index Token as a set of components', () => {
     expect([...new Set(tags)]).toEqual([`0x${row?.block_number.toString(16)}`])
   })
 
-  it('has no value while a component has no fresh price', async () => {
+  it('has no value if a component has no recent price', async () => {
     await expect(collect()).rejects.toMatchObject({ code: 'provider_unavailable' })
     pipeline.clock.now -= 40 * 60_000
     await pipeline.collect(prices)
@@ -198,11 +198,11 @@ describe('the Index Token as a set of components', () => {
   })
 })
 
-describe('the Index Token as a holder of ether', () => {
+describe('Index Token with ether', () => {
   const { token } = { token: { chain: 'ethereum', contractAddress: '0x1494ca1f11d487c2bbe4543e90080aeba4ba3c2b' } }
   const index = { token: { ...token, mode: 'eth' as const } }
 
-  it('has the ether of its contract, wrapped or not, to the last wei', async () => {
+  it('has the exact ether of its contract, wrapped or not', async () => {
     await collect({ index })
     const [row] = await stored()
     const state = createSimulatedIndexToken(pipeline.registry.index, 1).stateAt(Date.parse(row?.created_at ?? ''))
@@ -216,7 +216,7 @@ describe('the Index Token as a holder of ether', () => {
     expect(row?.value_usd).toBeCloseTo(expected, 9)
   })
 
-  it.each([7199, 7200])('trusts a feed that was written %i seconds ago', async (age) => {
+  it.each([7199, 7200])('accepts a price feed that was updated %i seconds ago', async (age) => {
     const seconds = await blockTime()
     const { url } = await startNode((one) =>
       isFeed(one) ? { result: toRound(200_012_345_678n, seconds - age) } : undefined,
@@ -230,7 +230,7 @@ describe('the Index Token as a holder of ether', () => {
     ['a feed without a price', (seconds: number) => ({ result: toRound(0n, seconds) })],
     ['a feed that refuses', () => ({ error: { code: 3, message: 'execution reverted' } })],
     ['no feed at all', () => ({ result: '0x' })],
-  ])('takes another price of ether over %s', async (_, reply) => {
+  ])('uses another ether price instead of %s', async (_, reply) => {
     const seconds = await blockTime()
     const { url } = await startNode((one) => (isFeed(one) ? reply(seconds) : undefined))
     await collect({ index, rpcUrl: url })
@@ -244,7 +244,7 @@ describe('the Index Token as a holder of ether', () => {
     expect(recent).toContain(row?.eth_usd)
   })
 
-  it('has no row when nobody knows the price of ether', async () => {
+  it('has no row if no provider has the ether price', async () => {
     const { url } = await startNode((one) => (isFeed(one) ? { result: '0x' } : undefined))
     pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
     await expect(collect({ index, rpcUrl: url })).rejects.toMatchObject({ code: 'provider_unavailable' })
@@ -254,7 +254,7 @@ describe('the Index Token as a holder of ether', () => {
   it.each([
     ['an hour at most', 59, true],
     ['more than an hour', 61, false],
-  ])('of a node that is behind its slot by %s is stored or asked for again', async (_, minutes, isStored) => {
+  ])('is stored or retried if the node lags behind its slot by %s', async (_, minutes, isStored) => {
     const block = (await headBlock()) - 12
     const slot = Math.floor(NOW / 300_000) * 300_000
     const late = block - Math.ceil(((await blockTime()) - (slot / 1000 - minutes * 60)) / 12)
@@ -268,14 +268,14 @@ describe('the Index Token as a holder of ether', () => {
       await expect(run).rejects.toMatchObject({ code: 'provider_unavailable', message: says })
     }
     expect((await stored()).map(({ block_number }) => block_number)).toEqual(isStored ? [late] : [])
-    // A bucket that is noted as stored is never asked for again.
+    // A bucket that is recorded as stored is never requested again.
     const states = z.object({ state: z.string() })
     const sql = "SELECT toString(state) AS state FROM coverage FINAL WHERE dataset = 'index-token'"
     const reports = await pipeline.database.db.rows({ name: 'reports', sql, schema: states })
     expect(reports.map(({ state }) => state)).toEqual(isStored ? ['stored'] : [])
   })
 
-  it('of a slot that nobody collected is lost, though the block of the next one is of its time', async () => {
+  it("counts a slot that was not collected as missed, although the next slot's block lies in its time", async () => {
     await collect({ index })
     const bucket = Math.floor(NOW / 300_000)
     const [row] = await stored()
@@ -289,14 +289,14 @@ describe('the Index Token as a holder of ether', () => {
     expect(counted).toEqual([['lost', 1]])
   })
 
-  it('is not read where the contract is none, and says so', async () => {
+  it('is malformed if the contract does not exist, with the reason', async () => {
     const elsewhere = { ...index.token, contractAddress: `0x${'9'.repeat(40)}` }
     const reason = await collect({ index: { token: elsewhere } }).catch((error: unknown) => error)
     expect(reason).toMatchObject({ code: 'provider_malformed' })
     expect(String(reason)).toContain('totalSupply: there is no such contract')
   })
 
-  it('is nobody’s to read without a node of its chain', async () => {
+  it('is unserved without a node of its chain', async () => {
     const elsewhere = { ...index.token, chain: 'arbitrum' }
     expect(await collect({ index: { token: elsewhere } })).toMatchObject({ rows: 0, uncovered: 1 })
   })
@@ -315,7 +315,7 @@ async function blockTime(): Promise<number> {
   return Number(z.object({ timestamp: z.string() }).parse(block).timestamp)
 }
 
-it('is not found before it was read', async () => {
+it('GET /data/index/token-data returns 404 before the first reading', async () => {
   const response = await fetch(`${pipeline.url}/data/index/token-data`)
   expect(response.status).toBe(404)
   expect(await response.json()).toMatchObject({

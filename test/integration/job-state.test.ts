@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-it('what is of use only while it is young goes after a month; where a job has read up to stays', async () => {
+it('job state deletes temporary entries after a month and keeps cursors', async () => {
   const { db } = database
   for (const ago of [31, 29]) {
     for (const job of ['rebuild', 'commits', 'dex-trades']) {
@@ -31,7 +31,7 @@ it('what is of use only while it is young goes after a month; where a job has re
   ])
 })
 
-it('what is stored counts also after a time when the clock was ahead', async () => {
+it('job state accepts new values after a clock that was ahead', async () => {
   const { db } = database
   const open = (ahead: number) => openState(db, 'governance', () => Date.now() + ahead)
   await open(DAY).save('cursor', 'first')
@@ -40,7 +40,7 @@ it('what is stored counts also after a time when the clock was ahead', async () 
   state.set('cursor', 'second')
   expect(await state.store()).toBe(true)
   expect(await open(0).get('cursor')).toBe('second')
-  // Whoever stores without reading is later as well, and so is what comes after.
+  // A write without a read gets a later version too, and so do the following ones.
   const other = open(0)
   other.set('cursor', 'third')
   await other.store()
@@ -48,7 +48,7 @@ it('what is stored counts also after a time when the clock was ahead', async () 
   expect(await open(0).get('cursor')).toBe('fourth')
 })
 
-it('what is asked for at once is read together, however much it is', async () => {
+it('job state reads concurrent requests with one statement, for any number of names', async () => {
   const { db } = database
   const names = Array.from({ length: 2500 }, (_, number) => `pool "${number}", 'of' \\n\n`)
   const before = openState(db, 'dex-trades', Date.now)
@@ -70,7 +70,7 @@ it('what is asked for at once is read together, however much it is', async () =>
   expect(await openState(db, 'governance', Date.now).get(names[0] as string)).toBeUndefined()
 })
 
-it('what is saved while something is stored is stored together, and the later of two counts', async () => {
+it('job state batches values that are saved during an insert, and keeps the later of two', async () => {
   const { db } = database
   const inserted: string[][] = []
   const insert: typeof db.insert = (options) => {
@@ -89,7 +89,7 @@ it('what is saved while something is stored is stored together, and the later of
   expect(await Promise.all(['a', 'b', 'c'].map((name) => other.get(name)))).toEqual(['2', '0', '3'])
 })
 
-it('what could not be stored is told to whoever saved it, and to nobody else', async () => {
+it('job state rejects only the save calls of values that were not stored', async () => {
   const { db } = database
   let isAway = true
   const insert: typeof db.insert = async (options) => {

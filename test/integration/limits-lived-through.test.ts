@@ -8,9 +8,6 @@ import { createRedis } from '../../shared/queue/redis.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createHttpClients, type LaneClients } from '../../workers/http/client.ts'
-import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
-import type { LimitOptions } from '../../workers/http/provider-limits.ts'
-import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { openCoinGecko } from '../../workers/providers/coingecko/client.ts'
 import { coingecko } from '../../workers/providers/coingecko/prices.ts'
@@ -33,7 +30,7 @@ const never = new AbortController().signal
 setMaxListeners(0, never)
 const registry = loadRegistry()
 
-/** Of the stand-in's settings only where it is: rates and plans are the shipped ones. */
+/** Only the URLs of the stand-in's settings: rates and plans are the shipped ones. */
 const toHosts = (url: string) =>
   Object.fromEntries(Object.entries(toStandInSettings(url)).filter(([name]) => !/_PER_|UNITS|API_KEY/.test(name)))
 
@@ -50,8 +47,11 @@ afterEach(async () => {
   await upstream.close()
 })
 
-/** A worker with the shipped limits, and the statuses of the answers that it got. */
-function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOptions = {}) {
+/** A worker with the shipped limits, and the statuses of its responses. */
+function startWorker(
+  settings: Readonly<Record<string, string>>,
+  sharedBy?: { readonly redis: Redis; readonly prefix: string },
+) {
   const config = parseConfig({ ...toHosts(upstream.url), ...settings })
   const statuses: number[] = []
   const record = ({ status }: { status: number }) => {
@@ -59,7 +59,7 @@ function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOp
     statuses.push(status)
   }
   const { historyShare } = config.worker
-  const http = createHttpClients({ log: silent, historyShare, record, ...limits })
+  const http = createHttpClients({ log: silent, historyShare, record, ...(sharedBy && { sharedBy }) })
   const context = (clients: LaneClients | LaneClients['history']) => ({
     config,
     http: clients,
@@ -70,39 +70,30 @@ function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOp
   return { config, http, statuses, live: context(http), history: context(http.history) }
 }
 
-/** Limits as workers keep them together. */
-const toShared = (redis: Redis, prefix: string): LimitOptions => {
-  const sharedBy = { redis, prefix, log: silent }
-  return {
-    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
-    createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
-  }
-}
-
 const countRefused = (statuses: readonly number[]) => statuses.filter((status) => status >= 400).length
 
-describe('limits of a minute', () => {
+describe('limits per minute', () => {
   const ids = registry.tokens.flatMap(({ coingeckoId }) => coingeckoId ?? []).slice(0, 40)
 
-  it('are kept by a worker with the shipped settings, which takes the time that they take', async () => {
+  it('are never exceeded by a worker with the shipped settings', async () => {
     time = createMovedTime(START)
     const worker = startWorker({})
     const client = openCoinGecko(worker.live)
     await time.live(Promise.all(ids.map((id) => client.json({ path: `/coins/${id}`, signal: never }))))
     expect(worker.statuses).toEqual(ids.map(() => 200))
     expect(Date.now() - START).toBeGreaterThan((ids.length / 5 - 1) * MINUTE)
-    // No slower than half of what the provider allows.
+    // At least half as fast as the provider permits.
     expect(Date.now() - START).toBeLessThan((ids.length / 5) * 2 * MINUTE)
   })
 
-  it('are kept by workers that share them, however they take turns', async () => {
+  it('are never exceeded by workers that share them', async () => {
     const config = createTestConfig()
     connections = [createRedis(config.redis.url, silent), createRedis(config.redis.url, silent)]
     await Promise.all(connections.map((redis) => redis.ping()))
     time = createMovedTime(START)
     const workers = connections.map((redis) => {
       time.tellTo(redis)
-      return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, toShared(redis, config.redis.prefix))
+      return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, { redis, prefix: config.redis.prefix })
     })
     const asking = workers.flatMap((worker) => {
       const { fetch } = openCoinMarketCap(worker.live)
@@ -115,7 +106,7 @@ describe('limits of a minute', () => {
     expect(Date.now() - START).toBeGreaterThan(2 * MINUTE)
   })
 
-  it('that are lower than the settings say are no storm: after a few refusals nobody else is asked for', async () => {
+  it("stop requests after a few rejections if the provider's limit is lower than configured", async () => {
     time = createMovedTime(START)
     const worker = startWorker({ COINGECKO_REQUESTS_PER_MINUTE: '600' })
     const source = coingecko.connect(worker.live)
@@ -123,7 +114,7 @@ describe('limits of a minute', () => {
     const tokens = registry.tokens.filter(({ coingeckoId }) => coingeckoId !== null).slice(0, 40)
     const range = { from: START - DAY_MS, to: START, interval: '1h' } as const
     await time.live(source.fetchHistory(tokens, range, told.run))
-    // Five are answered. Then three in a row, of which each is sent four times.
+    // Five succeed. Then three fail in a row, with four attempts each.
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(5)
     expect(countRefused(worker.statuses)).toBe(3 * 4)
     expect(told.refused.size).toBe(35)
@@ -131,8 +122,8 @@ describe('limits of a minute', () => {
   })
 })
 
-describe('limits of a day', () => {
-  it('leave every hour its calls, however much history asks for, and begin anew at midnight', async () => {
+describe('limits per day', () => {
+  it('reserve calls for every hour regardless of history, and reset at midnight', async () => {
     time = createMovedTime(START)
     const worker = startWorker({ MORALIS_API_KEY: 'demo' })
     const [own, past] = [moralis.connect(worker.live), openMoralis(worker.history)]
@@ -144,7 +135,7 @@ describe('limits of a day', () => {
     const perDay: number[] = []
     for (let hour = 0; hour < 48; hour += 1) {
       await time.moveTo(START + hour * HOUR_MS)
-      // History asks first, and for as much as it is given.
+      // History sends the first requests, up to its share.
       const reason = await time.live(repair().catch((error: unknown) => error))
       expect(reason).toMatchObject({ code: 'provider_exhausted' })
       const found = await time.live(Promise.all(tokens.map((token) => own.fetchHolders(token, Date.now(), never))))
@@ -157,7 +148,7 @@ describe('limits of a day', () => {
     expect(perDay[1]).toBe(perDay[0])
   })
 
-  it('that others used up are told until midnight, and nobody else is asked for', async () => {
+  it('stop requests until midnight if another program exhausted them', async () => {
     await upstream.close()
     upstream = await createUpstream({ registry, now: () => Date.now(), limits: { moralis: { perDay: 6 } } })
     time = createMovedTime(START + HOUR_MS)
@@ -167,7 +158,7 @@ describe('limits of a day', () => {
     const told = toRun({ entities, slot: START + HOUR_MS })
     await time.live(collector?.collect(told.run) ?? expect.unreachable())
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(6)
-    // One for each of those that are asked for at once.
+    // A rejection for each concurrent request.
     expect(countRefused(worker.statuses)).toBeLessThanOrEqual(4)
     const reasons = [...told.refused.values()]
     expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['provider_exhausted']))
@@ -177,8 +168,8 @@ describe('limits of a day', () => {
   })
 })
 
-describe('a day of a plan by the month', () => {
-  it('has prices in every slot, however much history asks for', async () => {
+describe('day of a monthly plan', () => {
+  it('has prices in every slot, regardless of history', async () => {
     time = createMovedTime(START)
     const worker = startWorker({ COINMARKETCAP_API_KEY: 'demo' })
     const [own, past] = [coinmarketcap.connect(worker.live), coinmarketcap.connect(worker.history)]

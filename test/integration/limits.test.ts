@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Counting, createCounting } from '../../api/limits/counting.ts'
-import { openKeyRing } from '../../api/limits/key-ring.ts'
+import { type Counting, createCounting } from '../../api/admission/counting.ts'
+import { openKeyRing } from '../../api/admission/key-ring.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { readKeys } from '../../shared/keys/key-file.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
@@ -60,7 +60,7 @@ async function start(options: { anonymous?: number; redisUrl?: string; trustedPr
   }
 }
 
-/** How many answers of each status a crowd gets. */
+/** The number of responses of each status for many requests. */
 async function crowd(urls: readonly string[], headers: Record<string, string> = {}): Promise<Map<number, number>> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   const statuses = new Map<number, number>()
@@ -77,8 +77,8 @@ async function crowd(urls: readonly string[], headers: Record<string, string> = 
   return statuses
 }
 
-describe('keys', () => {
-  it('are shown once, stored as hashes in a file of its owner, listed and revoked', () => {
+describe('API keys', () => {
+  it('are shown once, stored as hashes in a private file, listed and revoked', () => {
     const key = createKey('a notebook', '5/60')
     const [stored] = readKeys(file)
     expect(key).toMatch(new RegExp(`^daod_${stored?.id}_[0-9a-f]{48}$`))
@@ -94,24 +94,24 @@ describe('keys', () => {
     expect(readKeys(file)).toHaveLength(1)
   })
 
-  it('are changed by one process at a time, and none is lost', () => {
+  it('reject concurrent changes, so that none is lost', () => {
     const before = readKeys(file)
     writeFileSync(`${file}.new`, '')
-    expect(() => createKey('too', '5/60')).toThrow('another change is under way')
+    expect(() => createKey('too', '5/60')).toThrow('another process is changing the file')
     rmSync(`${file}.new`)
     expect(readKeys(file)).toEqual(before)
     createKey('one after the other', '5/60')
     expect(readKeys(file)).toHaveLength(before.length + 1)
   })
 
-  it('have a limit of their own, by either header, and tell their use', async () => {
+  it('have separate limits, with either header, and return their use', async () => {
     const key = createKey('a program', '4/3600')
     const { ask } = await start({ anonymous: 1 })
     const first = await ask(PATH, { 'x-api-key': key })
     expect(first.status).toBe(200)
     expect(first.headers.get('ratelimit-policy')).toBe('"key";q=4;w=3600')
     expect(first.headers.get('ratelimit')).toBe('"key";r=3;t=3600')
-    // Kept by now: it counts alike.
+    // Cached by now: it counts like an uncached request.
     const kept = await ask(PATH, { authorization: `Bearer ${key}` })
     expect(kept.headers.get('server-timing')).toMatch(/^cache/)
     expect(kept.headers.get('ratelimit')).toMatch(/^"key";r=2;t=\d+$/)
@@ -127,11 +127,11 @@ describe('keys', () => {
     expect(problemBody.parse(await over.json()).code).toBe('rate_limited')
     expect(Number(over.headers.get('retry-after'))).toBeGreaterThan(WINDOW - 300)
     expect(over.headers.get('ratelimit')).toMatch(/^"key";r=0;t=\d+$/)
-    // Of the address nothing was used.
+    // No request was counted for the address.
     expect((await ask(PATH)).headers.get('ratelimit')).toBe('"address";r=0;t=3600')
   })
 
-  it('that are wrong are refused, and count when the file says so', async () => {
+  it('are rejected if invalid, and accepted when the file has them', async () => {
     const { ask } = await start()
     expect((await ask(PATH)).headers.get('ratelimit')).toBeNull()
     const wrong = await ask(PATH, { 'x-api-key': `daod_00000000_${'0'.repeat(48)}` })
@@ -145,8 +145,8 @@ describe('keys', () => {
   })
 })
 
-describe('a file of keys', () => {
-  it('that is not there is told at the start, and one that goes away takes no key along', async () => {
+describe('file of API keys', () => {
+  it('is reported at startup if missing, and its keys stay valid if it is deleted', async () => {
     const path = join(folder, 'made-later.json')
     const told: string[] = []
     const log = pino({}, { write: (line: string) => void told.push(JSON.parse(line).msg) })
@@ -162,15 +162,15 @@ describe('a file of keys', () => {
   })
 })
 
-describe('limits', () => {
-  it('are of the address, which only trusted proxies may name', async () => {
+describe('rate limits', () => {
+  it('apply per address, which only trusted proxies may set', async () => {
     const plain = await start({ anonymous: 2 })
     const forwarded = (address: string) => ({ 'x-forwarded-for': address })
     const statuses: number[] = []
     for (const n of [1, 2, 3]) statuses.push((await plain.ask(PATH, forwarded(`192.0.2.${n}`))).status)
     expect(statuses).toEqual([200, 200, 429])
     const behind = await start({ anonymous: 1, trustedProxies: ['127.0.0.0/8', '10.0.0.1'] })
-    // What stands before the last hop that nobody trusts may be made up.
+    // Addresses before the last untrusted hop may be forged.
     const asked = [
       '192.0.2.1',
       '6.6.6.6, 192.0.2.1, 10.0.0.1',
@@ -184,7 +184,7 @@ describe('limits', () => {
     expect(answers).toEqual([200, 429, 200, 200, 429, 200])
   })
 
-  it('count a wrong key for its address', async () => {
+  it('count an invalid key for its address', async () => {
     const { ask } = await start({ anonymous: 1 })
     const wrong = { 'x-api-key': 'none of them' }
     const statuses: number[] = []
@@ -192,7 +192,7 @@ describe('limits', () => {
     expect(statuses).toEqual([401, 429, 429])
   })
 
-  it('begin anew when they are changed', async () => {
+  it('restart when they are changed', async () => {
     const counting = createCounting(undefined, 'test')
     const isWithin = (requests: number) =>
       new Promise<boolean>((resolve) => {
@@ -201,7 +201,7 @@ describe('limits', () => {
     expect([await isWithin(1), await isWithin(1), await isWithin(2)]).toEqual([true, false, true])
   })
 
-  it('hold in each process alone while Redis hangs', async () => {
+  it('are enforced per process while Redis does not respond', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-'))
     const own = await startRedis(dir)
     closers.push(async () => {
@@ -217,7 +217,7 @@ describe('limits', () => {
     expect(statuses).toEqual([200, 200, 429])
   })
 
-  it('leave health alone, and browsers that ask whether they may ask', async () => {
+  it('exclude health checks and CORS preflight requests', async () => {
     const { ask, url } = await start({ anonymous: 1 })
     expect((await ask()).status).toBe(200)
     expect((await ask()).status).toBe(429)
@@ -226,7 +226,7 @@ describe('limits', () => {
     expect((await ask('/reference')).status).toBe(429)
   })
 
-  it('hold in each process alone without Redis', async () => {
+  it('are enforced per process without Redis', async () => {
     const [one, other] = [
       await start({ anonymous: 500, redisUrl: 'redis://127.0.0.1:1' }),
       await start({ anonymous: 500, redisUrl: 'redis://127.0.0.1:1' }),
@@ -241,7 +241,7 @@ describe('limits', () => {
   })
 })
 
-describe('limits over two processes', () => {
+describe('rate limits over two processes', () => {
   let child: Child
   let url: string
   let key: string
@@ -269,8 +269,8 @@ describe('limits over two processes', () => {
   })
 })
 
-describe('requests that are counted ahead', () => {
-  it('are each given away once, whichever process asked for them', async () => {
+describe('requests reserved in advance', () => {
+  it('are granted once over all processes', async () => {
     const allowance = { requests: 5_000, seconds: WINDOW }
     const { pick, below } = createRandom(1)
     const redis = createRedis(config.redis.url, silent, 'counter')
@@ -294,14 +294,14 @@ describe('requests that are counted ahead', () => {
           resolve(isWithin)
         })
       })
-    // Every process asks in every round, so that none keeps what it has.
+    // Every process sends requests in every round, so that none keeps its reservation.
     let isLeft = true
     while (isLeft) {
       const crowd = processes.flatMap((one) => Array.from({ length: pick([1, 2, 30]) + below(3) }, () => ask(one)))
       const answers = await Promise.all(crowd)
       isLeft = answers.some(Boolean)
     }
-    // Whoever asked is told his own place in the window: all places, none twice, none left over.
+    // Each request returns its position in the window: all positions, without duplicates or gaps.
     expect(given.sort((a, b) => a - b)).toEqual(Array.from({ length: allowance.requests }, (_, index) => index))
     expect(statements).toBeLessThan(allowance.requests / 10)
   })

@@ -33,13 +33,13 @@ const countHolders = async () => {
   return row?.holders
 }
 
-it('a lock leaves work that is done as it is, where it cannot be released', async () => {
+it('withLock returns the result of finished work if the lock cannot be released', async () => {
   const away: Database = { ...db, command: () => Promise.reject(new DataError('storage', 'away')) }
   expect(await withLock(away, lock, async () => 'done')).toBe('done')
   await kill()
 })
 
-it('a lock that was lost ends without the lock of whoever has it now', async () => {
+it('withLock does not release the lock of its next owner after it lost its own', async () => {
   const steps = new EventEmitter()
   const [began, told] = [once(steps, 'began'), once(steps, 'over')]
   let next: Promise<number | undefined> | undefined

@@ -1,12 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, OPEN_END, type Report, readNotes, writeNotes } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import type { Collector, Job } from '../../workers/job/define-job.ts'
-import { recordProviders } from '../../workers/job/providers-mark.ts'
+import { recordProviders } from '../../workers/job/state.ts'
 import governance from '../../workers/jobs/governance.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -38,7 +37,7 @@ const scheduler = () => {
 
 const look = (job: Job) => enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler())
 
-/** A scheduler looks every minute, and a worker does what it found; how often the provider was asked. */
+/** Runs a scheduler's gap scan every minute, with a worker; returns how often the provider was asked. */
 async function countAsked(job: Job, minutes: number, answer: () => object[]): Promise<number> {
   let asked = 0
   const collect = async () => {
@@ -59,7 +58,7 @@ async function countAsked(job: Job, minutes: number, answer: () => object[]): Pr
   return asked
 }
 
-/** What everybody has, but for the last `fewer` buckets of the first entity. */
+/** The coverage of all entities, without the last `fewer` buckets of the first entity. */
 const stored = (job: Job, from: number, to: number, fewer: number): Report[] => {
   const seconds = INTERVAL_SECONDS[job.cadence]
   const [first, last] = [from / seconds / 1000, to / seconds / 1000 - 1]
@@ -74,8 +73,8 @@ const stored = (job: Job, from: number, to: number, fewer: number): Report[] => 
   }))
 }
 
-describe('a provider that has nothing yet', () => {
-  it('is asked for the newest buckets three times until it is sure to have them, not each minute', async () => {
+describe('gap scan if a provider does not have the newest data yet', () => {
+  it('requests the newest buckets three times, not every minute', async () => {
     const { db } = pipeline.context
     const range = { from: Date.parse('2024-05-06T06:00:00Z'), to: Date.parse('2024-05-06T06:55:00Z') }
     await want(db, prices.dataset, [{ entity: EVERYBODY, ...range, interval: '5m' }])
@@ -92,7 +91,7 @@ describe('a provider that has nothing yet', () => {
     expect(await findLedgerGaps(db, prices, pipeline.registry, what)).toEqual([])
   })
 
-  it('is asked once for the day that has just passed', async () => {
+  it('requests the day that has just ended once', async () => {
     const { db } = pipeline.context
     await want(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
@@ -100,8 +99,8 @@ describe('a provider that has nothing yet', () => {
   })
 })
 
-describe('workers whose settings differ', () => {
-  it('make what could not be given due once for each change, not at every look', async () => {
+describe('gap scan of workers with different settings', () => {
+  it('retries unserved buckets once per change of settings', async () => {
     const { db, config } = pipeline.context
     await want(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
@@ -117,8 +116,8 @@ describe('workers whose settings differ', () => {
   })
 })
 
-describe('a dataset without history', () => {
-  it('whose tokens take turns has lost nothing between the turns', async () => {
+describe('gap scan of a dataset without history', () => {
+  it('counts no missed slot between the turns of a token', async () => {
     const { db } = pipeline.context
     const start = YESTERDAY
     await want(db, holders.dataset, [{ entity: EVERYBODY, from: start, interval: '1h' }])
@@ -131,11 +130,11 @@ describe('a dataset without history', () => {
     pipeline.clock.now = start + 14 * HOUR_MS + 90_000
     await look(holders)
     const notes = await readNotes(db, holders.dataset, keys, { from: 0, to: OPEN_END })
-    // Those whose first turn comes later have none before it.
+    // Other tokens have their first turn later.
     expect(notes.filter(({ from }) => from >= start + 12 * HOUR_MS)).toEqual([])
   })
 
-  it('says of what nobody gave that it is lost, and why', async () => {
+  it('records missed buckets with their reason', async () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-05-03T00:00:00Z')
     await want(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
@@ -169,9 +168,32 @@ describe('a dataset without history', () => {
       ['lost', expect.stringMatching(/^HTTP 500; it has no history/)],
     ])
   })
+
+  it('covers rows that were stored after their slot was recorded as missed', async () => {
+    const { db } = pipeline.context
+    const day = Date.parse('2024-04-28T00:00:00Z')
+    await want(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    const [first, ...others] = stored(telegram, day, day + 8 * DAY_MS, 0)
+    if (first === undefined) throw new Error('nobody is on Telegram')
+    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
+    await look(telegram)
+    const toGaps = () =>
+      findLedgerGaps(db, telegram, pipeline.registry, {
+        range: { from: 0, to: NOW },
+        interval: undefined,
+        now: NOW,
+      })
+    expect((await toGaps()).map(({ entity, state }) => [entity.key, state])).toEqual([[first.entity, 'lost']])
+    // A worker that stores rows and dies before it records their coverage.
+    const row = { dao: first.entity, observed_at: new Date(day).toISOString(), total_members: 10, active_members: 1 }
+    const every = { collected_at: new Date(day).toISOString() }
+    await db.insert({ table: telegram.dataset.table, rows: [row], every })
+    await look(telegram)
+    expect(await toGaps()).toEqual([])
+  })
 })
 
-describe('a dataset whose slots go on from cursors that began where all begins', () => {
+describe('gap scan of a dataset with cursors', () => {
   const day = Date.parse('2024-05-03T00:00:00Z')
   const spaces = () => governance.entities(pipeline.registry)
   const slotOf = (at: number, collect: Collector['collect']) => {
@@ -185,7 +207,7 @@ describe('a dataset whose slots go on from cursors that began where all begins',
     return new Map(gaps.map(({ entity, state, missing }) => [entity.name, [state, missing]]))
   }
 
-  it('has all that is wanted of whom a slot has read to the end, and says nothing of the others but what is true', async () => {
+  it('covers the wanted range of entities that a slot has read to the end, and no others', async () => {
     const { db } = pipeline.context
     await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     const [read, unfinished, gone, ...others] = spaces()
@@ -201,7 +223,7 @@ describe('a dataset whose slots go on from cursors that began where all begins',
     expect(notes).toMatchObject([{ state: 'unserved', from: day, to: OPEN_END }])
   })
 
-  it('has lost nothing when nobody was there for days', async () => {
+  it('counts no missed slot after days without workers', async () => {
     const { db } = pipeline.context
     await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     await slotOf(day, async ({ entities, noteRead }) => {
@@ -219,7 +241,7 @@ describe('a dataset whose slots go on from cursors that began where all begins',
     expect(await statesOf()).toEqual(new Map())
   })
 
-  it('has lost nothing of whom it could not read for days', async () => {
+  it('counts no missed slot of entities that failed for days', async () => {
     const { db } = pipeline.context
     await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     for (const at of [day, day + DAY_MS])
@@ -233,7 +255,7 @@ describe('a dataset whose slots go on from cursors that began where all begins',
   })
 })
 
-it('the first slot wants all that has passed since an upgrade', async () => {
+it('the first slot after an upgrade wants the range since the upgrade', async () => {
   const { db } = pipeline.context
   const upgraded = Date.parse('2024-05-04T09:00:00Z')
   const before = { from: Date.parse('2024-01-01T00:00:00Z'), to: upgraded }
@@ -246,7 +268,7 @@ it('the first slot wants all that has passed since an upgrade', async () => {
   expect(wanted.find(({ to }) => to === OPEN_END)?.from).toBeLessThanOrEqual(upgraded)
 })
 
-describe('a chunk', () => {
+describe('history chunk', () => {
   const collected: string[] = []
   const provider: Collector = {
     provider: 'coingecko',
@@ -258,20 +280,20 @@ describe('a chunk', () => {
   }
   const range = { kind: 'range', from: YESTERDAY, to: YESTERDAY + HOUR_MS, interval: '5m' } as const
 
-  it('that names a token that has left the registry does the rest', async () => {
+  it('collects its other tokens if one has left the registry', async () => {
     const [token] = prices.entities(pipeline.registry)
     await runJob(prices, [provider], pipeline.context, { ...range, entities: [token?.id ?? '', 'gone'] })
     expect(collected).toEqual([token?.id])
   })
 
-  it('of which nobody is left says whom it named', async () => {
+  it('names its ids if none is live', async () => {
     const payload = { ...range, entities: ['gone', 'left'] }
     await expect(runJob(prices, [provider], pipeline.context, payload)).rejects.toThrow(
       'prices: no live entity has any of the ids gone, left',
     )
   })
 
-  it('is tried again as soon as one of its failures may have passed, whatever the others wait for', async () => {
+  it('is retried at its earliest retry time', async () => {
     const tokens = prices.entities(pipeline.registry).slice(0, 3)
     const failures = [
       new DataError('provider_exhausted', 'coinmarketcap: used up', { retryAfterMs: 25 * DAY_MS }),

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-it('years of missing buckets of many entities are read in a memory that does not grow with these', async () => {
+it('scan for missing buckets uses constant memory for years of many entities', async () => {
   const { db } = database
   const frugal: Database = {
     ...db,

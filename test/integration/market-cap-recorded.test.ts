@@ -41,7 +41,7 @@ const points = z.array(
   }),
 )
 
-/** The first market cap of each recorded coin on each day of the range, by the day's start. */
+/** The first market cap of each recorded coin per day of the range, by the start of the day. */
 function readMarketCaps(): Map<string, Map<string, number>> {
   const days = new Map<string, Map<string, number>>()
   for (const file of readdirSync(folder).filter((name) => name.endsWith('.json') && name !== 'assets.json')) {
@@ -58,7 +58,7 @@ function readMarketCaps(): Map<string, Map<string, number>> {
   return days
 }
 
-describe.skipIf(!present)('ten months of recorded market caps, back-filled through the queue', () => {
+describe.skipIf(!present)('back-fill of ten months of recorded market caps', () => {
   let pipeline: Pipeline
   let runners: Worker[]
   let db: Database
@@ -108,15 +108,16 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
   const tagOf = async (path: string) => (await ask(path)).headers.get('etag')
   const series = async () => points.parse(await (await ask(PATH)).json())
 
-  /** A day of a token with another market cap than before, as a provider would send it later. */
+  /** A token's day with another market cap, as a provider may send it later. */
   async function correct(token: Token, at: number, market_cap: number) {
     const correction = defineJob({
       name: prices.name,
       cadence: prices.cadence,
       dataset: tokenPrices,
+      ...(prices.history === undefined ? {} : { history: prices.history }),
       providers: [{ name: 'corrected', cost: 'free', covers: () => true, connect: () => undefined }],
       entities: () => [token],
-      // As many values as were known before: a quote that knows less would not take the other's place.
+      // All values are known: a quote with fewer known values would not replace the other one.
       run: async () => [toQuote({ token: token.key, at, market_cap, volume_24h: 1 })],
     })
     const { context } = pipeline
@@ -137,24 +138,24 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     }
   }
 
-  it('add up to what the recordings add up to', async () => {
+  it('stores the sums of the recordings', async () => {
     expect(tokens()).toHaveLength(10)
     expect(caps.size).toBe(303)
     expect(await backfill(false)).toBe(3030)
     expectSums(await series())
   })
 
-  it('do not change when everything is collected again', async () => {
+  it('changes nothing when it runs again', async () => {
     const [tag, version, input] = [await tagOf(PATH), feed.version('market-cap'), feed.version('prices')]
     expect(await backfill(true)).toBe(3030)
-    // Its answer comes after every commit that was told before.
+    // Its response arrives after every earlier change event.
     await subscriber.ping()
     expect(feed.version('prices')).not.toBe(input)
     expect(feed.version('market-cap')).toBe(version)
     expect(await tagOf(PATH)).toBe(tag)
   })
 
-  it('change on the day of a late correction, there and nowhere else', async () => {
+  it('changes only the day of a late correction', async () => {
     const day = '2022-06-15T00:00:00.000Z'
     const others = [
       '/data/tokens',
@@ -175,7 +176,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     expect(await tags()).toEqual(tagsBefore)
   })
 
-  it('include what comes late, on its day alone', async () => {
+  it('includes a late market cap on its day only', async () => {
     const day = '2022-07-01T00:00:00.000Z'
     const late = pipeline.registry.tokens.find((token) => token.live && !tokens().includes(token)) as Token
     await correct(late, Date.parse(day) + 3_600_000, 12_345.5)

@@ -44,7 +44,7 @@ async function setLive(token: Token, is: boolean) {
   await pipeline.context.db.command({ name: 'set-live', sql, params: { is, key: token.key } })
 }
 
-/** Three weeks of quotes, several a day: some days of a token are missing, some begin with a cap that is not known. */
+/** Three weeks of quotes, several a day: some days of a token are missing, some start with an unknown cap. */
 function market(): Quote[] {
   const quotes: Quote[] = []
   for (const [rank, token] of [...live, retired].entries()) {
@@ -57,11 +57,11 @@ function market(): Quote[] {
       }
     }
   }
-  // A token whose cap is not known on any day counts on none.
+  // A token with an unknown cap counts on no day.
   return quotes.map((quote) => (quote.token === live[3] ? { ...quote, cap: null } : quote))
 }
 
-/** The same sum in plain code. */
+/** The same sum as a plain computation. */
 function sumByDay(quotes: readonly Quote[]) {
   const firsts = new Map<number, Map<number, Quote>>()
   for (const quote of quotes) {
@@ -92,7 +92,7 @@ const storedDays = () =>
     schema: dailySumRow,
   })
 
-/** Every row there is, replaced ones too. */
+/** Every row, including replaced ones. */
 const everyRow = async () => {
   const sql = 'SELECT * FROM market_caps ORDER BY ALL'
   return JSON.stringify(
@@ -111,8 +111,8 @@ async function expectDays(quotes: readonly Quote[]) {
   }
 }
 
-describe('the market cap of all tokens', () => {
-  it('is the sum of the first known market cap of each live token, day by day', async () => {
+describe('market cap of all tokens', () => {
+  it("is the sum of each live token's first known market cap of the day", async () => {
     expect(await compute()).toEqual({ rows: 21, rejected: 0, uncovered: 0, providers: ['stored-series'] })
     await expectDays(market())
     const counts = (await storedDays()).map(({ member_count }) => member_count)
@@ -120,7 +120,7 @@ describe('the market cap of all tokens', () => {
     expect(Math.max(...counts)).toBeLessThan(12)
   })
 
-  it('does not change when it is computed again, in whole or in parts', async () => {
+  it('does not change when it is computed again, completely or in parts', async () => {
     const before = await everyRow()
     expect(await compute()).toMatchObject({ rows: 0 })
     for (let day = FIRST; day < NOW; day += DAY) expect(await compute(day + 5, day + 6)).toMatchObject({ rows: 0 })
@@ -129,7 +129,7 @@ describe('the market cap of all tokens', () => {
     expect(await everyRow()).toBe(before)
   })
 
-  it('changes on exactly the day of a correction', async () => {
+  it('changes only on the day of a correction', async () => {
     const before = await storedDays()
     const quotes = market()
     const corrected = quotes.find(({ token, cap, at }) => token === live[1] && cap && at > FIRST + 8 * DAY)
@@ -145,7 +145,7 @@ describe('the market cap of all tokens', () => {
     expect(await compute()).toMatchObject({ rows: 1 })
   })
 
-  it('withdraws a day that loses its last member, and has it again', async () => {
+  it('retracts a day that loses its last member, and restores it', async () => {
     const at = FIRST - 3 * DAY + 5
     await store([{ token: retired, at, cap: 7.25 }])
     expect(await compute(at, at + 1)).toMatchObject({ rows: 0 })
@@ -163,14 +163,14 @@ describe('the market cap of all tokens', () => {
     await compute(at, at + 1)
   })
 
-  it('keeps the computation that began last, whichever is stored last', async () => {
+  it('keeps the later computation, in any order of inserts', async () => {
     const before = await storedDays()
     const stale = before.slice(0, 1).map((row) => ({ ...row, value_usd: 1, computed_at: '2024-01-01T00:00:00.000Z' }))
     await pipeline.context.db.insert({ table: 'market_caps', rows: stale })
     expect(await storedDays()).toEqual(before)
   })
 
-  it('counts a token up to its end, and what it was exchanged for from then on', async () => {
+  it('counts a token up to its end, and its successor from then on', async () => {
     const [ribbon, aevo] = ['RBN', 'AEVO'].map((symbol) =>
       pipeline.registry.tokens.find((one) => one.symbol === symbol),
     )
@@ -191,7 +191,7 @@ describe('the market cap of all tokens', () => {
     ])
   })
 
-  it('is computed on a slot for its day and the one before', async () => {
+  it('is computed in a slot for its day and the day before', async () => {
     const { context } = pipeline
     await pipeline.context.db.command({ name: 'truncate', sql: 'TRUNCATE TABLE market_caps' })
     const report = await runJob(marketCap, marketCap.connect(context), context, { kind: 'slot', slot: TODAY })

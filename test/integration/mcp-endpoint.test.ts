@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createCounting } from '../../api/limits/counting.ts'
+import { createCounting } from '../../api/admission/counting.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -40,12 +40,17 @@ describe('/mcp', () => {
     expect(JSON.parse(text)).toMatchObject({ id: 1, result: { tools: expect.any(Array) } })
   })
 
+  it.each(['/mcp/', '/mcp/?data=text'])('answers at %s, with a slash at the end of the path', async (path) => {
+    const { status, text } = await send(ACCEPT, CALL, path)
+    expect([status, JSON.parse(text)]).toMatchObject([200, { result: { tools: expect.any(Array) } }])
+  })
+
   it.each(['text/event-stream', 'text/html', 'application/json;q=0'])('returns 406 to Accept: %s', async (accept) => {
     const { status, text } = await send({ Accept: accept }, CALL)
     expect([status, problemBody.parse(JSON.parse(text)).code]).toEqual([406, 'not_acceptable'])
   })
 
-  it('answers the handshake of older clients, and of those without one', async () => {
+  it('supports the handshake of older clients, and clients without one', async () => {
     const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'old', version: '1' } }
     const hello = await send(
       { Accept: '*/*' },
@@ -82,7 +87,7 @@ describe('/mcp', () => {
     expect((await send({ ...ACCEPT, ...headers } as Record<string, string>, body, target)).status).toBe(400)
   })
 
-  it('refuses names that a foreign page could have made lead here', async () => {
+  it('rejects foreign Host and Origin headers', async () => {
     expect((await send(ACCEPT, CALL)).status).toBe(200)
     expect((await send({ ...ACCEPT, Host: 'evil.example' }, CALL)).status).toBe(403)
     expect((await send({ ...ACCEPT, Origin: 'https://evil.example' }, CALL)).status).toBe(403)
@@ -93,20 +98,20 @@ describe('/mcp', () => {
     ['too long a body', `{"a":"${'x'.repeat(70_000)}"}`, /exceeds 65536 bytes/],
     ['several calls at once', `[${CALL},${CALL}]`, /One call at a time/],
     ['what is no JSON', '{', /not JSON/],
-  ])('refuses %s', async (_what, body, said) => {
+  ])('rejects %s', async (_what, body, said) => {
     const { status, text } = await send(ACCEPT, body)
     expect(status).toBe(400)
     expect(problemBody.parse(JSON.parse(text)).detail).toMatch(said)
   })
 
-  it('takes POST only, and says so', async () => {
+  it('returns 405 to other methods than POST', async () => {
     const { status, headers } = await send({}, '', '/mcp', 'GET')
     expect([status, headers.allow]).toEqual([405, 'POST, OPTIONS'])
     expect((await send({}, '', '/mcp', 'OPTIONS')).headers['access-control-allow-methods']).toBe('POST, OPTIONS')
     expect((await send({}, '', '/data/tokens', 'POST')).headers.allow).toBe('GET, HEAD, OPTIONS')
   })
 
-  it('counts each further request of a tool, and refuses what is over the limit', async () => {
+  it('counts each request of a tool call, and rejects those over the limit', async () => {
     const limits = {
       keys: undefined,
       anonymous: { requests: 12, seconds: 3_600 },
@@ -127,7 +132,7 @@ describe('/mcp', () => {
     await limited.close()
   })
 
-  it('counts for the limits as every path does', async () => {
+  it('counts for the rate limits like every path', async () => {
     const limits = {
       keys: undefined,
       anonymous: { requests: 5, seconds: 3_600 },

@@ -38,10 +38,10 @@ afterAll(async () => {
 
 const ask = <Shape extends z.ZodObject>(sql: string, schema: Shape) => db.rows({ name: 'question', sql, schema })
 
-/** Numbers are told with eight. */
+/** Numbers have eight significant digits. */
 const SEVEN_DIGITS = 1e-7
 
-/** Whether two columns of numbers are the same as far as they are told. */
+/** Compares two columns of numbers to their significant digits. */
 function expectSame(told: readonly unknown[], stored: readonly number[]): void {
   expect(told).toHaveLength(stored.length)
   for (const [index, value] of stored.entries())
@@ -50,13 +50,13 @@ function expectSame(told: readonly unknown[], stored: readonly number[]): void {
 
 const named = z.object({ name: z.string(), value: z.number() })
 
-describe('an assistant learns by tool calls alone', () => {
-  it('which five DAOs have the largest treasuries without their own token', async () => {
+describe('assistant with tool calls only', () => {
+  it('finds the five DAOs with the largest treasuries without their own token', async () => {
     const TOPIC = 'daos/treasury'
     const FIELDS = ['_id', 'name', 'treasuryData.valueUsd']
     const best: { name: unknown; value: number }[] = []
     let cursor: string | undefined
-    // The whole treasury bounds what is left without the own token: nobody below the fifth can come before it.
+    // The total bounds the value without the own token: no DAO below the fifth can exceed it.
     for (let isOver = false; !isOver; ) {
       const input = { topic: TOPIC, fields: FIELDS, sort: '-treasuryData.valueUsd', limit: 20 }
       const { data } = await assistant.tell('query', { ...input, ...(cursor === undefined ? {} : { cursor }) })
@@ -88,7 +88,7 @@ WHERE observed_at = (SELECT max(observed_at) FROM dao_treasuries) ORDER BY value
     )
   })
 
-  it('which tokens moved most within a day', async () => {
+  it('finds the tokens with the largest change in a day', async () => {
     const member = 'financialData.percentChange24h'
     const told = await assistant.rows('query', {
       ...{ topic: 'tokens', sort: `-${member}`, fields: ['name', member], limit: 5 },
@@ -107,7 +107,7 @@ WHERE q.percent_change_24h IS NOT NULL ORDER BY value DESC, name LIMIT 5`,
     )
   })
 
-  it('how much of the Index each token is', async () => {
+  it('finds the weight of each token in the Index', async () => {
     const told = await assistant.rows('query', { topic: 'index/weights', fields: ['symbol', 'weight', 'valueUsd'] })
     const sum = told.reduce((total, { weight }) => total + Number(weight), 0)
     expect(sum).toBeCloseTo(1, 6)
@@ -118,7 +118,7 @@ WHERE q.percent_change_24h IS NOT NULL ORDER BY value DESC, name LIMIT 5`,
     expectSame([told.reduce((total, { valueUsd }) => total + Number(valueUsd), 0)], [point?.value ?? 0])
   })
 
-  it('how the holders of a token changed', async () => {
+  it("finds the change of a token's holders", async () => {
     const { data } = await assistant.tell('series', {
       ...{ topic: 'tokens/holders/historic', of: 'Uniswap', members: ['totalHolders'], last: '7d' },
     })
@@ -133,7 +133,7 @@ FROM token_holders FINAL WHERE token = (SELECT key FROM tokens FINAL WHERE symbo
     expect((data.rows as unknown[][]).map(([, holders]) => holders)).toEqual(stored.map(({ value }) => value))
   })
 
-  it('what was traded of a token on decentralized exchanges', async () => {
+  it('finds the DEX volume of a token', async () => {
     const { data } = await assistant.tell('series', {
       ...{ topic: 'tokens/historic-dex-ohlcv', of: 'Uniswap', members: ['volumeUsd', 'trades'] },
       ...{ last: '7d', interval: '1d' },
@@ -151,7 +151,7 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live) GROUP
     )
   })
 
-  it('how many vote in a DAO, and who most', async () => {
+  it('finds the number of voters of a DAO, and the most active ones', async () => {
     const [summary] = await assistant.rows('query', { topic: 'daos/governance/summary', of: ['Uniswap'], limit: 1 })
     const voters = await assistant.rows('query', { topic: 'daos/governance/voters', of: ['Uniswap'], limit: 3 })
     const stored = await ask(
@@ -164,7 +164,7 @@ WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) AND NOT
     expect(voters.map(({ voter, votes }) => ({ name: voter, value: votes }))).toEqual(stored.slice(0, 3))
   })
 
-  it('what is stale', async () => {
+  it('finds stale datasets', async () => {
     const told = await assistant.rows('status', {})
     const [newest] = await ask(
       'SELECT toUnixTimestamp64Milli(max(observed_at)) AS at FROM token_quotes',
@@ -182,7 +182,7 @@ WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) AND NOT
     expect(data).toMatchObject({ stale: true })
   })
 
-  it('where data is missing, and why', async () => {
+  it('finds missing data and its reason', async () => {
     const { id } = getToken(site.registry, 'UNI')
     const { data } = await assistant.tell('series', {
       ...{ topic: 'tokens/historic-financial', of: id, members: ['quote.USD.price'], interval: '1h' },
@@ -212,7 +212,7 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
     expect(today.data.missing).toEqual(ranges.filter((range) => range.state !== 'covered' && !coming.includes(range)))
   })
 
-  it('how two tokens did over a month', async () => {
+  it('compares two tokens over a month', async () => {
     for (const of of COMPARED) {
       const { data } = await assistant.tell('series', {
         ...{ topic: 'tokens/historic-financial', of, members: ['quote.USD.price'] },
@@ -236,7 +236,7 @@ GROUP BY name ORDER BY name`,
     }
   })
 
-  it('which category grew most within a day, like for like', async () => {
+  it('finds the category with the largest daily growth', async () => {
     const [best] = await assistant.rows('query', {
       ...{ topic: 'aggregated/categories', sort: '-change24h', filter: ['change24h!=null'], limit: 1 },
     })

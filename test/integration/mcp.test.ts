@@ -12,7 +12,7 @@ import { type Assistant, connect, connectTo, toRows } from '../support/mcp.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const PROGRAM = fileURLToPath(new URL('../../api/mcp/main.ts', import.meta.url))
 
-/** Never fewer than there are: what has most tokens, JSON of numbers, has one in two characters (o200k). */
+/** An upper bound: the densest text, JSON of numbers, has one token per two characters (o200k). */
 const toTokens = (characters: number) => characters / 2
 
 const config = createTestConfig()
@@ -36,8 +36,8 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe('the tools', () => {
-  it('are few, only read, and are told in 3,000 tokens', async () => {
+describe('MCP tools', () => {
+  it('are six and read-only, with descriptions of at most 3,000 tokens', async () => {
     const list = await overHttp.client.listTools()
     expect(list.tools.map(({ name }) => name)).toEqual(['search', 'describe', 'query', 'series', 'profile', 'status'])
     expect(list.tools.every(({ annotations }) => annotations?.readOnlyHint === true)).toBe(true)
@@ -90,24 +90,21 @@ describe('the tools', () => {
     ['status', {}],
     ['status', { dataset: 'prices' }],
   ]
-  it.each(CALLS)(
-    '%s %j is bounded, says where it is from, and is the same over both transports',
-    async (tool, input) => {
-      const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
-      expect(http.isError, http.text).toBe(false)
-      expect(toTokens(http.length)).toBeLessThanOrEqual(6_000)
-      const [source] = [http.data.source].flat()
-      // The test's API stands at another port than the one that its settings name.
-      const opened = await fetch(new URL(new URL(String(source)).pathname + new URL(String(source)).search, api.url))
-      expect(opened.status).toBe(200)
-      const strip = (data: object) => JSON.parse(JSON.stringify(data).replaceAll(api.url, config.api.publicUrl))
-      const { asOf: _, ...first } = strip(http.data)
-      const { asOf: __, ...second } = strip(stdio.data)
-      expect(second).toEqual(first)
-    },
-  )
+  it.each(CALLS)('%s %j returns a bounded result with its source, equal over both transports', async (tool, input) => {
+    const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
+    expect(http.isError, http.text).toBe(false)
+    expect(toTokens(http.length)).toBeLessThanOrEqual(6_000)
+    const [source] = [http.data.source].flat()
+    // The test's API has another port than its settings.
+    const opened = await fetch(new URL(new URL(String(source)).pathname + new URL(String(source)).search, api.url))
+    expect(opened.status).toBe(200)
+    const strip = (data: object) => JSON.parse(JSON.stringify(data).replaceAll(api.url, config.api.publicUrl))
+    const { asOf: _, ...first } = strip(http.data)
+    const { asOf: __, ...second } = strip(stdio.data)
+    expect(second).toEqual(first)
+  })
 
-  it('describes every topic within bounds', async () => {
+  it('describe every topic within the size limit', async () => {
     const { data } = await overHttp.tell('describe')
     const topics = (data.topics as { topic: string }[]).map(({ topic }) => topic)
     expect(topics.length).toBeGreaterThan(30)
@@ -124,7 +121,7 @@ describe('the tools', () => {
     }
   })
 
-  it('walks a list that is cut, without losing or repeating a record', async () => {
+  it('page through a list without losing or repeating a record', async () => {
     const ids: unknown[] = []
     let cursor: string | undefined
     do {
@@ -138,7 +135,7 @@ describe('the tools', () => {
     expect(ids).toEqual(all.map(({ _id }) => _id))
   })
 
-  it('says how many values are unknown, and how many rows are not shown', async () => {
+  it('return the number of unknown values and of rows not shown', async () => {
     const { data } = await overHttp.tell('query', {
       topic: 'tokens',
       sort: 'name',
@@ -155,7 +152,7 @@ describe('the tools', () => {
     ['tokens/holders', 'holdersData.topHolders', ['share', 'amountUsd']],
     ['daos/treasury', 'treasuryData.tokens', ['valueUsd', 'token']],
     ['index/compositions', 'elements', ['symbol']],
-  ])('gives the members of the lists of %s by the paths that describe lists', async (topic, list, names) => {
+  ])('return list members of %s by the described paths', async (topic, list, names) => {
     const { data: described } = await overHttp.tell('describe', { topic, member: `${list}[]` })
     const fields = names.map((name) => `${list}[].${name}`)
     expect((described.members as { member: string }[]).map(({ member }) => member)).toEqual(
@@ -184,7 +181,7 @@ describe('the tools', () => {
     expect(data.unknown).toEqual(Object.fromEntries(unknown))
   })
 
-  it('tells what came of several, and of the others why nothing did', async () => {
+  it('return results per entity, and a reason for each failed one', async () => {
     const { daos } = database.registry
     const voting = daos.find(({ live, snapshotSpace }) => live && snapshotSpace !== null)?.id ?? ''
     const silent = daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)?.id ?? ''
@@ -198,7 +195,7 @@ describe('the tools', () => {
     expect(text).toMatch(/Nothing of 2 of the 3 asked for/)
   })
 
-  it('names those that no record fits, and not those of the next page', async () => {
+  it('report names without a record, but not those of the next page', async () => {
     const [first, second] = await overHttp.rows('query', { topic: 'tokens', fields: ['name', 'symbol'], limit: 2 })
     const bySymbol = String(first?.symbol).toLowerCase()
     const input = { topic: 'tokens', of: [bySymbol, 'Nonexistent', second?.name], fields: ['symbol'], limit: 1 }
@@ -210,11 +207,11 @@ describe('the tools', () => {
     expect(filtered.data.failed).toMatchObject([{ of: second?.name }])
   })
 
-  it.each(['x', '治理'])('finds no metrics where there is no word to find them by: %s', async (q) => {
+  it.each(['x', '治理'])('find no metrics without a usable word: %s', async (q) => {
     expect((await overHttp.tell('search', { q })).data.metrics).toEqual([])
   })
 
-  it('gives a series with its gaps and what it comes to', async () => {
+  it('return a series with its gaps and summary', async () => {
     const [of] = (await overHttp.rows('query', { topic: 'tokens/holders', limit: 1 })).map(({ _id }) => String(_id))
     const path = `/data/tokens/holders/historic?id=${of}&start=2024-03-01&end=2024-03-10&order=asc`
     const points = (await (await fetch(api.url + path)).json()) as { recordedAt: string; totalHolders: number }[]
@@ -235,7 +232,7 @@ describe('the tools', () => {
     expect(table.trim().split('\n')).toHaveLength(days.length + 1)
   })
 
-  it('has the same data as text and as structured content, and a sentence about it', async () => {
+  it('return the same data as text and as structured content, with a summary', async () => {
     for (const assistant of [overHttp, overStdio]) {
       const { data, text } = await assistant.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
       expect(JSON.parse(text)).toEqual(data)
@@ -243,7 +240,7 @@ describe('the tools', () => {
     }
   })
 
-  it('links the whole as files that exist when an answer is a part of it', async () => {
+  it('link the complete data as files if the result is partial', async () => {
     const { files } = await overHttp.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
     expect(files).toHaveLength(2)
     for (const file of files) expect((await fetch(file.replace(config.api.publicUrl, api.url))).status).toBe(200)
@@ -252,13 +249,13 @@ describe('the tools', () => {
     expect((await overHttp.tell('query', { topic: 'tokens', fields: ['name'], limit: 500 })).files).toEqual([])
   })
 
-  it('finds categories, and what belongs to them', async () => {
+  it('find categories and their entities', async () => {
     const { data } = await overHttp.tell('search', { q: 'lending' })
     expect(data.categories).toEqual([{ id: expect.any(String), name: 'Lending', slug: 'lending' }])
     expect((data.entities as { matched: string }[]).map(({ matched }) => matched)).toContain('category')
   })
 
-  it('takes arguments as models send them', async () => {
+  it('accept arguments in the forms that models send', async () => {
     const usual = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['name'], limit: 3 }
     const texts = { topic: 'tokens', of: '["Uniswap","Aave"]', fields: '["name"]', limit: '3', where: '', sort: null }
     const [first, second] = await Promise.all([overHttp.tell('query', usual), overHttp.tell('query', texts)])
@@ -266,7 +263,7 @@ describe('the tools', () => {
     expect(second.data).toEqual(first.data)
   })
 
-  it('has the data as text only for clients that show both', async () => {
+  it('return text only for clients that show both forms', async () => {
     const asText = await connect(
       new StdioClientTransport({
         command: process.execPath,
@@ -281,7 +278,7 @@ describe('the tools', () => {
   })
 })
 
-describe('a mistake', () => {
+describe('invalid MCP tool call', () => {
   it.each([
     ['query', { topic: 'daos/tresury' }, /Did you mean "daos\/treasury"\?/],
     ['query', { topic: 'daos/governance', of: ['Uniswop'] }, /not_found: .*Near: .*Uniswap \([0-9a-f]{24}\)/],
@@ -310,7 +307,7 @@ describe('a mistake', () => {
     ],
     ['profile', { kind: 'dao', of: 'Uniswap', sections: ['gold'] }, /Sections: dao, token/],
     ['status', { dataset: 'price' }, /Datasets: prices/],
-  ] as const)('%s %j says what to do', async (tool, input, said) => {
+  ] as const)('%s %j returns an error with the next step', async (tool, input, said) => {
     const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
     expect(http).toMatchObject({ isError: true, text: expect.stringMatching(said) })
     expect(stdio.text).toBe(http.text)
@@ -324,14 +321,14 @@ describe('a mistake', () => {
     return told
   }
 
-  it('in the address says that nobody answers there', async () => {
+  it('reports if no server responds at the URL', async () => {
     expect(await tellAt('http://127.0.0.1:9')).toMatchObject({
       isError: true,
       text: expect.stringMatching(/^unavailable: Nobody answers at http:\/\/127\.0\.0\.1:9/),
     })
   })
 
-  it('in the address says that somebody else answers there', async () => {
+  it('reports if another service responds at the URL', async () => {
     const other = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<p>Hello'))
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`

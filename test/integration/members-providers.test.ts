@@ -16,7 +16,7 @@ afterEach(closeServers)
 describe('Discord', () => {
   const invite = { type: 0, code: 'AlFa12', expires_at: null, guild: { id: '1', name: 'Alfa' } }
 
-  it('counts members and those online, as the client that the host requires', async () => {
+  it('returns total and online members, with the required user agent', async () => {
     const { server, calls, source } = await connect(discord, (_, response) =>
       sendJson(response, { ...invite, approximate_member_count: 4_321, approximate_presence_count: 345 }),
     )
@@ -27,7 +27,7 @@ describe('Discord', () => {
     expect(calls[0]?.path).toBe('/invites/{code}')
   })
 
-  it('shows a bot token where there is one', async () => {
+  it('sends a bot token if configured', async () => {
     const { server, source } = await connect(discord, (_, response) => sendJson(response, invite), {
       DISCORD_BOT_TOKEN: 'bot',
     })
@@ -35,7 +35,7 @@ describe('Discord', () => {
     expect(server.requests[0]?.headers.authorization).toBe('Bot bot')
   })
 
-  it('has a reason and no number for an expired invite, and does not ask again', async () => {
+  it('returns a reason without a number for an expired invite, with one request', async () => {
     const { server, source } = await connect(discord, (_, response) =>
       sendJson(response, { message: 'Unknown Invite', code: 10_006 }, 404),
     )
@@ -43,7 +43,7 @@ describe('Discord', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('takes a missing count for unknown, and two for nothing to store', async () => {
+  it('treats a missing count as unknown, and two as nothing to store', async () => {
     const answers = [{ ...invite, approximate_member_count: 9 }, invite]
     const { source } = await connect(discord, (_, response) => sendJson(response, answers.shift()))
     const members = await source.fetchMembers(alfa, signal)
@@ -54,7 +54,7 @@ describe('Discord', () => {
     expect(discordMembers.row.safeParse(none).success).toBe(false)
   })
 
-  it('waits fractions of seconds, and tells the queue of long waits', async () => {
+  it('waits fractions of seconds, and delays the job for long waits', async () => {
     const waits = [0.05]
     const limit = { message: 'You are being rate limited.', global: false }
     const { server, source } = await connect(discord, (_, response) => {
@@ -72,7 +72,7 @@ describe('Discord', () => {
     })
   })
 
-  it('finds the code in every form of a link', () => {
+  it('parses the code of every form of a link', () => {
     const covers = (link: string | null) => discord.covers({ ...alfa, discord: link }, plain)
     for (const host of ['discord.gg', 'discord.com/invite', 'discordapp.com/invite', 'www.discord.com/invite']) {
       expect(covers(`https://${host}/AlFa12`)).toBe(true)
@@ -110,7 +110,7 @@ describe('Telegram pages', () => {
     ['<span>12 345</span> members', 12_345, null],
     ['6.4M subscribers', 6_400_000, null],
     ['1,5K members, 1,2,3 online', 1_500, null],
-  ])('reads "%s"', async (text, total_members, active_members) => {
+  ])('parses "%s"', async (text, total_members, active_members) => {
     expect(await read(extra(text))).toEqual({ active_members, total_members })
   })
 
@@ -121,16 +121,16 @@ describe('Telegram pages', () => {
     '1.2345M subscribers',
     '12&unknown;345 members',
     '99999999999999999999 members',
-  ])('refuses "%s"', async (text) => {
+  ])('rejects "%s"', async (text) => {
     expect(await failure(read(extra(text)))).toMatchObject({ code: 'provider_malformed' })
   })
 
-  it('has a reason and no number for an unknown name and for a person', async () => {
+  it('returns a reason without a number for an unknown name and for a person', async () => {
     expect(await read(page(''))).toBe('no such group or channel')
     expect(await read(extra('\n  @alfachat\n'))).toBe('not a group or channel')
   })
 
-  it('has a reason and no number for a name that leads elsewhere', async () => {
+  it('returns a reason without a number for a redirect', async () => {
     const { server, source } = await connect(telegram, (_, response) => {
       response.writeHead(302, { location: 'https://telegram.org/' })
       response.end()
@@ -139,11 +139,11 @@ describe('Telegram pages', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('refuses a page that is no preview', async () => {
+  it('rejects a page that is not a preview', async () => {
     expect(await failure(read('<html><body>Sign in</body></html>'))).toMatchObject({ code: 'provider_malformed' })
   })
 
-  it('asks for the page of the name in the link', async () => {
+  it("requests the page of the link's name", async () => {
     const { server, calls, source } = await connect(telegram, (_, response) => response.end(extra('5 members')))
     await source.fetchMembers({ ...alfa, telegram: 'https://t.me/+AbC-1_2' }, signal)
     expect(server.requests[0]?.url.pathname).toBe('/+AbC-1_2')
@@ -175,7 +175,7 @@ describe("Telegram's Bot API", () => {
     expect(telegramBot.covers(alfa, parseConfig({}))).toBe(false)
   })
 
-  it('follows a group to what it became, once', async () => {
+  it('follows the migration of a group once', async () => {
     const moved = error(400, 'Bad Request: group chat was upgraded', { migrate_to_chat_id: -1_001_234 })
     const answers: [object, number][] = [
       [moved, 400],
@@ -196,14 +196,14 @@ describe("Telegram's Bot API", () => {
   it.each([
     [400, 'Bad Request: chat not found'],
     [403, 'Forbidden: bot was kicked from the supergroup chat'],
-  ])('has a reason and no number on %d', async (status, description) => {
+  ])('returns a reason without a number on %d', async (status, description) => {
     const { source } = await connect(telegramBot, (_, response) =>
       sendJson(response, error(status, description), status),
     )
     expect(await source.fetchMembers(alfa, signal)).toBe(description)
   })
 
-  it('waits as long as it is told', async () => {
+  it('uses the wait of a 429 response', async () => {
     const { source } = await connect(telegramBot, (_, response) =>
       sendJson(response, error(429, 'Too Many Requests: retry after 500', { retry_after: 500 }), 429),
     )
@@ -213,7 +213,7 @@ describe("Telegram's Bot API", () => {
     })
   })
 
-  it('names the setting of a wrong token, and never the token', async () => {
+  it('names the setting of an invalid token, but not the token', async () => {
     const { source: wrong } = await connect(telegramBot, (_, response) =>
       sendJson(response, error(401, 'Unauthorized'), 401),
     )

@@ -16,30 +16,30 @@ import { silent } from '../support/silent.ts'
 const NOTE = (column: string) => `ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS ${column} String;`
 
 describe('released migrations', () => {
-  it('are there, as they were released', () => {
+  it('exist unchanged', () => {
     const files = new Map(loadMigrations().map(({ name, checksum }) => [name, checksum]))
     expect(loadReleased().size).toBeGreaterThan(0)
     for (const [name, checksum] of loadReleased()) expect([name, files.get(name)]).toEqual([name, checksum])
   })
 
-  it('are neither edited nor removed, and newer ones come after them', () => {
+  it('reject edits, removals and new files before them', () => {
     const copy = copyMigrations({ '000_early.sql': NOTE('early'), '900_late.sql': NOTE('late') })
     const [first = '', second = ''] = loadReleased().keys()
     appendFileSync(join(copy, first), '\n-- a late thought\n')
     rmSync(join(copy, second))
     const mistakes = [
       `${first} is released and was edited`,
-      `${second} is released and its file is gone`,
+      `${second} is released, but its file is missing`,
       '000_early.sql is new',
     ]
     for (const mistake of mistakes) expect(() => loadMigrations(copy)).toThrow(mistake)
     expect(() => loadMigrations(copy)).not.toThrow('900_late.sql')
   })
 
-  it('stand on a list that can be read', () => {
+  it('reject a malformed list of checksums', () => {
     const copy = copyMigrations()
     appendFileSync(join(copy, 'released.sha256'), 'abc  900_late.sql\n')
-    expect(() => loadMigrations(copy)).toThrow('this is no checksum and file: abc  900_late.sql')
+    expect(() => loadMigrations(copy)).toThrow('expected a checksum and a file, got abc  900_late.sql')
   })
 })
 
@@ -60,13 +60,13 @@ describe('migrations', () => {
       schema: z.object({ name: z.string() }),
     })
 
-  it('may run twice and in parallel', async () => {
+  it('can run twice and concurrently', async () => {
     await Promise.all([run(), run()])
     await run()
     expect((await applied()).map(({ name }) => name)).toEqual(loadMigrations().map(({ name }) => name))
   })
 
-  it('go on where a run stopped', async () => {
+  it('continue where a run stopped', async () => {
     const [first] = loadMigrations()
     await database.server.command({ name: 'create', sql: `CREATE DATABASE ${config.clickhouse.database}` })
     const half = first?.statements.slice(0, 1) ?? []
@@ -75,23 +75,23 @@ describe('migrations', () => {
     expect(await applied()).toHaveLength(loadMigrations().length)
   })
 
-  it('are asked for by name where they are missing', async () => {
+  it('are named in the error if they are missing', async () => {
     await database.server.command({ name: 'create', sql: `CREATE DATABASE ${config.clickhouse.database}` })
     await expect(requireMigrated(database.db)).rejects.toThrow(/lacks 001_tokens.sql, 002_.*npm run migrate/)
     await run()
     expect([...(await requireMigrated(database.db)).applied.keys()]).toEqual(loadMigrations().map(({ name }) => name))
   })
 
-  it('refuse a file that was edited after it was applied, and one that is gone', async () => {
+  it('reject an applied file that was edited or removed', async () => {
     const copy = copyMigrations({ '900_one.sql': NOTE('one'), '901_two.sql': NOTE('two') })
     await run(copy)
     appendFileSync(join(copy, '900_one.sql'), '\n-- a late thought\n')
     rmSync(join(copy, '901_two.sql'))
     await expect(run(copy)).rejects.toThrow('900_one.sql was edited after it was applied')
-    await expect(run(copy)).rejects.toThrow('901_two.sql is applied but its file is gone')
+    await expect(run(copy)).rejects.toThrow('901_two.sql is applied, but its file is missing')
   })
 
-  it('refuse a database from before the first release, and leave it as it is', async () => {
+  it('reject a database older than the first release without changing it', async () => {
     await run()
     const [early] = loadReleased().keys()
     const row = { name: early, checksum: 'of another file', applied_at: new Date().toISOString() }
@@ -106,7 +106,7 @@ describe('migrations', () => {
     expect((await applied()).map(({ name }) => name)).not.toContain('900_one.sql')
   })
 
-  it('tell a schema that drifted, column by column', async () => {
+  it('report a schema that differs, by column', async () => {
     await run()
     const scratchConfig = createTestConfig()
     const scratch = await createTestDatabase(scratchConfig)
@@ -123,7 +123,7 @@ describe('migrations', () => {
 })
 
 describe('registry records', () => {
-  it('are stored once and keep what left the files as not live', async () => {
+  it('are stored once, and removed ones stay as not live', async () => {
     const config = createTestConfig()
     const { db, drop } = await createTestDatabase(config)
     const registry = loadRegistry()
@@ -140,7 +140,7 @@ describe('registry records', () => {
     await storeRegistry(db, without, silent)
     expect(await count('1')).toBe(registry.tokens.length)
     expect(await count('live')).toBe(live.length - 1)
-    // Stored by a machine whose clock is ahead.
+    // Stored by a machine with a clock that is ahead.
     const ahead = `INSERT INTO tokens SELECT * REPLACE (false AS live, now64(3) + INTERVAL 1 HOUR AS changed_at) FROM tokens FINAL`
     await db.command({ name: 'ahead', sql: ahead })
     await storeRegistry(db, registry, silent)

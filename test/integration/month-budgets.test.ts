@@ -6,9 +6,9 @@ import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const FIVE_MINUTES = 300_000
-/** At the first slot of a day no call is left over from the one before. */
+/** In the first slot of a day no call is left from the day before. */
 const SLOT = Date.parse('2024-05-06T07:05:00Z')
-/** So few that a slot in the middle of the day has none. */
+/** So small that a slot in the middle of the day has no call. */
 const NEXT_TO_NOTHING = '31'
 
 const closers: (() => Promise<void>)[] = []
@@ -31,7 +31,7 @@ const runSlot = (pipeline: Pipeline, slot: number) => {
 
 const stored = z.object({ token: z.number(), market_cap: z.number().nullable(), is_own: z.number() })
 
-/** The stored quotes, the largest first; the stand-in's CoinMarketCap has its own at whole minutes. */
+/** The stored quotes, the largest first; the stand-in's CoinMarketCap has quotes at whole minutes. */
 const readQuotes = ({ context }: Pipeline) =>
   context.db.rows({
     name: 'quotes',
@@ -40,7 +40,7 @@ const readQuotes = ({ context }: Pipeline) =>
   })
 
 describe('prices on free plans', () => {
-  it('are all there with one call of each: the largest from the first provider, the others from the next', async () => {
+  it('are complete with one call per provider: the largest from the first, the others from the next', async () => {
     const pipeline = await start('10000', '10000')
     await runSlot(pipeline, SLOT)
     const before = await readQuotes(pipeline)
@@ -56,7 +56,7 @@ describe('prices on free plans', () => {
     expect(small.filter((token) => after.get(token) === 1)).toEqual([])
   })
 
-  it('that leave no call are nowhere, and the reason is known by the names of the settings', async () => {
+  it('are missing without calls left, and the reason names the settings', async () => {
     const pipeline = await start(NEXT_TO_NOTHING, NEXT_TO_NOTHING)
     const report = await runSlot(pipeline, SLOT)
     expect(report.rows).toBe(0)

@@ -71,7 +71,7 @@ const read = (table: string) =>
     schema: z.record(z.string(), z.unknown()),
   })
 
-/** As the formats of text are sent. */
+/** Like the text formats. */
 const insertAsJson = (table: string, some: readonly object[]) =>
   database.db.load({
     table,
@@ -81,7 +81,7 @@ const insertAsJson = (table: string, some: readonly object[]) =>
   })
 
 describe('rows as a Native block', () => {
-  it('are stored as the same rows are that come as JSON', async () => {
+  it('are stored like JSON rows', async () => {
     expect(toNative(types, rows)).toBeDefined()
     await database.db.insert({ table: 'native', rows })
     await insertAsJson('json', rows)
@@ -89,7 +89,7 @@ describe('rows as a Native block', () => {
     expect(await read('native')).toHaveLength(rows.length)
   })
 
-  it('have the members that all of them have, and defaults for the others', async () => {
+  it('have the members of every row, and defaults for the others', async () => {
     await database.db.insert({ table: 'native', rows, every: { more: 'in every row' } })
     await insertAsJson(
       'json',
@@ -98,7 +98,7 @@ describe('rows as a Native block', () => {
     expect(await read('native')).toEqual(await read('json'))
   })
 
-  it('are a hundred thousand as well as one', async () => {
+  it('work for a hundred thousand rows', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => ({ ...row, key: at, number: at / 7, text: `text ${at}` }))
     await database.db.insert({ table: 'native', rows: many })
     const [sums] = await database.db.rows({
@@ -124,11 +124,11 @@ describe('rows as a Native block', () => {
     ['nothing', { text: undefined }],
     ['another member', { other: 1 }],
     ['a list', { text: ['a'] }],
-  ])('leave %s to the engine', (_, wrong) => {
+  ])('leave %s to JSON', (_, wrong) => {
     expect(toNative(types, [row, { ...row, ...wrong }])).toBeUndefined()
   })
 
-  it('leave columns to the engine that the table has not or that are of other types', async () => {
+  it('leave unknown columns and column types to JSON', async () => {
     expect(toNative(types, [{ ...row, other: 1 }])).toBeUndefined()
     expect(toNative(new Map([['list', 'Array(String)']]), [{ list: [] }])).toBeUndefined()
     await expect(database.db.insert({ table: 'native', rows: [{ ...row, other: 1 }] })).rejects.toThrow(/other/)
@@ -136,7 +136,7 @@ describe('rows as a Native block', () => {
     expect(await read('native')).toEqual([])
   })
 
-  it('are converted when a column has become of another type since', async () => {
+  it("are converted after a column's type has changed", async () => {
     await database.db.insert({ table: 'native', rows: [row] })
     await database.db.command({ name: 'alter', sql: 'ALTER TABLE native MODIFY COLUMN small UInt32' })
     await database.db.insert({ table: 'native', rows: [row] })

@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const { resolve } = createRequire(import.meta.url)
 const packageOf = (name: string) => dirname(resolve(`${name}/package.json`))
 
-/** Inside the project, where generated code finds its packages. */
+/** Inside the project, where the generated code resolves its packages. */
 let folder: string
 
 function run(args: readonly string[]): void {
@@ -21,7 +21,7 @@ function run(args: readonly string[]): void {
   expect(status, stdout + stderr).toBe(0)
 }
 
-/** Compiles as strictly as TypeScript can. */
+/** Compiles with TypeScript's strictest options. */
 function compile(file: string, source: string): void {
   writeFileSync(join(folder, file), source)
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false']
@@ -39,14 +39,14 @@ function compile(file: string, source: string): void {
   run([join(packageOf('typescript'), 'bin', 'tsc'), '--noEmit', ...strict, ...target, file])
 }
 
-/** As the argument of a call; no route that answers in JSON has parameters in its path. */
+/** The query as the argument of a call; no JSON route has path parameters. */
 const toQuery = (route: Route) => JSON.stringify(toFirstQuery(route))
 
 const takesQuery = ({ query }: Route) => Object.keys(query).length > 0
 
 const ofJson = routes.filter(({ mediaType }) => mediaType === 'application/json')
 
-/** What no value of an answer may be: a type that says nothing. */
+/** Types without information, which no value of a response may have. */
 const KNOWN = `
 type IsAny<T> = 0 extends 1 & T ? true : false
 type Known<T> = IsAny<T> extends true ? false : unknown extends T ? false
@@ -66,7 +66,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('clients generated from the OpenAPI document', () => {
-  it('openapi-typescript and openapi-fetch type every answer of each operation', () => {
+  it('have types for every response with openapi-typescript and openapi-fetch', () => {
     const cli = join(packageOf('openapi-typescript'), 'bin', 'cli.js')
     run(['--import', join(ROOT, 'tools/typescript-5.mjs'), cli, 'openapi.json', '-o', 'schema.d.ts'])
     const calls = ofJson.map((route) => {
@@ -106,7 +106,7 @@ await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uni
     )
   })
 
-  it('Redocly types every answer of each operation', () => {
+  it('have types for every response with Redocly', () => {
     run([join(packageOf('@redocly/cli'), 'bin', 'cli.js'), 'generate-client', 'openapi.json', '-o', 'client.ts'])
     const calls = ofJson.map((route) => {
       const query = takesQuery(route) ? `{ query: ${toQuery(route)} }` : ''

@@ -4,7 +4,7 @@ import { EXAMPLES_FILE, exampleAnswers } from '../../api/openapi/examples.ts'
 import { routes } from '../../api/routes.ts'
 import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
 
-/** The request that shows best what an operation answers, short enough to be read. */
+/** The request with the best short example of an operation's response. */
 const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> = {
   listTokens: '/data/tokens?name=Uniswap&limit=1',
   listTokenHolders: '/data/tokens/holders?name=Uniswap&limit=1',
@@ -41,6 +41,8 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
   listDaoHoldings: '/data/daos/treasury/holdings?name=Uniswap&limit=3',
   getDaoTreasuryHistory: '/data/daos/treasury/historic?name=Uniswap&limit=2',
+  listDaoFees: '/data/daos/fees?name=Uniswap&limit=1',
+  getDaoFeesHistory: '/data/daos/fees/historic?name=Uniswap&limit=2',
   listDaoRatings: '/data/daos/ratings?name=Aave&limit=1',
   listDaoSocials: '/data/daos/socials?name=Aave&limit=1',
   getDaoTwitterHistory: '/data/daos/socials/historic-twitter?name=Uniswap&limit=2',
@@ -61,20 +63,17 @@ beforeAll(async () => {
 })
 afterAll(() => demo?.close())
 
-/**
- * The registry's records, and what is told of changes, are made by the clock of the machine, whenever this runs: they show the
- * demo's moment.
- */
+/** Registry records and changes have the machine's time: the examples show the demo's time. */
 const settle = (text: string): unknown =>
   JSON.parse(text, (name, value) => {
     const isOfMachine = ['createdAt', 'updatedAt', 'at'].includes(name) && Date.parse(value) > DEMO_NOW
     return isOfMachine ? new Date(DEMO_NOW).toISOString() : value
   })
 
-describe('the examples of the OpenAPI document', () => {
+describe('examples of the OpenAPI document', () => {
   const inJson = routes.filter(({ mediaType }) => mediaType === 'application/json')
 
-  it.each(inJson)('$operation is what the service answers with', async ({ operation, response }) => {
+  it.each(inJson)('show the response of $operation', async ({ operation, response }) => {
     const url = REQUESTS[operation] ?? ''
     const found = await fetch(demo.url + url)
     const answer = settle(await found.text())
@@ -85,7 +84,7 @@ describe('the examples of the OpenAPI document', () => {
     else exampleAnswers[operation] = { url, answer }
   })
 
-  it('are of these operations and no others', () => {
+  it('exist for exactly these operations', () => {
     const names = inJson.map(({ operation }) => operation)
     const sorted = Object.fromEntries(names.map((name) => [name, exampleAnswers[name]]))
     if (process.env.RECORD_EXAMPLES !== undefined) writeFileSync(EXAMPLES_FILE, `${JSON.stringify(sorted, null, 2)}\n`)

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { addCoverage } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
@@ -10,7 +9,7 @@ import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/command
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { rememberFailing } from '../../workers/run/remember-failing.ts'
+import { rememberFailing } from '../../workers/run/changes.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { createWatchdog } from '../../workers/watch/watchdog.ts'
 import { storeMarket } from '../support/market.ts'
@@ -26,8 +25,8 @@ beforeEach(async () => {
 })
 afterEach(() => pipeline.close())
 
-describe('the status', () => {
-  it('tells each dataset from what is stored, and when to look', async () => {
+describe('readStatus', () => {
+  it('returns the age and state of each dataset from stored rows, with the time of the next check', async () => {
     const { db } = pipeline.database
     const until = Date.parse('2024-05-06T07:05:00Z')
     await storeMarket(db, { keys: [1, 2], until, points: 3, stepMs: 300_000 })
@@ -81,7 +80,7 @@ describe('the status', () => {
     expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
   })
 
-  it('of a dataset that no provider serves, as without a key, is no alarm unless it once had data', async () => {
+  it('reports an unserved dataset as unknown, unless it once had data', async () => {
     const { db } = pipeline.database
     const now = Date.parse('2024-05-06T07:05:00Z')
     const times = { from: now - HOUR, to: OPEN_END, since: now, nextTry: now, tries: 1 }
@@ -117,10 +116,10 @@ describe('dead letters', () => {
   const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') } as const
   const failed = { state: 'failed', reason: undefined } as const
 
-  /** Two jobs that failed for good for different reasons. */
+  /** Two jobs that failed permanently for different reasons. */
   async function failTwo() {
     const queue = pipeline.queue('prices')
-    // The slot is about to be over: it is tried once.
+    // The slot is nearly over: the job has one attempt.
     pipeline.clock.now = slot.slot + 5 * MINUTE - 1
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
@@ -135,7 +134,7 @@ describe('dead letters', () => {
     return queue
   }
 
-  it('are listed with their reasons, selected by them, and done when they are retried', async () => {
+  it('can be listed and selected by reason, and complete after a retry', async () => {
     const queue = await failTwo()
     const all = await findJobs(queue, failed)
     expect(all.map(({ listed }) => listed.id).sort()).toEqual(['odd', 'refused'])
@@ -151,7 +150,7 @@ describe('dead letters', () => {
     expect((await findJobs(queue, failed)).map(({ listed }) => listed.id)).toEqual(['odd'])
   })
 
-  it('are dropped, and what somebody else was faster with is told', async () => {
+  it('can be dropped, and jobs that another operator removed are reported', async () => {
     const queue = await failTwo()
     const all = await findJobs(queue, failed)
     await queue.remove('odd')
@@ -165,7 +164,7 @@ describe('dead letters', () => {
     expect(await queue.getJobCountByTypes('waiting', 'failed')).toBe(0)
   })
 
-  it('have sisters that wait for their next attempt, which are tried now or dropped', async () => {
+  it('exclude delayed jobs, which can be retried or dropped too', async () => {
     const queue = pipeline.queue('prices')
     const inAnHour = { delay: 3_600_000 }
     for (const jobId of ['sooner', 'never']) await queue.add('prices', slot, { ...inAnHour, jobId })
@@ -187,7 +186,7 @@ describe('dead letters', () => {
     expect(await applyTo([sooner], 'retry', () => {})).toMatchObject([{ id: 'sooner' }])
   })
 
-  it('are not asked for in a way that makes no sense', () => {
+  it('reject invalid requests', () => {
     const given = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
     expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
     expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
@@ -197,8 +196,8 @@ describe('dead letters', () => {
   })
 })
 
-describe('a command without Redis', () => {
-  it('ends with the setting to look at', async () => {
+describe('operator command without Redis', () => {
+  it('exits with the name of the setting', async () => {
     const redis = createRedis('redis://:secret@127.0.0.1:1', silent)
     await expect(requireRedis(redis)).rejects.toMatchObject({
       code: 'storage',

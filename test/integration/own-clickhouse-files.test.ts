@@ -18,8 +18,8 @@ async function readAsReader({ url, users }: Server, file: string): Promise<strin
 
 afterEach(() => vi.unstubAllEnvs())
 
-describe("the package's ClickHouse", () => {
-  it('does not show its environment to SQL', async () => {
+describe('embedded ClickHouse', () => {
+  it('hides its environment from SQL', async () => {
     vi.stubEnv('COINGECKO_API_KEY', SECRET)
     const server = await startOwnClickHouse()
     onTestFinished(server.stop)
@@ -28,9 +28,9 @@ describe("the package's ClickHouse", () => {
     expect(environment.replaceAll('\0', '').trim()).toBe('')
   })
 
-  it.runIf(isRoot)('reads only what the other user may read that it runs as', async () => {
+  it.runIf(isRoot)('reads only files of the other OS user that it runs as', async () => {
     vi.stubEnv('COINGECKO_API_KEY', SECRET)
-    // The folder of temporary files may be closed to other users.
+    // Other users may have no access to the folder of temporary files.
     const parent = mkdtempSync('/tmp/dao-data-os-user-')
     chmodSync(parent, 0o711)
     onTestFinished(() => rmSync(parent, { recursive: true }))

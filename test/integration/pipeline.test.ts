@@ -17,8 +17,8 @@ beforeEach(async () => {
 })
 afterEach(() => pipeline.close())
 
-describe('a price tick', () => {
-  it('stores every token with as few requests as batches need and one insert', async () => {
+describe('price slot', () => {
+  it('stores every token with one request per batch and one insert', async () => {
     await enqueueDue({ job: prices, queues: pipeline.queues('prices') }, pipeline.scheduler)
     const { completed } = await untilDone(pipeline.startWorker(), 1)
     expect(completed).toEqual(['prices.20240506T070500Z'])
@@ -43,7 +43,7 @@ describe('a price tick', () => {
     expect(parts[0]?.rows).toBe(1)
   })
 
-  it('is enqueued once, however many schedulers there are', async () => {
+  it('is enqueued once by any number of schedulers', async () => {
     const each = [1, 2, 3].map(() => ({ job: prices, queues: pipeline.queues('prices') }))
     const tick = () => Promise.all(each.map((scheduled) => enqueueDue(scheduled, pipeline.scheduler)))
     for (let slot = 0; slot < 4; slot++) {
@@ -57,7 +57,7 @@ describe('a price tick', () => {
     )
   })
 
-  it('brings the days that changes compare with when it is the first ever, and only then', async () => {
+  it('enqueues the days for percentage changes only if it is the first one', async () => {
     const queues = pipeline.queues('treasury')
     await enqueueDue({ job: treasury, queues }, pipeline.scheduler)
     await enqueueMissing(treasury, queues.history, pipeline.scheduler)
@@ -75,7 +75,7 @@ describe('a price tick', () => {
     expect(await queues.live.getWaitingCount()).toBe(1)
   })
 
-  it('is caught up after downtime, from history', async () => {
+  it('is filled from history after downtime', async () => {
     const queues = pipeline.queues('prices')
     const first = enqueueDue({ job: prices, queues }, pipeline.scheduler)
     const live = pipeline.startWorker()
@@ -94,7 +94,7 @@ describe('a price tick', () => {
     expect(slots?.rows).toBe(11)
   })
 
-  it('is caught up when Redis has lost everything meanwhile', async () => {
+  it('is filled after Redis lost all data', async () => {
     const queues = pipeline.queues('prices')
     await enqueueDue({ job: prices, queues }, pipeline.scheduler)
     await untilDone(pipeline.startWorker(), 1)
@@ -112,7 +112,7 @@ describe('a price tick', () => {
   })
 })
 
-describe('a back-fill', () => {
+describe('back-fill of prices', () => {
   const request = { dataset: 'prices', from: '2024-05-01', to: '2024-05-03', interval: '5m', only: 'UNI,aave' }
   const plan = () => planBackfill(request, pipeline.registry, pipeline.clock.now)
   const follow = (again: boolean) => {
@@ -127,7 +127,7 @@ describe('a back-fill', () => {
     return runChunks(pipeline.queue('prices', 'history'), plan().chunks, options)
   }
 
-  it('stores the range, changes nothing when repeated and skips what is finished', async () => {
+  it('stores the range, changes nothing when repeated and skips finished chunks', async () => {
     pipeline.startWorker('history')
     expect(await follow(false)).toMatchObject({ rows: 2 * 2 * 288, skipped: 0 })
     const before = await pipeline.dump()
@@ -137,7 +137,7 @@ describe('a back-fill', () => {
     expect(await pipeline.dump()).toBe(before)
   })
 
-  it('goes on where it was stopped', async () => {
+  it('resumes after an interruption', async () => {
     const { chunks } = plan()
     const queue = pipeline.queue('prices', 'history')
     await queue.addBulk(chunks.map(({ id, payload }) => ({ name: 'prices', data: payload, opts: { jobId: id } })))
@@ -147,30 +147,7 @@ describe('a back-fill', () => {
     expect((await queue.getJobCounts()).completed).toBe(chunks.length)
   })
 
-  it('that an older version left in the live queue is moved to history, and not lost', async () => {
-    const { chunks } = plan()
-    const live = pipeline.queue('prices')
-    const opts = { priority: 10 }
-    await live.addBulk(
-      chunks.map(({ id, payload }) => ({ name: 'prices', data: payload, opts: { ...opts, jobId: id } })),
-    )
-    const [chunk] = chunks
-    if (chunk === undefined) throw new Error('nothing is planned')
-    // A computation that follows stored rows has an id of the queue's own.
-    await live.add('prices', chunk.payload)
-    expect((await untilDone(pipeline.startWorker(), chunks.length + 1)).failed).toEqual([])
-    expect((await pipeline.stored())?.rows).toBe(0)
-    const history = pipeline.queue('prices', 'history')
-    const moved = (await history.getJobs(['prioritized', 'waiting'])).map(({ id, data }) => [id, data])
-    expect(moved).toHaveLength(chunks.length + 1)
-    expect(moved).toEqual(expect.arrayContaining(chunks.map(({ id, payload }) => [id, payload])))
-    const followed = follow(false)
-    pipeline.startWorker('history')
-    await followed
-    expect(await pipeline.stored()).toEqual({ tokens: 2, rows: 2 * 2 * 288 })
-  })
-
-  it('refuses bad ranges and unknown names, all at once', () => {
+  it('rejects invalid ranges and unknown names in one message', () => {
     const bad = { dataset: 'prices', from: '2024-02-30', to: '2023-01-01', interval: '2h', only: 'UNI,NOPE' }
     expect(() => planBackfill(bad, pipeline.registry, pipeline.clock.now)).toThrow(
       /--from 2024-02-30.*--interval 2h.*nope/s,

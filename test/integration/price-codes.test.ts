@@ -4,12 +4,12 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Rows } from '../../api/answers/rows.ts'
-import { type pricePoint, toTier } from '../../api/prices/points.ts'
-import { writePoints } from '../../api/prices/price-pieces.ts'
+import { type pricePoint, toTier, writePoints } from '../../api/prices/points.ts'
 import { readStoredPoints } from '../../api/prices/stored-points.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { PRICE_VECTORS } from '../support/price-codes.ts'
 import { readListing } from '../upstream/recorded-files.ts'
 
 const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
@@ -26,7 +26,7 @@ interface Quote {
   readonly circulating_supply: number | null
 }
 
-/** Every bit of it, as the engine has it in memory. */
+/** The bits as ClickHouse stores them. */
 function toBits(value: number | null): string | null {
   if (value === null) return null
   return Buffer.from(new Float64Array([value]).buffer).toString('hex')
@@ -35,7 +35,7 @@ function toBits(value: number | null): string | null {
 const toAllBits = (quote: Quote) =>
   [quote.price, quote.volume_24h, quote.market_cap, quote.circulating_supply].map(toBits)
 
-/** Numbers without end from a seed: of all sizes, with few digits and with all of them. */
+/** An endless seeded sequence of numbers: of all sizes, with few digits and with all. */
 function* numbers(seed: number): Generator<number, never> {
   let state = seed
   const next = () => {
@@ -50,7 +50,7 @@ function* numbers(seed: number): Generator<number, never> {
   }
 }
 
-/** Where one way of storing ends and another begins, the ends of what a number can be, and what looks like a code. */
+/** The limits of each encoding, the limits of numbers, and numbers that resemble a code. */
 const EDGES = [
   [
     0.1 + 0.2,
@@ -105,7 +105,7 @@ function* quotes(): Generator<Quote> {
   }
 }
 
-/** JSON has no infinity: a product that is too large for a number cannot come in. */
+/** JSON has no infinity: a product beyond the largest number cannot be inserted. */
 const ALL = [...quotes()].filter(({ market_cap }) => market_cap === null || Number.isFinite(market_cap))
 
 const point = z.object({
@@ -115,7 +115,7 @@ const point = z.object({
   circulating_supply: z.string().nullable(),
 })
 
-/** One observation a week of each of so many tokens, so that every tier has every observation, in the order of `ALL`. */
+/** One weekly observation for each of this many tokens, so that every tier has every observation, in the order of `ALL`. */
 const ABREAST = 64
 
 function insert({ db }: TestDatabase, token: number) {
@@ -131,7 +131,7 @@ function insert({ db }: TestDatabase, token: number) {
 const HEX = (column: string) =>
   `if(${column} IS NULL, NULL, lower(hex(reinterpretAsFixedString(assumeNotNull(${column})))))`
 
-/** The bits of the values as the engine has them, without a number's way through text. */
+/** The values' bits as ClickHouse stores them, without conversion to text. */
 async function readBits({ db }: TestDatabase, interval: Interval, token: number) {
   const { table, time, isOfTier } = toTier(interval)
   const columns = Object.keys(point.shape)
@@ -157,11 +157,11 @@ describe('values of the token price tables', () => {
   })
   afterAll(() => database.drop())
 
-  it.each(INTERVALS)('come back from the points of %s bit by bit', async (interval) => {
+  it.each(INTERVALS)('are read from the points of %s bit by bit', async (interval) => {
     expect(await readBits(database, interval, 1)).toEqual(ALL.map(toAllBits))
   })
 
-  it.each(INTERVALS)('are written as points of %s as ClickHouse writes them, byte for byte', async (interval) => {
+  it.each(INTERVALS)('are encoded as points of %s with the bytes that ClickHouse writes', async (interval) => {
     const range = { from: START, to: START + (ALL.length / ABREAST + 1) * WEEK }
     const tokens = Array.from({ length: ABREAST }, (_, before) => before + 1)
     const all = await readStoredPoints(
@@ -180,7 +180,7 @@ describe('values of the token price tables', () => {
     expect(points).toBe(ALL.length)
   })
 
-  it('are written with the first of each bucket, the one that is known best of the same time, and with all that is unknown', async () => {
+  it('use the first observation of a bucket, the one with the most known values at equal times, and keep unknown values', async () => {
     const at = (time: string) => `2024-03-01T${time}Z`
     const rows = [
       { observed_at: at('00:00:00.007'), price: 1, total_supply: 5.5 },
@@ -207,13 +207,13 @@ describe('values of the token price tables', () => {
     }
   })
 
-  it('are none of an answer that is no such rows', async () => {
+  it('throw for a malformed response', async () => {
     const torn: Database = { ...database.db, stream: async () => Readable.from([Buffer.alloc(29)]) }
     const range = { token: 1, from: START, to: START + WEEK }
     await expect(readStoredPoints(torn, '5m', [range])).rejects.toMatchObject({ code: 'storage' })
   })
 
-  it('are stored as digits where they have few, and a market cap as nothing where it is price times supply', async () => {
+  it('are stored as decimal codes if short, and a market cap as an empty code if it is price times supply', async () => {
     const rows = [{ token: 100, observed_at: '2024-01-01T00:00:00Z', is_latest: false, price: 7.246, volume_24h: 12.5 }]
     const known = rows.map((row) => ({ ...row, market_cap: 7.246 * 3, circulating_supply: 3 }))
     await database.db.insert({ table: 'token_quotes_in', rows: known })
@@ -225,7 +225,28 @@ describe('values of the token price tables', () => {
     expect(codes).toEqual({ price_code: ~(72460 * 8 + 3), volume_24h_code: ~(1250 * 8 + 2), market_cap_code: 0 })
   })
 
-  it.skipIf(!present)('take nothing for the market caps of a recorded listing', async () => {
+  it('have the codes of the golden vectors, and are decoded from them', async () => {
+    const rows = PRICE_VECTORS.map(({ price, volume_24h, market_cap, circulating_supply }, at) => ({
+      ...{ token: 300 + at, observed_at: '2024-01-01T00:00:00Z', is_latest: false },
+      ...{ price, volume_24h, market_cap, circulating_supply },
+    }))
+    await database.db.insert({ table: 'token_quotes_in', rows })
+    const text = z.string().nullable()
+    const found = await database.db.rows({
+      name: 'golden-codes',
+      sql: `SELECT toString(price_code) AS price_code, toString(volume_24h_code) AS volume_24h_code,
+  toString(market_cap_code) AS market_cap_code, price, volume_24h, market_cap, circulating_supply
+FROM token_prices FINAL WHERE token >= 300 AND token < 400 ORDER BY token`,
+      schema: z.object({
+        ...{ price_code: text, volume_24h_code: text, market_cap_code: text, price: z.number() },
+        ...{ volume_24h: z.number().nullable(), market_cap: z.number().nullable() },
+        circulating_supply: z.number().nullable(),
+      }),
+    })
+    expect(found).toEqual(PRICE_VECTORS)
+  })
+
+  it.skipIf(!present)('need no space for the market caps of a recorded listing', async () => {
     const quotes = [...readListing(dataDir).values()].flatMap(({ quote, circulating_supply }, index) => {
       const { price, volume_24h, market_cap } = quote.USD
       const observed_at = '2024-01-01T00:00:00Z'

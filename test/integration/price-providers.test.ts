@@ -13,18 +13,18 @@ import { silent } from '../support/silent.ts'
 const DAY = 86_400_000
 const start = Date.UTC(2022, 1, 1)
 
-describe('jobs', () => {
+describe('price and TVL jobs', () => {
   const live = toTestToken(1, { cmcId: '7278', coingeckoId: 'alfa-coin' })
   const unpriced = { ...toTestToken(2, { cmcId: '9999' }), livePrice: false }
   const dead = { ...toTestDao(2, 'beta'), live: false }
   const registry = { tokens: [live, unpriced], daos: [toTestDao(1, 'alfa'), dead] } as unknown as Registry
 
-  it('collect for whom is live', () => {
+  it('collect live entities only', () => {
     expect(prices.entities(registry).map(({ key }) => key)).toEqual([1])
     expect(tvl.entities(registry).map(({ key }) => key)).toEqual([1])
   })
 
-  it('ask their providers for the state of now or for a range', async () => {
+  it('request current data or a range', async () => {
     const server = await startProviderServer((_, response, url) => {
       const name = url.pathname.endsWith('/historical') ? 'historical' : 'latest-v3'
       sendJson(response, readFixture(`coinmarketcap/${name}.json`))

@@ -3,8 +3,7 @@ import { z } from 'zod'
 import { daoProfileRoute } from '../../api/routes/daos/profile.ts'
 import { tokenProfileRoute } from '../../api/routes/tokens/profile.ts'
 import { toBucket } from '../../shared/coverage/grid.ts'
-import { addCoverage } from '../../shared/coverage/ledger.ts'
-import { writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, writeNotes } from '../../shared/coverage/ledger.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
 import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
@@ -24,7 +23,7 @@ const profile = z.looseObject({
 })
 const ranges = z.array(z.object({ reason: z.string().nullable() }))
 
-/** Where each section is read, and whose ledger tells of it. */
+/** The route of each section, and the dataset with the coverage of its reason. */
 const TOKEN_SECTIONS = {
   token: ['tokens', 'prices'],
   holders: ['tokens/holders', 'holders'],
@@ -32,6 +31,7 @@ const TOKEN_SECTIONS = {
 } as const
 const DAO_SECTIONS = {
   treasury: ['daos/treasury', 'treasury'],
+  fees: ['daos/fees', 'fees'],
   governance: ['daos/governance/summary', 'governance'],
   ratings: ['daos/ratings', 'ratings'],
   socials: ['daos/socials', 'twitter', 'discord'],
@@ -68,7 +68,7 @@ async function read(path: string, query: Record<string, string>) {
   expect(response.status, `${path} ${JSON.stringify(query)} ${text}`).toBe(200)
   return text
 }
-/** The first record of a list or series, as it is written there; nothing where there is none. */
+/** The first record of a list or series, as written in the response; undefined for an empty one. */
 async function readFirst(path: string, query: Record<string, string>) {
   const { pathname } = new URL(`${api.url}/data/${path}`)
   const text = await read(path, pathname.includes('historic') ? { ...query, limit: '1' } : query)
@@ -106,8 +106,8 @@ async function expectSections(
   }
 }
 
-describe('/data/daos/profile', () => {
-  it('has the records of the other paths, and of the rest the reason', async () => {
+describe('GET /data/daos/profile', () => {
+  it('returns the records of the other routes, and a reason for each missing section', async () => {
     const { daos } = pipeline.registry
     const special = daos.filter((dao) => !dao.live || dao.token === null)
     const some = Array.from({ length: 8 }, () => random.pick(daos.filter(({ live }) => live)))
@@ -126,7 +126,7 @@ describe('/data/daos/profile', () => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(10)
   })
 
-  /** Some DAOs without a rating. */
+  /** DAOs without a rating. */
   async function findUnrated(): Promise<Dao[]> {
     const unrated: Dao[] = []
     for (const dao of pipeline.registry.daos.filter(({ live }) => live).slice(0, 20))
@@ -138,7 +138,7 @@ describe('/data/daos/profile', () => {
     return unavailable.find(({ section }) => section === 'ratings')?.reason
   }
 
-  it('says of what was read and is empty that it was read', async () => {
+  it('reports an empty section as read', async () => {
     const dao = (await findUnrated()).at(-1) as Dao
     const yesterday = toBucket(SITE_NOW, '1d') - 1
     const read = { first: yesterday, last: yesterday, seconds: DAY_MS / 1000, state: 'stored' } as const
@@ -146,7 +146,7 @@ describe('/data/daos/profile', () => {
     expect(await whyUnrated(dao)).toBe(READ_AND_EMPTY)
   })
 
-  it('says what failed, from a minute after it did', async () => {
+  it('returns the reason of a failure from a minute after it', async () => {
     const [dao] = await findUnrated()
     if (dao === undefined) throw new Error('every DAO has a rating')
     const reasonOf = () => whyUnrated(dao)
@@ -167,7 +167,7 @@ describe('/data/daos/profile', () => {
     }
   })
 
-  it('is about one DAO, by id or name', async () => {
+  it('returns one DAO by id or name', async () => {
     const aave = getDao(pipeline.registry, 'aave')
     expect(await read('daos/profile', { name: 'aave' })).toBe(await read('daos/profile', { id: aave.id }))
     expect((await ask('daos/profile', {})).status).toBe(400)
@@ -175,7 +175,7 @@ describe('/data/daos/profile', () => {
     expect((await ask('daos/profile', { id: aave.id, fields: '_id' })).status).toBe(400)
   })
 
-  it('changes with each of its sections, and is as new as the newest', async () => {
+  it('changes with each of its sections, and has the age of the newest', async () => {
     const { id } = getDao(pipeline.registry, 'aave')
     const first = await ask('daos/profile', { id })
     const token = await ask('tokens', { name: 'Aave', limit: '1' })
@@ -195,8 +195,8 @@ describe('/data/daos/profile', () => {
   })
 })
 
-describe('/data/tokens/profile', () => {
-  it('has the records of the other paths, and of the rest the reason', async () => {
+describe('GET /data/tokens/profile', () => {
+  it('returns the records of the other routes, and a reason for each missing section', async () => {
     const { tokens, index, daoBySlug } = pipeline.registry
     const members = new Set(findComposition(index, SITE_NOW)?.elements.map(({ token }) => token.id))
     const some = Array.from({ length: 8 }, () => random.pick(tokens.filter(({ live }) => live)))
@@ -221,7 +221,7 @@ describe('/data/tokens/profile', () => {
     }
   })
 
-  it('says of a member that came with the last rebalance that the Index has no value with it yet', async () => {
+  it('reports that a member since the last rebalance has no value in the Index yet', async () => {
     const { registry } = pipeline
     const { index, tokens } = registry
     const elements = findComposition(index, SITE_NOW)?.elements ?? []

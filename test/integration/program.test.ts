@@ -29,7 +29,7 @@ describe('operator commands', () => {
   })
 })
 
-describe('an API process whose output is closed', () => {
+describe('API process with a closed output', () => {
   it('keeps answering and stops with exit code 0', async () => {
     const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' }
     const env = { ...process.env, ...nowhere, API_PORT: '0', API_OPS_PORT: '0', API_DRAIN_SECONDS: '0' }
@@ -39,7 +39,7 @@ describe('an API process whose output is closed', () => {
     api.stdout.destroy()
     api.stderr.destroy()
     const { url } = z.object({ url: z.string() }).parse(JSON.parse(String(ready)))
-    // Neither store answers, which the log tells of each request.
+    // Neither store is available, and the log has a line for each request.
     const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(`${url}/data/tokens`)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     api.kill()

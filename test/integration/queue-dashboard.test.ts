@@ -34,7 +34,7 @@ async function start(token?: string) {
 }
 
 describe('the queue dashboard', () => {
-  it('shows and changes nothing without a token', async () => {
+  it('is read-only without a token', async () => {
     const dashboard = await start()
     expect(await (await dashboard.look()).json()).toMatchObject({
       queues: [{ name: 'prices', readOnlyMode: true, counts: { waiting: 1 } }],
@@ -44,7 +44,7 @@ describe('the queue dashboard', () => {
     await dashboard.close()
   })
 
-  it('asks no other host for anything', async () => {
+  it('loads nothing from other hosts', async () => {
     const dashboard = await start()
     const page = await dashboard.open('')
     const html = await page.text()
@@ -62,7 +62,7 @@ describe('the queue dashboard', () => {
     await dashboard.close()
   })
 
-  it('lets in who has the token, from its own pages only', async () => {
+  it('permits changes with the token, from its own pages only', async () => {
     const dashboard = await start('secret')
     const known = dashboard.password('secret')
     expect([(await dashboard.look()).status, (await dashboard.look(dashboard.password('guess'))).status]).toEqual([

@@ -44,7 +44,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** The settings with a source of ratings, or none. */
+/** The settings with or without a source of ratings. */
 function contextWith(source: string | undefined) {
   const { config } = pipeline
   const providers = { ...config.providers, ratings: { ...config.providers.ratings, source } }
@@ -74,14 +74,14 @@ const stored = () =>
     schema: daoRatingRow,
   })
 
-describe('ratings from the file to the answer', () => {
-  it('are none without a file, which is no failure', async () => {
+describe('ratings from file to response', () => {
+  it('are empty without a file, which is not a failure', async () => {
     const { length } = pipeline.registry.daos.filter(({ live }) => live)
     expect(await collect(undefined)).toMatchObject({ rows: 0, rejected: 0, uncovered: length })
     expect(await get()).toEqual([])
   })
 
-  it('are served as the file has them, for the DAOs that it has', async () => {
+  it('are served as in the file, for its DAOs', async () => {
     expect(await collectFile(line('uniswap', 80.25), line('Aave'))).toMatchObject({ rows: 2, rejected: 0 })
     expect(await names()).toEqual(['Aave', 'Uniswap'])
     const [uniswap] = await get('name=uniswap')
@@ -98,22 +98,22 @@ describe('ratings from the file to the answer', () => {
     expect(await get('name=compound')).toEqual([])
   })
 
-  it('change no row when the file is read again', async () => {
+  it('do not change when the file is read again', async () => {
     const before = await stored()
     await collectFile(line('uniswap', 80.25), line('aave'))
     expect(await stored()).toEqual(before)
   })
 
-  it('stay where the file is gone, empty or mostly bad, and the reason is told', async () => {
+  it('are kept if the file is missing, empty or mostly invalid, with the reason', async () => {
     const before = await stored()
     pipeline.clock.now += DAY
     await expect(collect(join(folder, 'nowhere.csv'))).rejects.toMatchObject({
       code: 'provider_unavailable',
-      // The API tells it, but not where the operator keeps his files.
+      // The API returns the reason without the operator's path.
       message: expect.stringContaining('ratings-file: RATINGS_SOURCE: nowhere.csv cannot be read (ENOENT)'),
     })
     await expect(collectFile()).rejects.toMatchObject({ code: 'provider_malformed' })
-    await expect(collectFile(line('uniswap', 'x'), line('aave', 'y'), line('ens'))).rejects.toMatchObject({
+    await expect(collectFile(line('uniswap', 'x'), line('aave', 'y'), line('ens', 'z'))).rejects.toMatchObject({
       code: 'rows_rejected',
       message: expect.stringMatching(/: ratings\.csv:2: overallRating: must be a number/),
     })
@@ -121,7 +121,7 @@ describe('ratings from the file to the answer', () => {
     expect(await names()).toEqual(['Aave', 'Uniswap'])
   })
 
-  it('outlive a bad row, but not a week out of the file', async () => {
+  it('are kept after an invalid row, and removed a week after leaving the file', async () => {
     const { slug } = pipeline.registry.daos.find(({ name }) => name === 'Compound') ?? { slug: 'compound' }
     await collectFile(line('uniswap'), line('aave', 'bad'), line(slug))
     expect(await names()).toEqual(expect.arrayContaining(['Aave', 'Uniswap']))
@@ -135,7 +135,7 @@ describe('ratings from the file to the answer', () => {
     expect(await names()).toEqual(['Uniswap'])
   })
 
-  it('may come from a URL, whose key no message tells, as JSON', async () => {
+  it('can be JSON from a URL, with its key redacted in messages', async () => {
     const fundamentals = { governance: 1, team: 2, competitiveMoat: 3, valueProposition: 4, tokenEconomics: 5 }
     const rating = { dao: 'ens', overallRating: 9, fundamentalRating: 8, fundamentals, lastUpdated: '2024-01-01' }
     let status = 200

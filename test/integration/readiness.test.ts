@@ -9,7 +9,7 @@ import { createTestConfig } from '../support/database.ts'
 import { startStatementDoor, toValues } from '../support/statement-door.ts'
 
 const config = createTestConfig()
-/** More than the connections that statements share. */
+/** More than the database connections. */
 const MANY = 40
 const [PLACES, WAITING] = [2, 32]
 const END = Date.parse('2024-01-01T00:00:00Z')
@@ -30,24 +30,24 @@ afterAll(async () => {
   await stored.drop()
 })
 
-/** Another API over the same door, which has asked nothing yet. */
+/** Another API behind the same proxy, without any request yet. */
 async function startOther(options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
   const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
   return { url: other.url, close: async () => void (await Promise.all([other.close(), fresh.close()])) }
 }
 
-/** The days of series that statements have come for. */
+/** The days of series whose statements have arrived. */
 const toDays = () => door.statements.flatMap((statement) => toValues(statement, 'from'))
 
-/** How often it was asked whether the database is ready: in a statement without parameters. */
+/** The number of readiness checks: statements without parameters. */
 const countAsks = () =>
   door.statements.filter(({ query }) => ![...query.keys()].some((name) => name.startsWith('param_'))).length
 
 const isReady = async () => (await fetch(`${api.url}/health/ready`)).status
 
-describe('readiness', () => {
-  it('is told while every connection has a long statement', async () => {
+describe('GET /health/ready', () => {
+  it('returns 200 while every connection runs a long statement', async () => {
     const load = new AbortController()
     setMaxListeners(0, load.signal)
     const statement = {
@@ -64,12 +64,12 @@ describe('readiness', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: MANY }, () => 'rejected'))
   })
 
-  it('is told while every place for answers is taken and the queue is full', async () => {
-    const other = await startOther({ queue: { places: PLACES, most: WAITING, clock: () => 0 } })
+  it('returns 200 while the limit of concurrent requests is reached and the queue is full', async () => {
+    const other = await startOther({ queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } })
     door.hold()
     const before = toDays().length
     const refused: string[] = []
-    // All different: none of them shares the place of another.
+    // All different: no request shares the result of another.
     const asked = Array.from({ length: PLACES + WAITING + 1 }, async (_, n) => {
       const day = `start=${END - (n + 1) * DAY_MS}&end=${END - n * DAY_MS}`
       const answer = await fetch(`${other.url}/data/tokens/historic-financial?interval=5m&name=Uniswap&${day}`)
@@ -87,7 +87,7 @@ describe('readiness', () => {
     await other.close()
   })
 
-  it('takes one statement, whatever the number of datasets and of those who ask', async () => {
+  it('runs one statement for any number of datasets and clients', async () => {
     const other = await startOther()
     const before = door.statements.length
     const ask = () => fetch(`${other.url}/health/ready`).then(({ status }) => status)
@@ -97,7 +97,7 @@ describe('readiness', () => {
     await other.close()
   })
 
-  it('is refused within seconds when the database is gone, and when it says nothing', async () => {
+  it('returns 503 within seconds if the database is down or does not respond', async () => {
     const gone = await startStatementDoor(config.clickhouse.url)
     const db = createDatabase({ ...config.clickhouse, url: gone.url }, 'read')
     const other = await startApi({ config, db, registry: stored.registry, commits: createHandFeed() })
@@ -115,7 +115,7 @@ describe('readiness', () => {
     await db.close()
   })
 
-  it('is refused while a table is missing', async () => {
+  it('returns 503 while a table is missing', async () => {
     await stored.writer.command({ name: 'away', sql: 'RENAME TABLE telegram_members TO telegram_away' })
     await expect.poll(isReady).toBe(503)
     await stored.writer.command({ name: 'back', sql: 'RENAME TABLE telegram_away TO telegram_members' })

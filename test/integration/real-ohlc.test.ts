@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
@@ -25,7 +25,7 @@ interface Candle {
   readonly close: number
 }
 
-/** The candles of an exchange as they stand in its files, by open time. */
+/** An exchange's candles as in its files, by open time. */
 function readCandles(symbol: string, interval: '5m' | '1h' | '1d'): Candle[] {
   const file = readdirSync(join(folder, interval)).find((name) => name.startsWith(`${symbol}_`)) ?? ''
   const [, ...lines] = gunzipSync(readFileSync(join(folder, interval, file)))
@@ -41,7 +41,7 @@ function readCandles(symbol: string, interval: '5m' | '1h' | '1d'): Candle[] {
     .filter(({ timestamp }) => Date.parse(timestamp) < END)
 }
 
-/** In the five minutes of a candle, the price went through these: when exactly, the exchange does not say. */
+/** Prices within the five minutes of a candle; the exchange does not publish their exact times. */
 const toQuotes = (token: number) => (candle: Candle) =>
   [candle.open, candle.high, candle.low, candle.close].map((price, place) => {
     return { token, at: Date.parse(candle.timestamp) + place * 75_000, price }
@@ -56,7 +56,7 @@ const answered = z.object({
   ),
 })
 
-describe.skipIf(!present)('candles over the real prices of eight months', () => {
+describe.skipIf(!present)('GET /data/tokens/historic-ohlc with eight months of real prices', () => {
   let database: Awaited<ReturnType<typeof createApiDatabase>>
   let api: TestApi
   beforeAll(async () => {
@@ -75,7 +75,7 @@ describe.skipIf(!present)('candles over the real prices of eight months', () => 
   })
 
   it.each(SYMBOLS.flatMap((symbol) => (['1h', '1d'] as const).map((interval) => [symbol, interval] as const)))(
-    'of %s at %s are those of the exchange',
+    "returns the exchange's candles of %s at %s",
     async (symbol, interval) => {
       const { id } = getToken(database.registry, symbol)
       const query = new URLSearchParams({ id, interval, start: '2024-01-01', end: new Date(END).toISOString() })

@@ -68,7 +68,7 @@ const quote = (token: number, at: number, price: number) =>
     params: { token, at, price },
   })
 
-/** Of the prices that tests insert while a table is swapped or later, those that its readers find. */
+/** Prices inserted by tests during a swap or later that readers find. */
 async function latePrices(): Promise<number[] | undefined> {
   const [late] = await db.rows({
     name: 'late',
@@ -78,7 +78,7 @@ async function latePrices(): Promise<number[] | undefined> {
   return late?.prices
 }
 
-/** The database with an insert whose views both find the old table while the tables are swapped. */
+/** The database with an insert whose views both find the old table during the swap. */
 const withInsertAtSwap = (): Database => ({
   ...db,
   command: async (statement) => {
@@ -90,8 +90,8 @@ const withInsertAtSwap = (): Database => ({
   },
 })
 
-describe('what can be computed anew', () => {
-  it('is the roll-ups and the derived tables, and nothing that needs what is not stored', async () => {
+describe('tables that can be rebuilt', () => {
+  it('are the roll-ups and derived tables with stored sources', async () => {
     const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades])
     const named = all.map(({ table, raw, entity }) => `${table} from ${raw} by ${entity}`)
     expect(named).toEqual(
@@ -106,7 +106,7 @@ describe('what can be computed anew', () => {
   })
 })
 
-describe('a table of the newest rows', () => {
+describe('rebuilt table of the newest rows', () => {
   const LATEST = [
     ['protocol_tvl', { tvl_usd: 7 }],
     ['dao_ratings', { rated_at: '2024-05-01T00:00:00Z', overall_rating: 7, source: 'x' }],
@@ -115,7 +115,7 @@ describe('a table of the newest rows', () => {
     ['twitter_sentiment', { positive_posts: 7, neutral_posts: 1, negative_posts: 0, lexicon: 'x' }],
   ] as const
 
-  it.each(LATEST)('of %s is computed anew from all of them', async (series, values) => {
+  it.each(LATEST)('of %s equals a computation from all rows', async (series, values) => {
     const rows = [1, 2, 3].flatMap((dao) =>
       ['03', '05', '04'].map((day) => ({ dao, observed_at: `2024-05-${day}T00:00:00Z`, ...values })),
     )
@@ -133,10 +133,10 @@ describe('a table of the newest rows', () => {
   })
 })
 
-describe('a roll-up that is computed anew', () => {
+describe('rebuilt roll-up', () => {
   beforeEach(() => storeMarket(db, { keys: KEYS, until: UNTIL, points: 500, stepMs: 300_000 }))
 
-  it('is the same as what its view made', async () => {
+  it('equals the result of its view', async () => {
     const table = 'token_price_rollups'
     const before = await dump(table)
     await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${table}` })
@@ -145,7 +145,7 @@ describe('a roll-up that is computed anew', () => {
     expect(await tables()).toEqual([])
   })
 
-  it('loses none of the rows that arrive meanwhile, nor of those that follow', async () => {
+  it('contains rows that arrive during the rebuild and after it', async () => {
     let isOver = false
     const arriving = (async () => {
       for (let n = 0; !isOver; n += 1) await quote(100 + (n % 40), UNTIL + n * 60_000, n + 1)
@@ -160,7 +160,7 @@ describe('a roll-up that is computed anew', () => {
     expect(await latePrices()).toEqual([77, 88])
   })
 
-  it('loses nothing of an insert whose views both found the old table while it was swapped', async () => {
+  it('contains an insert whose views both found the old table during the swap', async () => {
     await run('token_price_rollups', {}, withInsertAtSwap())
     const kept = await dump('token_price_rollups')
     expect(await latePrices()).toEqual([77])
@@ -169,7 +169,7 @@ describe('a roll-up that is computed anew', () => {
     expect(await tables()).toEqual([])
   })
 
-  it('keeps nothing of the old table, and loses nothing, when it was stopped after the swap', async () => {
+  it('contains no old row and loses none if it was interrupted after the swap', async () => {
     const table = 'token_price_rollups'
     await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${table}` })
     await db.command({
@@ -185,7 +185,7 @@ describe('a roll-up that is computed anew', () => {
       },
     }
     await expect(run(table, {}, stopped)).rejects.toThrow('stopped')
-    // An upgrade comes before the next run.
+    // An upgrade runs before the next rebuild.
     await db.command({ name: 'upgrade', sql: `ALTER TABLE ${table} ADD COLUMN added UInt8 DEFAULT 1 AFTER token` })
     await run(table)
     expect([await latePrices(), await tables()]).toEqual([[77], []])
@@ -195,7 +195,7 @@ describe('a roll-up that is computed anew', () => {
     expect(await dump(table)).toBe(kept)
   })
 
-  it('is computed by one run at a time', async () => {
+  it('is written by one run at a time', async () => {
     const before = await dump('token_price_rollups')
     const [one, two] = await Promise.allSettled([run('token_price_rollups'), run('token_price_rollups')])
     const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
@@ -203,7 +203,7 @@ describe('a roll-up that is computed anew', () => {
     expect([await dump('token_price_rollups'), await tables()]).toEqual([before, []])
   })
 
-  it('counts a row that is on its way to the new table', async () => {
+  it('counts a row that is not yet in the new table', async () => {
     let isCounted = false
     const late: Database = {
       ...db,
@@ -220,7 +220,7 @@ describe('a roll-up that is computed anew', () => {
     expect([isCounted, after]).toEqual([true, before])
   })
 
-  it('goes on with the part that was not finished when it was stopped', async () => {
+  it('resumes with the unfinished part after an interruption', async () => {
     const before = await dump('token_price_rollups')
     await db.command({ name: 'damage', sql: 'TRUNCATE TABLE token_price_rollups' })
     const fills: string[] = []
@@ -240,11 +240,11 @@ describe('a roll-up that is computed anew', () => {
     let parts = 0
     await run('token_price_rollups', { onStep: () => (steps += 1), onPlan: (planned) => (parts = planned) }, counted)
     expect([fills.length, steps, parts]).toEqual([3, 3, 3])
-    // The quote begins a bucket of 30 minutes, of an hour and of four hours; the day and the week have begun before.
+    // The quote starts a bucket of 30 minutes, an hour and four hours; the day and the week started before.
     expect(JSON.parse(await dump('token_price_rollups'))).toHaveLength(JSON.parse(before).length + 3)
   })
 
-  it('is not swapped for one with fewer rows, unless that is wanted', async () => {
+  it('is not swapped if it has fewer rows, unless forced', async () => {
     await db.command({
       name: 'more',
       sql: "INSERT INTO token_price_rollups (token, interval_seconds, bucket_at, rank, price_code) VALUES (1, 86400, '2001-01-01', 8, 1)",
@@ -257,7 +257,7 @@ describe('a roll-up that is computed anew', () => {
   })
 })
 
-describe('a derived table that is computed anew', () => {
+describe('rebuilt derived table', () => {
   const trade = (token: number, n: number) => ({
     token,
     traded_at: new Date(UNTIL - n * 3_600_000).toISOString().slice(0, 19),
@@ -274,7 +274,7 @@ describe('a derived table that is computed anew', () => {
     price: 2 + n,
   })
 
-  it('is the same, with what jobs derive meanwhile', async () => {
+  it('equals the old one, with rows derived during the rebuild', async () => {
     const derive = async (entities: number[], slot = '2024-05-06T07:00:00.000') => {
       for (const { name, sql } of dexTrades.derive ?? [])
         await db.command({
@@ -290,7 +290,7 @@ describe('a derived table that is computed anew', () => {
     })
     await derive(tokens)
     const before = await dump('dex_data')
-    // Up to when trades were collected, after the newest one, is known to the table alone.
+    // The end of the collection, after the newest trade, is stored only in this table.
     await derive(tokens, '2024-05-06T09:00:00.000')
     const later = await dump('dex_data')
     expect(later).not.toBe(before)

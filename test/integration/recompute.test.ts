@@ -33,7 +33,7 @@ afterEach(async () => {
 const enqueue = (...times: string[]) => pipeline.context.recomputation.enqueue(tokenPrices, rowsOf(...times))
 const waiting = async () => (await pipeline.queue('market-cap', 'history').getDelayed()).map(({ data }) => data)
 
-/** A worker in the place of the real one: it says what it got, and runs as long as the test wants. */
+/** Replaces the real worker: records its jobs, and runs as long as the test needs. */
 function startWorker(run: () => Promise<void>) {
   const worker = new Worker(toQueueName('market-cap', 'history'), run, {
     connection: pipeline.context.blocking,
@@ -43,19 +43,19 @@ function startWorker(run: () => Promise<void>) {
   return worker
 }
 
-describe('a computation that follows a dataset', () => {
-  it('waits once for the same days, however many batches are stored', async () => {
+describe('computation after a stored batch', () => {
+  it('is enqueued once per day range, for any number of batches', async () => {
     for (let batch = 0; batch < 50; batch++) await enqueue('2024-05-06T07:05:00Z', '2024-05-06T07:00:00Z')
     await enqueue('2024-04-01T00:00:00Z')
     expect(await waiting()).toEqual([rangeOf('2024-05-06'), rangeOf('2024-04-01')])
   })
 
-  it('is not enqueued for what it is not computed from', async () => {
+  it('is not enqueued for datasets that it does not use', async () => {
     await pipeline.context.recomputation.enqueue(protocolTvl, rowsOf('2024-05-06T07:05:00Z'))
     expect(await waiting()).toEqual([])
   })
 
-  it('runs once more for what is stored while it runs, and again for what is stored later', async () => {
+  it('runs a second time for batches stored while it runs, and a third time for later ones', async () => {
     let runs = 0
     let release = () => {}
     const held = new Promise<void>((resolve) => {
@@ -81,7 +81,7 @@ describe('a computation that follows a dataset', () => {
     expect(await waiting()).toEqual([])
   })
 
-  it('stays due when what it is computed from cannot be read, whatever becomes of its job', async () => {
+  it('stays due if its source cannot be read, whatever happens to its job', async () => {
     await enqueue('2024-05-06T07:05:00Z')
     const { db } = pipeline.context
     const due = () => readDueUnits(db, marketCap.dataset, 0)
@@ -95,7 +95,7 @@ describe('a computation that follows a dataset', () => {
     expect(await due()).toEqual([])
   })
 
-  it('is enqueued before the job that stored the rows is complete, which is tried again when that fails', async () => {
+  it('is enqueued before the storing job completes, and the job is retried if that fails', async () => {
     const { context } = pipeline
     const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') }
     const away = { ...context.recomputation, enqueue: () => Promise.reject(new Error('connection lost')) }

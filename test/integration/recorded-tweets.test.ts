@@ -35,8 +35,8 @@ const toDao = (key: number, name: string): Dao => ({ ...toTestDao(key, null), tw
 
 afterEach(closeServers)
 
-describe.skipIf(!isThere)('recordings of X', () => {
-  it('of users, asked for without metrics, have no counts to store', () => {
+describe.skipIf(!isThere)('recorded responses of X', () => {
+  it('store no counts for users without metrics', () => {
     for (const { response } of [...read('test_client_get_users'), ...read('test_asyncclient_get_users')]) {
       const { rows, missing } = toCounts(response.body, [toDao(1, 'twitter'), toDao(2, 'TwitterDev')], slot)
       expect(rows).toEqual([])
@@ -44,11 +44,11 @@ describe.skipIf(!isThere)('recordings of X', () => {
     }
   })
 
-  it('of the older API have real counts, which come out as they are', () => {
+  it('store the exact counts of the older API', () => {
     const users = read<OldUser[]>('testlookupusers').flatMap(({ response }) => response.body)
     users.push(...read<OldUser>('testgetuser').map(({ response }) => response.body))
     expect(users.length).toBeGreaterThan(2)
-    // The same account was recorded more than once, at different times.
+    // The same account was recorded several times, at different times.
     for (const { screen_name, followers_count, friends_count, statuses_count } of users) {
       const public_metrics = { followers_count, following_count: friends_count, tweet_count: statuses_count }
       const answer = { data: [{ username: screen_name, public_metrics }] }
@@ -60,10 +60,10 @@ describe.skipIf(!isThere)('recordings of X', () => {
     expect(users.map((user) => user.followers_count)).toContain(59_112_688)
   })
 
-  it('of searches and timelines are pages of texts with the token of the next', () => {
+  it('have the texts of searches and timelines and the token of the next page', () => {
     for (const name of ['search_recent_tweets', 'get_users_tweets', 'get_users_mentions', 'get_tweets']) {
       for (const { response } of read<Posts>(`test_client_${name}`)) {
-        // A look-up of posts by id has no pages.
+        // A lookup of posts by id has no pages.
         const { data = [], meta } = toPosts({ data: response.body.data, meta: response.body.meta ?? {} })
         expect(data.map((post) => post?.text)).toEqual(response.body.data.map(({ text }) => text))
         expect(meta.next_token).toBe(response.body.meta?.next_token)
@@ -71,7 +71,7 @@ describe.skipIf(!isThere)('recordings of X', () => {
     }
   })
 
-  it('of searches are followed from page to page', async () => {
+  it('are read page by page for searches', async () => {
     const [page] = read<Posts>('test_client_search_recent_tweets')
     if (page === undefined) throw new Error('the recording is empty')
     const { body, headers } = page.response
@@ -89,7 +89,7 @@ describe.skipIf(!isThere)('recordings of X', () => {
     expect(server.requests.map(({ url }) => url.searchParams.get('next_token'))).toEqual([null, body.meta?.next_token])
   })
 
-  it('of limits tell what is left, and a limit in the past is not waited for', async () => {
+  it('have the remaining quota of rate limits, and a reset in the past causes no wait', async () => {
     const [{ response: recorded } = { response: { headers: {} as Record<string, string[]>, body: {} } }] =
       read<object>('test_client_get_users')
     const [left, reset] = ['x-rate-limit-remaining', 'x-rate-limit-reset'].map(

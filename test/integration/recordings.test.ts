@@ -32,7 +32,7 @@ afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()))
 })
 
-/** The provider, answered by one recorded body. */
+/** The provider with one recorded response body. */
 async function replay<Source>(
   provider: Pick<Provider<Source, never>, 'name' | 'connect'>,
   body: unknown,
@@ -57,14 +57,14 @@ interface Listing {
   data: Record<string, { id: number; max_supply: number | null; quote: { USD: Record<string, unknown> } }>
 }
 
-describe.skipIf(isAbsent)('CoinMarketCap as recorded', () => {
+describe.skipIf(isAbsent)('CoinMarketCap client with recorded responses', () => {
   const read = (file: string) => {
     const answer = JSON.parse(readText(`fixtures-coinmarketcap/${file}`)) as Listing
     return { answer, coins: Object.values(answer.data) }
   }
   const toTokens = (coins: { id: number }[]) => coins.map(({ id }) => toTestToken(id, { cmcId: String(id) }))
 
-  it('gives a row with every value as sent for each of 100 coins', async () => {
+  it('returns a row with the exact values of each of 100 coins', async () => {
     const { answer, coins } = read('listings_latest_2022-12-16.json')
     const source = await replay(coinmarketcap, answer)
     const rows = await source.fetchLatest(toTokens(coins), toRun().run)
@@ -80,7 +80,7 @@ describe.skipIf(isAbsent)('CoinMarketCap as recorded', () => {
     expect(rows.filter((row) => row.tvl !== null).length).toBeGreaterThan(0)
   })
 
-  it('knows null for what the shape of 2019 has not', async () => {
+  it('returns null for members that the format of 2019 lacks', async () => {
     const { answer, coins } = read('quotes_latest_v1_by_id_2019-02-04.json')
     const rows = await (await replay(coinmarketcap, answer)).fetchLatest(toTokens(coins), toRun().run)
     expect(rows).toHaveLength(10)
@@ -97,7 +97,7 @@ interface Recording {
   response: { status: { code: number }; body: { prices: [number, number][]; market_caps: [number, number][] } }
 }
 
-describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
+describe.skipIf(isAbsent)('CoinGecko client with recorded responses', () => {
   const bitcoin = toTestToken(1, { coingeckoId: 'bitcoin' })
   const read = (file: string, code: number) => {
     const all = JSON.parse(readText(`fixtures-coingecko/coingecko_ruby/${file}.json`)) as Recording[]
@@ -109,7 +109,7 @@ describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
     const times = prices.map(([ms]) => ms)
     return { from: Math.min(...times), to: Math.max(...times) + 1, interval }
   }
-  /** One answer for the whole range, so that each observation is met once. */
+  /** One response for the complete range, so that each observation appears once. */
   const fetchAll = async (source: PriceSource, token: Token, range: Range) => {
     const rows = await source.fetchHistory([token], range, toRun().run)
     for (const row of rows) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
@@ -130,7 +130,7 @@ describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
     expect(rows.every((row) => row.market_cap !== null && row.volume_24h !== null)).toBe(true)
   })
 
-  it('reads markets', async () => {
+  it('reads the market data of a coin', async () => {
     const rows = await (await replay(coingecko, read('market_data_for_a_coin', 200))).fetchLatest(
       [bitcoin],
       toRun().run,
@@ -149,7 +149,7 @@ describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
     await expect(broken.fetchLatest([bitcoin], toRun().run)).rejects.toMatchObject({ code: 'provider_unavailable' })
   })
 
-  it('reads a year of ten tokens day by day', async () => {
+  it('reads a year of ten tokens by day', async () => {
     const folder = 'coingecko-market_chart-2022-defi_etf'
     const files = readdirSync(join(dir, folder)).filter((file) => file.endsWith('.json') && file !== 'assets.json')
     for (const file of files) {
@@ -163,7 +163,7 @@ describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
   })
 })
 
-describe.skipIf(isAbsent)('DefiLlama as recorded', () => {
+describe.skipIf(isAbsent)('DefiLlama client with recorded responses', () => {
   const folder = 'defillama-protocols-tvl-bma-d'
   interface Protocol {
     name: string
@@ -171,8 +171,8 @@ describe.skipIf(isAbsent)('DefiLlama as recorded', () => {
     tvl?: number
   }
 
-  it('finds values among thousands of protocols', async () => {
-    // The recording lost its slugs: they are made of the names again.
+  it('finds values among thousands of protocols by slug', async () => {
+    // The recording has no slugs: they are derived from the names.
     const protocols = (JSON.parse(readGzip(`${folder}/lite-protocols2_2025-12-19.json.gz`)) as Protocol[]).map(
       (protocol) => ({ ...protocol, slug: protocol.name.toLowerCase().replaceAll(' ', '-') }),
     )
@@ -201,8 +201,8 @@ describe.skipIf(isAbsent)('DefiLlama as recorded', () => {
   })
 })
 
-describe.skipIf(isAbsent)('CoinGecko descriptions as recorded', () => {
-  it('give the links that are there, and none where places are empty', async () => {
+describe.skipIf(isAbsent)('CoinGecko link client with recorded responses', () => {
+  it('returns the existing links, and none for empty members', async () => {
     const file = 'fixtures-coingecko/coingecko_ruby/market_data_for_a_coin_from_a_contract_address.json'
     const [{ response }] = JSON.parse(readText(file)) as [{ response: { body: unknown } }]
     const source = await replay(coingeckoLinks, response.body)

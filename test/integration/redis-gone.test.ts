@@ -25,7 +25,7 @@ function connectTo(use: 'commands' | 'blocking') {
   return redis
 }
 
-/** What is on its way when the machine vanishes. */
+/** Commands that are in flight when the machine vanishes. */
 async function vanishBefore<T>(ask: () => Promise<T>) {
   const before = door.swallowed()
   door.vanish()
@@ -37,8 +37,8 @@ async function vanishBefore<T>(ask: () => Promise<T>) {
 describe.each([
   ['commands', 20_000],
   ['blocking', 30_000],
-] as const)('a connection for %s', (use, patienceMs) => {
-  it('gives up a Redis that vanished without a word, and asks again when it is back', async () => {
+] as const)('Redis connection for %s', (use, patienceMs) => {
+  it('closes after a timeout without a reply, and resends commands when Redis is back', async () => {
     const redis = connectTo(use)
     await redis.ping()
     const closed = new Promise((resolve) => redis.once('close', resolve))
@@ -51,8 +51,8 @@ describe.each([
   })
 })
 
-describe("the queues' metrics", () => {
-  it('are absent while Redis is gone, and all others are there', async () => {
+describe('queue metrics', () => {
+  it('are missing while Redis is unavailable, and all others are present', async () => {
     const redis = connectTo('commands')
     const registry = createMetrics('test')
     const lines: string[] = []

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { createCounting } from '../../api/limits/counting.ts'
+import { createCounting } from '../../api/admission/counting.ts'
 import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
 import { type RedisServer, startRedis } from '../../tools/redis-server.ts'
 import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
@@ -33,7 +33,7 @@ afterEach(async () => {
   await door.close()
 })
 
-/** The second server becomes master and owner of the address; connections to the first one stay open. */
+/** The second server becomes the master and takes the address; connections to the first one stay open. */
 async function failOver(): Promise<void> {
   const { hostname, port } = new URL(servers[1].url)
   await admins[0]?.replicaof(hostname, Number(port))
@@ -65,7 +65,7 @@ describe('requireWritable', () => {
   })
 })
 
-describe('/health/ready of the API', () => {
+describe('GET /health/ready', () => {
   const config = createTestConfig()
   let database: Awaited<ReturnType<typeof createApiDatabase>>
   beforeAll(async () => {
@@ -84,12 +84,12 @@ describe('/health/ready of the API', () => {
     }
   }
 
-  it('names no limits where none are set', async () => {
+  it('reports limits as off if none are set', async () => {
     const read = await start(undefined)
     expect(await read()).toEqual([200, 'off'])
   })
 
-  it('says that limits are counted per process while Redis refuses writes', async () => {
+  it('reports limits as per process while Redis rejects writes', async () => {
     const read = await start({ requests: 100, seconds: 60 })
     await expect.poll(read).toEqual([200, 'shared'])
     await admins[0]?.config('SET', 'maxmemory', '1')

@@ -15,7 +15,7 @@ import { toStandInSettings } from '../upstream/settings.ts'
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 const registry = loadRegistry()
 
-/** The registry with other facts of one token and one DAO. */
+/** The registry with changed facts of one token and one DAO. */
 function withFacts(token: Partial<Registry['tokens'][number]>, dao: Partial<Registry['daos'][number]>): Registry {
   return {
     ...registry,
@@ -24,7 +24,7 @@ function withFacts(token: Partial<Registry['tokens'][number]>, dao: Partial<Regi
   }
 }
 
-describe('the registry and the lists of its providers', () => {
+describe('registry check against provider lists', () => {
   let upstream: Awaited<ReturnType<typeof createUpstream>>
   beforeAll(async () => {
     upstream = await createUpstream({ registry, now: () => NOW, dataDir: null, chains: {} })
@@ -39,7 +39,7 @@ describe('the registry and the lists of its providers', () => {
     return { differences: compareRegistry(ours, lists, NOW), lists }
   }
 
-  it('do not differ where they say the same, and every list is read', async () => {
+  it('finds no difference for equal facts, and reads every list', async () => {
     const { differences, lists } = await check(registry)
     expect(differences).toEqual([])
     expect(lists.unread).toEqual([])
@@ -55,12 +55,12 @@ describe('the registry and the lists of its providers', () => {
     ['another id that is unknown', { coingeckoId: 'nothing' }, {}, ['coingecko', 'coingeckoId', 'nothing', null]],
     ['a protocol that is unknown', {}, { defillama: 'nothing' }, ['defillama', 'defillama', 'nothing', null]],
     ['a space that is unknown', {}, { snapshotSpace: 'no.eth' }, ['snapshot', 'snapshotSpace', 'no.eth', null]],
-  ])('differ by %s', async (_, token, dao, [list, field, ours, theirs]) => {
+  ])('finds %s', async (_, token, dao, [list, field, ours, theirs]) => {
     const { differences } = await check(withFacts(token, dao))
     expect(differences).toEqual([expect.objectContaining({ list, field, ours, theirs })])
   })
 
-  it('differ by a name, a symbol and a contract in each list that has them', async () => {
+  it('finds a different name, symbol and contract in each list that has them', async () => {
     const contractAddress = `0x${'1'.repeat(40)}`
     const { differences } = await check(withFacts({ name: 'Other', symbol: 'OTH', contractAddress }, {}))
     for (const list of ['coingecko', 'coinmarketcap']) {
@@ -69,13 +69,13 @@ describe('the registry and the lists of its providers', () => {
     }
   })
 
-  it('differ by a token that is live after its end', async () => {
+  it('finds a token that is live after its end', async () => {
     const ended = { at: '2024-05-01', reason: 'gone', successor: null }
     const { differences } = await check(withFacts({ ended, until: Date.parse(ended.at) }, {}))
     expect(differences).toEqual([expect.objectContaining({ list: 'calendar', theirs: 'ended on 2024-05-01' })])
   })
 
-  it('are compared as far as lists can be read; the others are told, and whether that is a failure', async () => {
+  it('reports unreadable lists, and whether that is a failure', async () => {
     upstream.faults.set('defillama', { kind: 'status', status: 403 })
     const { differences, lists } = await check(registry, { COINMARKETCAP_API_KEY: '' })
     expect(differences).toEqual([])
@@ -87,7 +87,7 @@ describe('the registry and the lists of its providers', () => {
   })
 })
 
-it('a difference is explained for the value that was explained, and for no other', () => {
+it('registry check: an explanation applies only to the explained value', () => {
   const difference = { list: 'a', of: 'b', field: 'c', ours: '1', theirs: '2' }
   const explained = [{ list: 'a', of: 'b', field: 'c', theirs: '2', reason: 'because' }]
   expect(judge([difference, { ...difference, theirs: '3' }], explained).map(({ reason }) => reason)).toEqual([
@@ -101,7 +101,7 @@ const isAbsent = !existsSync(dataDir)
 if (isAbsent) console.log(`the registry is not compared with recorded lists: no folder ${dataDir}`)
 
 it.skipIf(isAbsent)(
-  'recorded lists differ from the registry only where it is explained, and every explanation is needed',
+  'registry check: recorded lists have only explained differences, and each explanation is used',
   () => {
     const explained = loadExplained()
     const judged = judge(compareRegistry(registry, readRecordedLists(dataDir), NOW), explained)

@@ -33,7 +33,7 @@ describe('DAO records', () => {
     return (await database.db.rows({ name: 'count', sql, schema: z.object({ n: z.number() }) }))[0]?.n
   }
 
-  it('hold everything the files say, under ids', async () => {
+  it('contain everything from the files, with ids', async () => {
     await store()
     const sql = `SELECT name, category_ids, chain_ids, token_key, snapshot_name, treasury_addresses FROM daos FINAL
       WHERE key = {key: UInt64}`
@@ -48,7 +48,7 @@ describe('DAO records', () => {
     })
   })
 
-  it('are not written again when nothing changed, nor twice by two runs at once', async () => {
+  it('are not written again if unchanged, or twice by two concurrent runs', async () => {
     await Promise.all([store(), store()])
     const first = await uniswapTimes()
     expect(first).toMatchObject({ updated: first.created, changes: 0 })
@@ -58,7 +58,7 @@ describe('DAO records', () => {
     expect(await uniswapTimes()).toEqual(first)
   })
 
-  it('count their changes and keep the time they were first stored', async () => {
+  it('have the number of changes and the time of the first insert', async () => {
     await store()
     const first = await uniswapTimes()
     await store(withUniswap({ mission: 'a mission' }))
@@ -69,7 +69,7 @@ describe('DAO records', () => {
     expect(await uniswapTimes()).toMatchObject({ created: first.created, changes: 2 })
   })
 
-  it('stay, not live, when they leave the files', async () => {
+  it('stay as not live after they leave the files', async () => {
     await store()
     await store({ ...registry, daos: registry.daos.filter((dao) => dao !== uniswap) })
     expect(await uniswapTimes()).toMatchObject({ live: false, changes: 1 })
@@ -78,7 +78,7 @@ describe('DAO records', () => {
     expect(await rowsWritten()).toBe(written)
   })
 
-  it('of two writers of one change keep the earlier, whichever is stored last', async () => {
+  it('keep the earlier of two writes of one change, in any order of inserts', async () => {
     await store()
     const [record] = await database.db.rows({
       name: 'record',

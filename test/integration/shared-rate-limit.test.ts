@@ -6,9 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients, type HttpClients } from '../../workers/http/client.ts'
-import { createSharedHourLimit } from '../../workers/http/hour-limit.ts'
-import type { RateLimit } from '../../workers/http/rate-limit.ts'
-import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
+import { createHourLimit, createRateLimit, type RateLimit } from '../../workers/http/limits.ts'
 import { ethplorer } from '../../workers/providers/ethplorer/holders.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestToken } from '../samples.ts'
@@ -30,16 +28,17 @@ afterEach(() => {
   for (const redis of connections) redis.disconnect()
 })
 
-/** A limit as another process would have it: with a connection of its own. */
+/** A limit in another process: with a separate connection. */
 function createLimit(perMinute: number, url = config.redis.url, log = silent): { limit: RateLimit; redis: Redis } {
   const redis = createRedis(url, silent)
   connections.push(redis)
-  return { redis, limit: createSharedRateLimit('provider', perMinute, { redis, prefix: config.redis.prefix, log }) }
+  const sharedBy = { redis, prefix: config.redis.prefix, log }
+  return { redis, limit: createRateLimit('provider', perMinute, { sharedBy }) }
 }
 
 const CLOCK = "redis.call('TIME')"
 
-/** The same, with what Redis answers to its reservations; for them Redis' clock stands still. */
+/** The same, with Redis' replies to its reservations; Redis' clock stands still. */
 function createObservedLimit(perMinute: number) {
   const { limit, redis } = createLimit(perMinute)
   const waits: number[] = []
@@ -58,30 +57,33 @@ const until = async (isSo: () => boolean) => {
   while (!isSo()) await setImmediate()
 }
 
-describe('a rate limit that processes share', () => {
+describe('shared rate limit', () => {
   it.each([
     [5, 1],
     [60, 12],
     [100, 20],
-  ])('of %i a minute lets %i through at once, whoever asks, and the others one by one', async (perMinute, burst) => {
-    const processes = [1, 2, 3].map(() => createObservedLimit(perMinute))
-    for (const { limit } of processes) {
-      // Whoever is not served at the end of the test is left waiting.
-      for (let n = 0; n < burst + 1; n += 1) void limit.take(never)
-    }
-    const haveToWait = processes.map(
-      ({ waits }) =>
-        () =>
-          waits.some((wait) => wait > 0),
-    )
-    for (const hasToWait of haveToWait) await until(hasToWait)
-    const waits = processes.flatMap((one) => one.waits).sort((one, other) => one - other)
-    expect(waits.filter((wait) => wait === 0)).toHaveLength(burst)
-    const placeMs = 60_250 / (perMinute - burst + 1)
-    for (const [n, wait] of waits.slice(burst).entries()) expect(Math.abs(wait - (n + 1) * placeMs)).toBeLessThan(2)
-  })
+  ])(
+    'of %i a minute grants %i requests without a wait over all processes, and then one by one',
+    async (perMinute, burst) => {
+      const processes = [1, 2, 3].map(() => createObservedLimit(perMinute))
+      for (const { limit } of processes) {
+        // Requests that are not granted at the end of the test stay in the queue.
+        for (let n = 0; n < burst + 1; n += 1) void limit.take(never)
+      }
+      const haveToWait = processes.map(
+        ({ waits }) =>
+          () =>
+            waits.some((wait) => wait > 0),
+      )
+      for (const hasToWait of haveToWait) await until(hasToWait)
+      const waits = processes.flatMap((one) => one.waits).sort((one, other) => one - other)
+      expect(waits.filter((wait) => wait === 0)).toHaveLength(burst)
+      const placeMs = 60_250 / (perMinute - burst + 1)
+      for (const [n, wait] of waits.slice(burst).entries()) expect(Math.abs(wait - (n + 1) * placeMs)).toBeLessThan(2)
+    },
+  )
 
-  it('counts what a request costs', async () => {
+  it('counts the cost of a request', async () => {
     const { limit, waits } = createObservedLimit(100)
     await limit.take(never, 15)
     const waiting = [limit.take(never, 10), limit.take(never)]
@@ -92,7 +94,7 @@ describe('a rate limit that processes share', () => {
     expect(Math.abs(Number(waits[2]) - 6 * placeMs)).toBeLessThan(2)
   })
 
-  it('takes the place of what is aborted and costs more, and what is missing of one that costs more', async () => {
+  it('reuses the reservation of an aborted request, and reserves the rest of a larger one', async () => {
     const { limit, waits } = createObservedLimit(100)
     await limit.take(never, 20)
     const controller = new AbortController()
@@ -106,14 +108,14 @@ describe('a rate limit that processes share', () => {
     expect(waits.map((wait) => Math.round(wait / placeMs))).toEqual([0, 2, 4])
   })
 
-  it('lets everybody through in time', async () => {
+  it('grants all requests eventually', async () => {
     const { limit } = createLimit(6000)
     const other = createLimit(6000).limit
     const asked = Array.from({ length: 1300 }, (_, n) => (n % 2 === 0 ? limit : other).take(never))
     await Promise.all(asked)
   })
 
-  it('gives the place of what is aborted to the next in line', async () => {
+  it('passes the reservation of an aborted request to the next in the queue', async () => {
     const { limit, redis, waits } = createObservedLimit(1)
     await limit.take(never)
     const keys = await redis.keys(`${config.redis.prefix}:rate:*`)
@@ -131,11 +133,11 @@ describe('a rate limit that processes share', () => {
     expect(waits).toEqual([0, 60_250])
   })
 
-  it('refuses a signal that is aborted already', async () => {
+  it('rejects a signal that is already aborted', async () => {
     await expect(createLimit(1).limit.take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
   })
 
-  it('is kept by each process alone while Redis is away, which is said once', async () => {
+  it('is enforced per process while Redis is unavailable, with one log line', async () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
     const { limit } = createLimit(100, 'redis://127.0.0.1:1', log)
@@ -144,14 +146,13 @@ describe('a rate limit that processes share', () => {
   })
 })
 
-describe('a share of a limit for history that processes share', () => {
-  it('leaves the rest of the places to now, whichever process asks', async () => {
+describe('shared rate limit with a share for history', () => {
+  it('reserves the rest for live requests over all processes', async () => {
     const server = await startProviderServer((_, response) => sendJson(response, {}))
     const processes = [1, 2].map(() => {
       const { redis } = createObservedLimit(1)
-      const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
-      const createLimit = (provider: string, perMinute: number) => createSharedRateLimit(provider, perMinute, sharedBy)
-      const http = createHttpClients({ log: silent, createLimit, historyShare: 0.5 })
+      const sharedBy = { redis, prefix: config.redis.prefix }
+      const http = createHttpClients({ log: silent, sharedBy, historyShare: 0.5 })
       const settings = { provider: 'provider', baseUrl: server.baseUrl, timeoutMs: 60_000, maxBytes: 1_000 }
       const toClient = (clients: HttpClients) => clients.open({ ...settings, requestsPerMinute: 60 })
       return { live: toClient(http), history: toClient(http.history) }
@@ -159,7 +160,7 @@ describe('a share of a limit for history that processes share', () => {
     const stop = new AbortController()
     setMaxListeners(0, stop.signal)
     const of = (path: string) => server.requests.filter(({ url }) => url.pathname === path).length
-    // Redis' clock stands still: 12 of 60 requests a minute may go at once, and 6 of the 30 that are history's.
+    // Redis' clock stands still: 12 of 60 requests a minute are granted without a wait, and 6 of history's 30.
     const asked = processes.flatMap(({ history }) =>
       Array.from({ length: 20 }, () => history.json({ path: '/past', signal: stop.signal })),
     )
@@ -176,7 +177,7 @@ describe('a share of a limit for history that processes share', () => {
   })
 })
 
-describe('a limit of the hour that processes share', () => {
+describe('shared hourly limit', () => {
   const share = (url = config.redis.url, log = silent) => {
     const redis = createRedis(url, silent)
     connections.push(redis)
@@ -188,8 +189,8 @@ describe('a limit of the hour that processes share', () => {
     return Math.round((Number(seconds) - hours * 3_600) * 1000)
   }
 
-  it('of 16 lets 16 through, whoever asks, and refuses all others for the rest of the hour', async () => {
-    const limits = [1, 2, 3].map(() => createSharedHourLimit('provider', 16, share().sharedBy))
+  it('of 16 grants 16 requests over all processes, and rejects the others for the rest of the hour', async () => {
+    const limits = [1, 2, 3].map(() => createHourLimit('provider', 16, share().sharedBy))
     const asked = limits.flatMap((limit) => Array.from({ length: 16 }, () => limit.take(never)))
     const settled = await Promise.allSettled(asked)
     const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
@@ -200,9 +201,9 @@ describe('a limit of the hour that processes share', () => {
     }
   })
 
-  it('lets requests through again as those of an hour ago fall out of it', async () => {
+  it('grants requests again after an hour', async () => {
     const { redis, sharedBy } = share()
-    const limit = createSharedHourLimit('provider', 3, sharedBy)
+    const limit = createHourLimit('provider', 3, sharedBy)
     const [old, recent] = [await hoursAgo(redis, 1.1), await hoursAgo(redis, 0.5)]
     await redis.rpush(key(), old, old, recent)
     await limit.take(never)
@@ -213,7 +214,7 @@ describe('a limit of the hour that processes share', () => {
     expect(await redis.pttl(key())).toBeGreaterThan(3_500_000)
   })
 
-  it('holds for the calls of a provider, on all its hosts and in all processes', async () => {
+  it('applies to all hosts of a provider and to all processes', async () => {
     const server = await startProviderServer((_, response, url) =>
       sendJson(response, url.pathname.includes('Info') ? { holdersCount: 1 } : { holders: [{ address: 'a' }] }),
     )
@@ -226,8 +227,7 @@ describe('a limit of the hour that processes share', () => {
     })
     const connect = () => {
       const { sharedBy } = share()
-      const createHourLimit = (provider: string, perHour: number) => createSharedHourLimit(provider, perHour, sharedBy)
-      const http = createHttpClients({ log: silent, createHourLimit })
+      const http = createHttpClients({ log: silent, sharedBy })
       return ethplorer.connect({ config: parsed, http, db: noDatabase, log: silent })
     }
     const [one, other] = [connect(), connect()]
@@ -242,10 +242,10 @@ describe('a limit of the hour that processes share', () => {
     expect(server.requests).toHaveLength(6)
   })
 
-  it('is kept by each process alone while Redis is away, which is said once', async () => {
+  it('is enforced per process while Redis is unavailable, with one log line', async () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
-    const limit = createSharedHourLimit('provider', 2, share('redis://127.0.0.1:1', log).sharedBy)
+    const limit = createHourLimit('provider', 2, share('redis://127.0.0.1:1', log).sharedBy)
     await limit.take(never)
     await limit.take(never)
     await expect(limit.take(never)).rejects.toMatchObject({ code: 'provider_exhausted' })

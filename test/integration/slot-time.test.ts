@@ -6,8 +6,8 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { askEach } from '../../workers/providers/ask-each.ts'
-import { PendingError } from '../../workers/run/pending.ts'
+import { askEach } from '../../workers/providers/ask.ts'
+import { PartialFailureError } from '../../workers/run/retries.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { type Handler, sendJson, startProviderServer } from '../provider-server.ts'
@@ -31,10 +31,10 @@ const readStored = () =>
     schema: stored,
   })
 
-/** Runs a day's slot of a provider that tells how often it was asked. */
+/** Runs a day's slot of a provider that counts its requests. */
 async function runSlot(
   options: { onRequest?: (requests: number) => void; onStatement?: (name: string) => void } = {},
-): Promise<PendingError | undefined> {
+): Promise<PartialFailureError | undefined> {
   let requests = 0
   const answer: Handler = (_request, response) => {
     requests += 1
@@ -55,7 +55,7 @@ async function runSlot(
           const { members } = z.object({ members: z.number() }).parse(await client.json({ path: `/${key}`, signal }))
           return { dao: key, observed_at: new Date(slot).toISOString(), active_members: null, total_members: members }
         },
-        { ...run, concurrency: 1 },
+        { ...run, providerName: 'discord', concurrency: 1 },
       ),
   }
   const through = <A extends { name?: string; table?: string }, R>(ask: (statement: A) => R) => {
@@ -70,7 +70,7 @@ async function runSlot(
     await runJob(discord, [collector], { ...context, db: watched }, { kind: 'slot', slot: SLOT })
     return undefined
   } catch (error) {
-    if (error instanceof PendingError) return error
+    if (error instanceof PartialFailureError) return error
     throw error
   } finally {
     await server.close()
@@ -88,13 +88,13 @@ const readBuckets = async () => {
   return reports.flatMap(({ first: from, last: to }) => (from === to ? [from] : [from, to]))
 }
 
-describe('a worker that is frozen until its slot is over', () => {
-  it('stores the slot whole when it is not frozen', async () => {
+describe('worker that is suspended beyond the end of its slot', () => {
+  it('stores all rows without a suspension', async () => {
     expect(await runSlot()).toBeUndefined()
     expect(await readStored()).toHaveLength(live())
   })
 
-  it('stores nothing of the next day when it was frozen before it asked', async () => {
+  it('stores nothing and sends no request if it was suspended before the first one', async () => {
     const requests: number[] = []
     const failure = await runSlot({
       onStatement: (name) => void (name === 'coverage-missing' && passMidnight()),
@@ -106,7 +106,7 @@ describe('a worker that is frozen until its slot is over', () => {
     expect(await readBuckets()).toEqual([])
   })
 
-  it('stores what was answered before, and asks nothing more, when it was frozen while it asked', async () => {
+  it('stores earlier responses and sends no further request if it was suspended between requests', async () => {
     const requests: number[] = []
     const failure = await runSlot({
       onRequest: (count) => {
@@ -122,7 +122,7 @@ describe('a worker that is frozen until its slot is over', () => {
     expect(failure?.entities).toHaveLength(live() - 2)
   })
 
-  it("stores all of it as that day's when it was frozen between the last answer and the insert", async () => {
+  it("stores all rows with the slot's day if it was suspended before the insert", async () => {
     await runSlot({ onStatement: (name) => void (name === 'insert discord_members' && passMidnight()) })
     const rows = await readStored()
     expect(rows).toHaveLength(live())
@@ -131,8 +131,8 @@ describe('a worker that is frozen until its slot is over', () => {
   })
 })
 
-describe('a slot that has not begun', () => {
-  it('waits for its time under its id, and is collected then', async () => {
+describe('slot in the future', () => {
+  it('waits under its job id and is collected at its time', async () => {
     const hour = 3_600_000
     const next = Math.ceil(pipeline.clock.now / hour) * hour
     const runner = createRunner(tvl, pipeline.context)

@@ -37,8 +37,8 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
 const proposals = [toProposal({ author: `0x${'aB'.repeat(20)}` })]
 const voters = (votes: SpaceVote[]) => votes.map(({ voter }) => voter).sort()
 
-describe('the Snapshot hub', () => {
-  it('gives rows of votes and proposals with addresses in lower case', async () => {
+describe('Snapshot client', () => {
+  it('returns rows of votes and proposals with lower-case addresses', async () => {
     const cast = { id: '0x1', voter: `0x${'Cd'.repeat(20)}`, created: T + 100, proposal: '0xproposal' }
     const { read } = await open({
       proposals,
@@ -66,7 +66,7 @@ describe('the Snapshot hub', () => {
     for (const row of rows) expect(governanceRow.parse(row)).toEqual(row)
   })
 
-  it('is read over full pages of one time', async () => {
+  it('pages through more votes of one time than a page has', async () => {
     const votes = [...toVotes(2500, T + 10_000), ...toVotes(1000, T + 20_000), ...toVotes(3, T + 20_001)]
     const { read } = await open({ proposals, votes })
     const reading = await read()
@@ -76,12 +76,12 @@ describe('the Snapshot hub', () => {
     expect(reading).toMatchObject({ isComplete: true, progress: { votes: { from: T + 20_001 - 3600, skip: 0 } } })
   })
 
-  it('goes on from the newest vote where the last page of one time was full', async () => {
+  it('continues from the newest vote if the last page had one time only', async () => {
     const { read } = await open({ proposals, votes: [...toVotes(3, T + 10_000), ...toVotes(1000, T + 20_000)] })
     expect(await read()).toMatchObject({ isComplete: true, progress: { votes: { from: T + 20_000 - 3600, skip: 0 } } })
   })
 
-  it('refuses to skip too far, so that more votes of one time than that are a failure, not a smaller count', async () => {
+  it('fails if more votes have one time than the skip limit permits', async () => {
     const { read, hub } = await open({ proposals, votes: toVotes(7000, T + 10_000) })
     await expect(read()).rejects.toMatchObject({ code: 'provider_malformed' })
     const query = '{ votes(first: 1000, skip: 5001, where: {space: "test.eth"}) { id } }'
@@ -93,7 +93,7 @@ describe('the Snapshot hub', () => {
     })
   })
 
-  it('reads on from where it was, a while earlier, and no more', async () => {
+  it('continues from its cursor minus an overlap', async () => {
     const votes = [...toVotes(1500, T + 10_000), ...toVotes(20, T + 50_000)]
     const { read } = await open({ proposals, votes })
     const first = await read()
@@ -103,14 +103,14 @@ describe('the Snapshot hub', () => {
     expect(voters(votes)).toHaveLength(1525)
   })
 
-  it('has spaces without anything, and lacks others', async () => {
+  it('returns an empty result for an empty space, and undefined for a missing one', async () => {
     const { read } = await open()
     expect(await read()).toMatchObject({ rows: [{ kind: 'sweep' }], isComplete: true })
     const elsewhere = await open({ id: 'other.eth' })
     expect(await elsewhere.read()).toBeUndefined()
   })
 
-  it('is asked again after the wait that it names, and later where that is long', async () => {
+  it('retries after a short wait, and delays the job for a long one', async () => {
     const { read, hub, calls } = await open({ proposals })
     const tooMany = standIn.failure(429, 0)
     hub.next.push({ ...tooMany, headers: { ...tooMany.headers, 'retry-after': '0' } })
@@ -123,7 +123,7 @@ describe('the Snapshot hub', () => {
     await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable', retryAfterMs: 120_000 })
   })
 
-  it('tells of trouble in successful answers', async () => {
+  it('reports errors within successful responses', async () => {
     const { read, hub } = await open({ proposals })
     hub.next.push(
       jsonReply({ errors: [{ message: 'request failed', path: ['proposals'] }], data: { proposals: null } }),
@@ -133,7 +133,7 @@ describe('the Snapshot hub', () => {
     await expect(read()).rejects.toMatchObject({ code: 'provider_rejected' })
   })
 
-  it('takes a key, and names the setting where it is refused', async () => {
+  it('sends a key, and names the setting if it is rejected', async () => {
     const { read, hub } = await open({ proposals }, { SNAPSHOT_API_KEY: 'a-key' })
     await read()
     expect(hub.requests[0]?.headers['x-api-key']).toBe('a-key')
@@ -141,7 +141,7 @@ describe('the Snapshot hub', () => {
     await expect(refused.read()).rejects.toMatchObject({ code: 'provider_rejected', message: /SNAPSHOT_API_KEY/ })
   })
 
-  it('leaves out votes on proposals that were taken back', async () => {
+  it('drops votes on deleted proposals', async () => {
     const { read, hub } = await open({ proposals })
     const page = { proposals: [{ id: '0xproposal', author: '0x1', created: T + 90 }] }
     const vote = { id: '0x1', voter: `0x${'1'.repeat(40)}`, created: T + 100, proposal: null }
@@ -149,7 +149,7 @@ describe('the Snapshot hub', () => {
     expect((await read())?.rows.map(({ kind }) => kind)).toEqual(['proposal', 'sweep'])
   })
 
-  it('reads votes once more when what they are on is settled, and reads on from what is not', async () => {
+  it('reads votes again after their proposal has ended, and continues from open ones', async () => {
     const [start, end] = [T + 1_000_000, T + 1_300_000]
     const asked = toProposal({ created: start - 100, start, end })
     const later = toProposal({ id: '0xlater', created: end + 7200, start: end + 86_400, end: end + 200_000 })
@@ -172,7 +172,7 @@ describe('the Snapshot hub', () => {
     expect(after?.rows.filter(({ kind }) => kind === 'vote')).toHaveLength(1)
   })
 
-  it('sees every proposal once a day, and takes a space that is gone for no sweep', async () => {
+  it('reads every proposal once a day, but not if the space is missing', async () => {
     const [day, hour] = [86_400_000, 3_600_000]
     const space = { proposals: [toProposal(), toProposal({ id: '0xsecond', created: T + 20_000 })] }
     const { read, hub } = await open(space)

@@ -54,7 +54,7 @@ beforeEach(() => {
   pipeline.upstream.requests.clear()
 })
 
-/** One job for the day of the clock's time; readers hear of it. */
+/** Collects the day of the clock's time, and sends the change event. */
 async function collect(job: Job) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const report = await runJob(job, job.connect(pipeline.context), pipeline.context, { kind: 'slot', slot, again: true })
@@ -80,8 +80,8 @@ const stored = () =>
   )
 const daoOf = (slug: string) => getDao(pipeline.registry, slug)
 
-describe('social counts and sentiment from provider to answer', () => {
-  it('stores the day of every network, each a dataset of its own', async () => {
+describe('social counts and sentiment from provider to response', () => {
+  it('are stored per day and network, each as a separate dataset', async () => {
     for (const job of JOBS) {
       const wanted = job.entities(pipeline.registry)
       const report = await collect(job)
@@ -98,7 +98,7 @@ describe('social counts and sentiment from provider to answer', () => {
     expect((await get(twitterSentimentRoute)).length).toBeGreaterThanOrEqual(40)
   })
 
-  it('serves what the networks said', async () => {
+  it("are served with the networks' values", async () => {
     const aave = daoOf('aave')
     const ask = async (path: string, headers: Record<string, string>) =>
       (await fetch(pipeline.upstream.url + path, { headers })).json() as Promise<never>
@@ -132,14 +132,14 @@ describe('social counts and sentiment from provider to answer', () => {
     ])
   })
 
-  it('has nulls for a network that a DAO has nothing on', async () => {
+  it('are null for a network without an account', async () => {
     const all = await get<SocialRecord>(socialsRoute)
     const uniswap = all.find(({ _id }) => _id === daoOf('uniswap').id)
     expect(uniswap?.discordData).toEqual({ activeMembers: null, totalMembers: null, lastUpdated: null })
     expect(uniswap?.twitterData.followers).toBeGreaterThan(0)
   })
 
-  it('serves shares of posts that sum to exactly one', async () => {
+  it('have shares of posts that sum to exactly one', async () => {
     const records = await get<{ twitterSentiment: { positive: number; neutral: number; negative: number } }>(
       twitterSentimentRoute,
     )
@@ -151,11 +151,11 @@ describe('social counts and sentiment from provider to answer', () => {
       expect(whole.every((share, index) => Math.abs(share - (shares[index] ?? 0)) < 1e-6)).toBe(true)
       expect(whole.reduce((sum, share) => sum + share)).toBe(10_000)
     }
-    // Every mood occurs.
+    // Every mood appears.
     for (const mood of [0, 1, 2]) expect(tenThousandths.some((shares) => (shares[mood] ?? 0) > 1_000)).toBe(true)
   })
 
-  it('keeps no text of a post', async () => {
+  it('contain no text of a post', async () => {
     const [, , , sentiment = []] = await stored()
     expect(Object.keys(sentiment[0] ?? {}).sort()).toEqual([
       ...['dao', 'lexicon', 'model', 'negative_posts', 'negative_share', 'neutral_posts', 'observed_at'],
@@ -163,7 +163,7 @@ describe('social counts and sentiment from provider to answer', () => {
     ])
   })
 
-  it('changes no row and no byte when the day is collected again', async () => {
+  it('do not change when the day is collected again', async () => {
     const texts = () =>
       Promise.all([text('/data/daos/socials?limit=500'), text('/data/daos/twitter-sentiment?limit=500')])
     const before = [await stored(), await texts()]
@@ -175,7 +175,7 @@ describe('social counts and sentiment from provider to answer', () => {
     ['twitter', ['x'], twitter],
     ['discord', ['discord'], discord],
     ['telegram', ['telegram', 'telegram-bot'], telegram],
-  ] as const)('goes on with the others when %s fails', async (_, providers, failing) => {
+  ] as const)('are stored for the other networks if %s fails', async (_, providers, failing) => {
     pipeline.clock.now += DAY
     for (const provider of providers) pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
     const others = [twitter, discord, telegram].filter((job) => job !== failing)
@@ -187,7 +187,7 @@ describe('social counts and sentiment from provider to answer', () => {
     expect(fresh).toEqual({ twitter: failing !== twitter, discord: failing !== discord })
   })
 
-  it('asks the bot for the groups that no page counts', async () => {
+  it('use the bot for groups without a count on their page', async () => {
     pipeline.clock.now += DAY
     pipeline.upstream.faults.set('telegram', { kind: 'empty' }, { match: '/Aavesome' })
     const report = await collect(telegram)
@@ -203,7 +203,7 @@ describe('social counts and sentiment from provider to answer', () => {
     ['content-type', { kind: 'content-type' }],
     ['empty', { kind: 'empty' }],
     ['html 500', { kind: 'status', status: 500 }],
-  ] as const)('stores nothing and says so on %s', async (_, fault) => {
+  ] as const)('are not stored on %s, and the job fails', async (_, fault) => {
     pipeline.clock.now += DAY
     const before = await stored()
     const { providers } = pipeline.context.config
@@ -230,7 +230,7 @@ describe('social counts and sentiment from provider to answer', () => {
     expect(await stored()).toEqual(before)
   })
 
-  it('tells changes against the same series exactly 1, 7 and 30 days ago', async () => {
+  it('have changes against exactly 1, 7 and 30 days ago', async () => {
     const dao = daoOf('uniswap').key
     const day = (ago: number) => new Date(Date.parse('2024-06-30T00:00:00Z') - ago * DAY).toISOString()
     const row = (ago: number, followers: number | null) => ({
@@ -248,11 +248,11 @@ describe('social counts and sentiment from provider to answer', () => {
     expect(await read()).toMatchObject({ followers: 1_500, lastUpdated: day(0), ...changes })
     await pipeline.database.db.insert({ table: 'twitter_counts', rows: [row(-1, null)] })
     commits.commit('twitter')
-    // The newest day's count is unknown: no earlier one is told in its place.
+    // The newest day's count is unknown: no earlier count replaces it.
     expect(await read()).toMatchObject({ followers: null, percentChange24h: null, lastUpdated: day(-1) })
   })
 
-  it('has one point a day in every series, newest first', async () => {
+  it('have one point a day in every series, newest first', async () => {
     const aave = daoOf('aave')
     for (const route of [
       historicTwitterRoute,

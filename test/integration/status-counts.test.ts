@@ -15,11 +15,11 @@ const commits = createHandFeed()
 let now = Date.parse('2026-03-20T00:00:00Z')
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
-/** The months that were counted, by the parameters of the statements. */
+/** The counted months, from the parameters of the statements. */
 let counted: Readonly<Record<string, unknown>>[] = []
-/** What a count waits for before it begins. */
+/** A count waits for this promise before it starts. */
 let held: Promise<void> | undefined
-/** Of the newest other statement; aborted once nobody waits for its answer. */
+/** Signal of the newest other statement; aborted when no request waits for its result. */
 let abandoned: AbortSignal | undefined
 
 let db: Database
@@ -49,7 +49,7 @@ const store = async (until: number, points: number, tokens = 2) => {
   return { from: until - (points - 1) * FIVE_MINUTES, to: until }
 }
 
-/** What the status says after its seconds are over. */
+/** The status after its cache time. */
 async function readStatus() {
   now += 5_000
   const response = await fetch(`${api.url}/data/status`)
@@ -71,8 +71,8 @@ async function countAll() {
 
 const expectTrue = async () => expect(await readStatus()).toMatchObject(await countAll())
 
-describe('what the status counts', () => {
-  it('is all there is at first, and only the months of a commit after it', async () => {
+describe('counts of GET /data/status', () => {
+  it('read all rows first, and later only the months of a change event', async () => {
     await store(JANUARY, 100)
     commits.commit(tokenPrices.name, await store(MARCH, 50))
     await expectTrue()
@@ -87,7 +87,7 @@ describe('what the status counts', () => {
     expect(counted[1]).toEqual({ from0: Date.parse('2026-01-01'), to0: Date.parse('2026-02-01') })
   })
 
-  it('is counted anew where a commit does not say what it concerns, and when commits may have been missed', async () => {
+  it('are read again after a change event without a range, and after lost events', async () => {
     await store(JANUARY + 1000 * FIVE_MINUTES, 10)
     commits.commit(tokenPrices.name)
     await expectTrue()
@@ -100,7 +100,7 @@ describe('what the status counts', () => {
     await expectTrue()
   })
 
-  it('is counted to its end when who asked has left, once for all who ask then', async () => {
+  it('complete after their client disconnected, once for all waiting requests', async () => {
     commits.commit(tokenPrices.name, await store(MARCH + 3000 * FIVE_MINUTES, 10))
     counted = []
     let release = () => {}
@@ -115,7 +115,7 @@ describe('what the status counts', () => {
     expect(await left).toBe('left')
     await expect.poll(() => abandoned?.aborted).toBe(true)
     const others = [readStatus(), readStatus()]
-    // This one is not in what is being counted.
+    // The running count excludes these rows.
     commits.commit(tokenPrices.name, await store(JANUARY + 3000 * FIVE_MINUTES, 10))
     release()
     held = undefined
@@ -124,14 +124,14 @@ describe('what the status counts', () => {
     expect(counted.length).toBe(2)
   })
 
-  it('is counted in parts where one statement would read too many rows', async () => {
+  it('use several statements if one would read too many rows', async () => {
     const { rows, entities } = await countAll()
     counted = []
     expect((await createCounts(commits, db, 1).read()).get(tokenPrices.name)).toMatchObject({ rows, entities })
     expect(counted.length).toBeGreaterThan(5)
   })
 
-  it('is not told without a month whose rows a server refuses to read', async () => {
+  it('fail if the server rejects the rows of a month', async () => {
     const refusing: Database = {
       ...db,
       rows: (statement) =>
@@ -143,7 +143,7 @@ describe('what the status counts', () => {
     await expect(createCounts(commits, refusing, 1).read()).rejects.toMatchObject({ code: 'storage' })
   })
 
-  it('is not counted from the beginning when counting broke off', async () => {
+  it('resume after a failure', async () => {
     const { rows, entities } = await countAll()
     counted = []
     await createCounts(commits, db, 1).read()
@@ -160,7 +160,7 @@ describe('what the status counts', () => {
     expect(counted.length).toBeLessThan(statements / 2)
   })
 
-  it('may be reused for as long as it holds, by when it is sent', async () => {
+  it('have a max-age of their remaining cache time', async () => {
     expect((await readStatus()).cacheControl).toBe('public, max-age=5, stale-while-revalidate=10')
     now += 3_000
     const kept = await fetch(`${api.url}/data/status`)

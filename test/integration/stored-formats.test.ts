@@ -25,8 +25,8 @@ async function migrateAgain(name: RegExp): Promise<void> {
     await database.db.command({ name: 'migration', sql })
 }
 
-describe('failing providers that an earlier version remembered', () => {
-  it('are read after the migration, and what was remembered since counts', async () => {
+describe('failing providers in the format of an earlier version', () => {
+  it('are converted by the migration, unless newer values exist', async () => {
     const { db } = database
     await remember('prices', 'failing providers since', JSON.stringify({ coinmarketcap: SINCE }), SINCE)
     await remember('tvl', 'failing providers since', JSON.stringify({ defillama: SINCE }), SINCE)
@@ -39,7 +39,7 @@ describe('failing providers that an earlier version remembered', () => {
     expect(failing.get('holders')).toEqual({})
   })
 
-  it('cost the status nothing where they are unreadable', async () => {
+  it('are ignored by the status if unreadable', async () => {
     const { db } = database
     await remember('treasury', 'failing providers', 'no JSON', SINCE)
     await remember(

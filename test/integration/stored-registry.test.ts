@@ -28,13 +28,13 @@ afterEach(async () => {
 })
 
 describe('the stored registry', () => {
-  it('is that of the files, in their order', async () => {
+  it('equals that of the files, in order', async () => {
     const stored = await readRegistry(db)
     expect(withoutVersion(stored)).toEqual(withoutVersion(loadRegistry(folder.dir)))
     expect(Math.abs(stored.changedAt - Date.now())).toBeLessThan(600_000)
   })
 
-  it('is one version however often it is stored, at once or later', async () => {
+  it('has one version after any number of equal runs', async () => {
     await Promise.all([store(), store(), store()])
     await store()
     const [first, ...more] = await readVersions(db)
@@ -45,13 +45,13 @@ describe('the stored registry', () => {
       first?.version,
       (await readRegistry(db)).version,
     ])
-    // What was in force once is again.
+    // An earlier registry becomes active again.
     folder.edit('categories', (rows) => rows.slice(0, -1))
     await store()
     expect((await readRegistry(db)).version).toBe(first?.version)
   })
 
-  it('is the one that was stored last, also after one of a machine whose clock was ahead', async () => {
+  it('is the last one that was stored, also after a machine whose clock was ahead', async () => {
     const ahead =
       'INSERT INTO registry_versions SELECT * REPLACE (now64(3) + INTERVAL 1 HOUR AS stored_at) FROM registry_versions FINAL'
     await db.command({ name: 'ahead', sql: ahead })
@@ -64,7 +64,7 @@ describe('the stored registry', () => {
     expect((await readRegistry(db)).version).toBe(first?.version)
   })
 
-  it('stays what it is where the files have mistakes', async () => {
+  it('does not change if the files are invalid', async () => {
     const before = await readRegistry(db)
     folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
     await expect(store()).rejects.toThrow(/dao: nobody is not in daos.json/)
@@ -72,15 +72,15 @@ describe('the stored registry', () => {
   })
 })
 
-describe('a registry read without its DAOs', () => {
-  it('has all else as the whole has it', async () => {
+describe('registry read without its DAOs', () => {
+  it('equals the complete registry apart from its DAOs', async () => {
     const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
     const { daos: _, daoById: __, daoBySlug: ___, ...rest } = whole
     expect({ ...part }).toEqual(rest)
     expect(() => part.daos).toThrow(/were not read/)
   })
 
-  it('is what the jobs need that do not say that they need DAOs, and no others', async () => {
+  it('is sufficient exactly for jobs that do not declare that they need DAOs', async () => {
     const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
     for (const { dataset, entities } of jobs) {
       for (const of of [dataset.entities, entities]) {
@@ -91,15 +91,15 @@ describe('a registry read without its DAOs', () => {
     }
   })
 
-  it('is refused where some of its records are not there, or of those that it leaves out', async () => {
+  it('is rejected if any record is missing, also one that it leaves out', async () => {
     const store = { name: 'one gone', settings: { mutations_sync: '1' } }
     await db.command({ ...store, sql: "DELETE FROM registry_records WHERE list = 'daos' AND position = 0" })
-    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of \d+ records of the registry's version/)
+    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of the registry has \d+ of \d+ records/)
   })
 })
 
-describe('what would come into force', () => {
-  it('is told record by record', async () => {
+describe('comparison of files with the active registry', () => {
+  it('lists the changed records', async () => {
     expect(await compareInForce(db, folder.dir)).toEqual([])
     const [gone, changed] = ['made-up-1', 'made-up-2'].map((slug) => ({ slug, name: slug }))
     folder.edit('categories', (rows) => [...rows, ...[gone, changed].map((one) => ({ ...one }))])
@@ -122,7 +122,7 @@ describe('what would come into force', () => {
     expect(await compareInForce(db, folder.dir)).toEqual([])
   })
 
-  it('is told of what statements join too, where a migrate was stopped and its files were taken back', async () => {
+  it('includes changes of the joined tables after an interrupted migrate', async () => {
     const change = (cmcId: string, mission: string) => {
       folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId } : row)))
       folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, mission } : row)))

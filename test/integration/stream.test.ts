@@ -4,7 +4,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { type CommitLog, followCommitLog, logCommit } from '../../shared/store/commit-log.ts'
+import { type CommitLog, followCommitLog } from '../../shared/store/commit-log.ts'
+import { logCommit } from '../../shared/store/commits.ts'
 import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { openStream, type StreamClient } from '../support/event-stream.ts'
@@ -58,8 +59,8 @@ const countRefusals = async () =>
   Number(/errorstat_WRONGTYPE:count=(\d+)/.exec(await publisher.info('errorstats'))?.[1])
 const logged = async () => (await publisher.xrange(key, '-', '+')).map(([id]) => id)
 
-describe('the stream', () => {
-  it('tells of a commit with what is known of it', async () => {
+describe('GET /data/stream', () => {
+  it('sends a change event with its details', async () => {
     const { open } = await start()
     const client = await open()
     expect(client.response.headers).toMatchObject({
@@ -83,14 +84,14 @@ describe('the stream', () => {
     expect(ids(client)).toEqual(await logged())
   })
 
-  it('tells each process the same version', async () => {
+  it('sends the same version from each process', async () => {
     const [one, other] = [await start(), await start()]
     const clients = [await one.open(), await other.open()]
     await commit('prices')
     await expect.poll(() => clients.map(ids)).toEqual([await logged(), await logged()])
   })
 
-  it('tells of the datasets that were asked for, and refuses others', async () => {
+  it('sends the requested datasets, and returns 400 for unknown ones', async () => {
     const { open, url } = await start()
     const client = await open('?datasets=prices,index')
     for (const dataset of ['holders', 'prices', 'index', 'tvl', 'prices']) await commit(dataset)
@@ -104,7 +105,7 @@ describe('the stream', () => {
     expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
   })
 
-  it('goes on where a client was, although it never saw an event', async () => {
+  it('resumes for a client that received no event yet', async () => {
     const { open } = await start()
     const before = await open()
     expect(before.lastId).toBe('0-0')
@@ -115,7 +116,7 @@ describe('the stream', () => {
     await expect.poll(() => ids(after)).toEqual(await logged())
   })
 
-  it('says that it stands, and from where on a silent client resumes', async () => {
+  it('sends heartbeats and the id from which a silent client resumes', async () => {
     const { open } = await start({ heartbeatMs: 50 })
     const client = await open('?datasets=prices')
     await commit('tvl')
@@ -126,7 +127,7 @@ describe('the stream', () => {
     expect(client.events).toEqual([])
   })
 
-  it('resets a client once that was away for too long, or comes with a version of another log', async () => {
+  it('resets a client whose version is too old or of another log', async () => {
     const { open } = await start()
     await commit('prices')
     const [old] = await logged()
@@ -135,7 +136,7 @@ describe('the stream', () => {
     const [newest] = await logged()
     for (const version of [old, '12-3', 'nonsense']) {
       const client = await open('', version)
-      // The reset names the newest commit: one that is logged before it is told would be part of it.
+      // The reset names the newest event: an event that was logged before would be part of it.
       await expect.poll(() => client.events.length).toBe(1)
       await commit('prices')
       await expect.poll(() => client.events.length).toBe(2)
@@ -144,7 +145,7 @@ describe('the stream', () => {
     expect(newest).not.toBe(old)
   })
 
-  it('resets a client that missed thousands of commits, however many there are, and goes on', async () => {
+  it('resets a client that missed thousands of events, and continues', async () => {
     const log = createHandLog()
     const pages: string[] = []
     const after: CommitLog['after'] = async (version) => {
@@ -163,7 +164,7 @@ describe('the stream', () => {
     expect(client.events.filter(({ event }) => event === 'reset')).toHaveLength(1)
   })
 
-  it('never tells a client an id that the log does not have: it is reset to where the log stands', async () => {
+  it('sends only ids of the log, and resets clients with others', async () => {
     const { open } = await start()
     await commit('prices')
     const [newest] = await logged()
@@ -179,7 +180,7 @@ describe('the stream', () => {
   it.each([
     ['is no JSON', '{"dataset":'],
     ['is no commit', '{"dataset":1}'],
-  ])('resets who follows and who comes back over an entry that %s, and goes on', async (_, text) => {
+  ])('resets all clients over an entry that %s, and continues', async (_, text) => {
     const lines: { msg: string; version?: string }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const { open } = await start({ commitLog: followLog(log) })
@@ -195,11 +196,11 @@ describe('the stream', () => {
     await commit('tvl')
     for (const { events } of [client, late])
       await expect.poll(() => events.at(-1)).toMatchObject({ event: 'change', data: { dataset: 'tvl' } })
-    const told = { level: 40, msg: 'a commit in the log that makes no sense', version: senseless }
+    const told = { level: 40, msg: 'malformed change event in the stream', version: senseless }
     expect(lines).toEqual([expect.objectContaining(told)])
   })
 
-  it('says once that Redis refuses to read the log, and goes on when it no longer does', async () => {
+  it('logs once that Redis rejects reads of the log, and continues afterwards', async () => {
     const lines: { level: number; reason?: string }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const { open } = await start({ commitLog: followLog(log) })
@@ -215,17 +216,17 @@ describe('the stream', () => {
     expect(lines).toHaveLength(1)
   })
 
-  it('resets who follows when the log is gone', async () => {
+  it('resets clients if the log was deleted', async () => {
     const { open } = await start()
     const client = await open()
     await commit('prices')
     await expect.poll(() => client.events.length).toBe(1)
     await publisher.del(key)
-    // Found with the next reading, a few seconds later at most.
+    // Detected by the next read, a few seconds later at most.
     await expect.poll(() => client.events.map(({ event }) => event)).toEqual(['change', 'reset'])
   })
 
-  it('has so many places for an address, and so many in all', async () => {
+  it('limits the connections per address and in total', async () => {
     const streams = { all: 3, perClient: 2 }
     const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
     const [first] = [await open(), await open()]
@@ -246,7 +247,7 @@ describe('the stream', () => {
     expect([await ask('192.0.2.2'), await ask('192.0.2.3')]).toEqual([200, 503])
   })
 
-  it('has its places back from who asked for several on one connection', async () => {
+  it('releases several streams of one connection', async () => {
     const streams = { all: 3, perClient: 3 }
     const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
     const { hostname, port } = new URL(url)
@@ -254,7 +255,7 @@ describe('the stream', () => {
     socket.write(`GET /data/stream HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(3))
     await once(socket, 'data')
     socket.destroy()
-    // Each place is free again once the service knows.
+    // Each place is free after the service has detected the disconnect.
     const places = async () => {
       const clients = await Promise.all([open(), open(), open()])
       for (const { kill } of clients) kill()
@@ -263,7 +264,7 @@ describe('the stream', () => {
     await expect.poll(places).toEqual([200, 200, 200])
   })
 
-  it('closes who does not read, and nobody else', async () => {
+  it('closes only clients that do not read', async () => {
     const log = createHandLog()
     const { open } = await start({ commitLog: log.commitLog })
     const [slow, quick] = [await open(), await open()]
@@ -273,12 +274,12 @@ describe('the stream', () => {
       isClosed = true
     })
     let count = 0
-    // What the system holds for a connection is some megabytes.
+    // The system's buffer of a connection is some megabytes.
     while (!isClosed && count < 400_000) {
       for (let n = 0; n < 1000; n += 1) log.commit('prices')
       count += 1000
       await expect.poll(() => quick.events.length, { interval: 1 }).toBe(count)
-      // A paused response hears of its end only when its socket is looked at.
+      // A paused response detects its end only when its socket is read.
       isClosed ||= slow.response.socket.destroyed || slow.response.socket.readableEnded
       await wait(0)
     }
@@ -288,13 +289,13 @@ describe('the stream', () => {
     expect(ids(quick)).toEqual(Array.from({ length: count }, (_, index) => `${index + 1}-0`))
   })
 
-  it('tells nothing more to who still reads while the service stops', async () => {
+  it('sends no further events to open clients while the service stops', async () => {
     const stop = new AbortController()
     const log = createHandLog()
     const { open } = await start({ commitLog: log.commitLog, stopping: stop.signal })
     const client = await open()
     client.response.pause()
-    // More than the system takes, and less than a client is closed for.
+    // More than the system's buffer, and less than the limit of a slow client.
     for (let count = 0; count < 500; count += 1) log.commit('prices')
     stop.abort()
     log.commit('prices')
@@ -303,7 +304,7 @@ describe('the stream', () => {
     expect(client.events).toHaveLength(500)
   })
 
-  it('ends when the service stops, and lets nobody in that would keep it from ending', async () => {
+  it('ends when the service stops, and closes later clients', async () => {
     const stop = new AbortController()
     const { open } = await start({ stopping: stop.signal })
     const client = await open()

@@ -70,7 +70,7 @@ describe('token price roll-ups', () => {
     return JSON.stringify(dumps)
   }
 
-  /** Observations at uneven times over three weeks, as a computation in plain code would sort them. */
+  /** Observations at uneven times over three weeks, sorted by a plain computation. */
   function observations(token: number): TokenPriceRow[] {
     const start = Date.parse('2024-02-20T00:03:11.250Z')
     return Array.from({ length: 3_000 }, (_, i) =>
@@ -94,27 +94,27 @@ describe('token price roll-ups', () => {
       }))
   }
 
-  it('keep the first observation of each bucket, whatever order inserts come in', async () => {
+  it('keep the first observation of each bucket, in any order of inserts', async () => {
     const rows = observations(1)
     const shuffled = rows.map((_, i) => rows[(i * 1_009) % rows.length]).filter((one) => one !== undefined)
     for (let at = 0; at < shuffled.length; at += 500) await insert(shuffled.slice(at, at + 500))
     for (const interval of ROLL_UPS) expect(await rollUp(interval, 1)).toEqual(expected(rows, interval))
   })
 
-  it('do not change when the same rows are inserted again, in parallel and in other batches', async () => {
+  it('do not change when rows are inserted again, concurrently and in other batches', async () => {
     const rows = observations(1)
     const before = await everything()
     await Promise.all([insert(rows), insert(rows.slice(100, 900)), insert(rows.slice().reverse())])
     expect(await everything()).toBe(before)
   })
 
-  it('follow a correction of an observation', async () => {
+  it('apply a correction of an observation', async () => {
     await insert([row(2, '2024-05-01T00:00:00Z', 10), row(2, '2024-05-01T00:05:00Z', 11)])
     await insert([row(2, '2024-05-01T00:00:00Z', 12)])
     for (const interval of ROLL_UPS) expect((await rollUp(interval, 2)).map(({ price }) => price)).toEqual([12])
   })
 
-  it('lose nothing to a source that knows less about the same time', async () => {
+  it('lose no value to a source with fewer known values at the same time', async () => {
     const at = '2024-05-01T00:00:00Z'
     await insert([row(6, at, 10, { volume_24h: 5, market_cap: 7 })])
     await insert([row(6, at, 11)])
@@ -127,14 +127,14 @@ describe('token price roll-ups', () => {
     ])
   })
 
-  it('are of every interval that is coarser than the raw series', async () => {
+  it('exist for every interval above the raw series', async () => {
     await insert([row(5, '2024-05-01T00:00:00Z', 1)])
     const sql = 'SELECT interval_seconds AS seconds FROM token_price_rollups FINAL WHERE token = 5 ORDER BY seconds'
     const found = await database.db.rows({ name: 'intervals', sql, schema: z.object({ seconds: z.number() }) })
     expect(found.map(({ seconds }) => seconds)).toEqual(ROLL_UPS.map((interval) => INTERVAL_SECONDS[interval]))
   })
 
-  /** What each tier has of a token's first bucket; the finest tier is the raw series. */
+  /** A token's first bucket in each tier; the finest tier is the raw series. */
   const everyTier = async (token: number) => {
     const raw = 'SELECT price FROM token_prices FINAL WHERE token = {token:UInt64} ORDER BY observed_at LIMIT 1'
     const fine = await database.db.rows({
@@ -148,7 +148,7 @@ describe('token price roll-ups', () => {
   }
   const inEveryTier = (price: number) => INTERVALS.map(() => price)
 
-  it('have the same one of two observations of one instant in one batch as the raw series', async () => {
+  it('select the same of two observations at one time in a batch as the raw series', async () => {
     const at = '2024-05-01T00:00:00.123Z'
     await insert([row(10, at, 20), row(10, at, 21)])
     expect(await everyTier(10)).toEqual(inEveryTier(21))
@@ -161,7 +161,7 @@ describe('token price roll-ups', () => {
     expect(await everyTier(13)).toEqual(inEveryTier(5_000))
   })
 
-  it('keep what was collected later of two observations of one instant, whichever is stored last', async () => {
+  it('keep the later collected of two observations at one time, in any order of inserts', async () => {
     const at = '2024-05-01T00:00:00.123Z'
     const [earlier, later] = ['2024-05-01T01:00:00Z', '2024-05-01T01:01:00Z']
     await insert([row(14, at, 20)], earlier)
@@ -174,7 +174,7 @@ describe('token price roll-ups', () => {
     expect(await everyTier(15)).toEqual(inEveryTier(22))
   })
 
-  it('give values back exactly as they were sent', async () => {
+  it('return exact values', async () => {
     const values = [Number.MIN_VALUE, 0.1 + 0.2, 1e-12, 123456789.12345678, 1.7976931348623157e308, 5e-324, 2 ** 53 - 1]
     await insert(
       values.map((value, i) =>
@@ -186,7 +186,7 @@ describe('token price roll-ups', () => {
     expect(stored.map(({ volume_24h }) => volume_24h)).toEqual(values)
   })
 
-  it('heal on a retry when one view fails half-way', async () => {
+  it('are complete after a retry if one view failed', async () => {
     const rows = [row(4, '2024-05-01T00:00:00Z', 7), row(4, '2024-05-01T01:00:00Z', 8)]
     await database.db.command({ name: 'break', sql: 'RENAME TABLE token_price_rollups TO token_price_rollups_away' })
     await expect(insert(rows)).rejects.toMatchObject({ code: 'storage' })
@@ -203,7 +203,7 @@ describe('token price roll-ups', () => {
     expect(raw).toEqual([{ price: 7 }, { price: 8 }])
   })
 
-  it('keep the newest latest quote; history never takes its place', async () => {
+  it('keep the newest latest quote; history never replaces it', async () => {
     const quotes = () =>
       database.db.rows({
         name: 'quotes',

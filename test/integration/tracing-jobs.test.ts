@@ -26,14 +26,14 @@ afterAll(async () => {
   await collector?.close()
 })
 
-/** What a runner needs, with another provider of the protocols' value. */
+/** A runner's context with another TVL provider. */
 function withProvider(baseUrl: string) {
   const { config } = pipeline.context
   const providers = { ...config.providers, defillama: { ...config.providers.defillama, baseUrl } }
   return { ...pipeline.context, config: { ...config, providers } }
 }
 
-describe('a job', () => {
+describe('trace of a job', () => {
   const run = async (context = pipeline.context) => {
     const queue = pipeline.queue('tvl')
     await queue.obliterate({ force: true })
@@ -45,7 +45,7 @@ describe('a job', () => {
     return new Date(slot).toISOString()
   }
 
-  it('is a trace from its queue down to the provider calls and the insert', async () => {
+  it('includes its queue, provider calls and insert', async () => {
     const slot = await run()
     const job = await collector.until(({ kind, failed }) => kind === KIND.consumer && !failed)
     expect(job).toMatchObject({ name: 'process tvl', parentSpanId: undefined })
@@ -71,12 +71,12 @@ describe('a job', () => {
     expect(insert).toMatchObject({ name: 'insert into protocol_tvl', kind: KIND.client, failed: false })
   })
 
-  it('that a provider fails says so in its span and in that of every attempt, and shows no key', async () => {
+  it('marks a provider failure in the spans of the job and of every attempt, without a key', async () => {
     const provider = await startProviderServer((_request, response) => sendJson(response, { error: 'down' }, 500))
     await run(withProvider(`${provider.baseUrl}/base-secret`))
     const job = await collector.until(({ kind, failed }) => kind === KIND.consumer && failed)
     expect(job.attributes['error.type']).toBe('provider_unavailable')
-    expect(job.events[0]?.attributes).toMatchObject({ 'exception.type': 'PendingError' })
+    expect(job.events[0]?.attributes).toMatchObject({ 'exception.type': 'PartialFailureError' })
     const calls = collector.childrenOf(job).filter((span) => 'http.request.method' in span.attributes)
     expect(calls.map((call) => call.attributes['http.request.resend_count'])).toEqual([undefined, 1, 2, 3])
     expect(calls.every(({ failed, attributes }) => failed && attributes['error.type'] === '500')).toBe(true)
@@ -86,8 +86,8 @@ describe('a job', () => {
   })
 })
 
-describe('a slot', () => {
-  it('is one trace from the scheduler on, whatever the number of attempts', async () => {
+describe('trace of a slot', () => {
+  it('starts at the scheduler and includes every attempt', async () => {
     const queue = pipeline.queue('tvl')
     await queue.obliterate({ force: true })
     const { redis, db, registry, config, log } = pipeline.context
@@ -116,8 +116,8 @@ describe('a slot', () => {
   })
 })
 
-describe('a statement', () => {
-  /** Does something as one step of a trace, and returns the span of the statement with that name. */
+describe('span of a statement', () => {
+  /** Runs a function as a step of a trace, and returns the span of the statement with that name. */
   const step = async (name: string, work: () => Promise<unknown>) => {
     await tracer.startActiveSpan(`around ${name}`, async (around) => {
       await work()
@@ -126,13 +126,13 @@ describe('a statement', () => {
     return await collector.until((span) => span.name === name)
   }
 
-  it('tells how many rows it had', async () => {
+  it('has the number of rows', async () => {
     const sql = 'SELECT number FROM numbers(3)'
     const span = await step('counted', () => pipeline.database.db.rows({ name: 'counted', sql, schema: z.unknown() }))
     expect(span.attributes).toMatchObject({ 'db.response.returned_rows': 3, 'db.query.text': sql })
   })
 
-  it('that breaks off after its first rows is a failure, unless nobody wants the rest', async () => {
+  it('is failed if the result breaks off, unless its reader stopped', async () => {
     const breaks = 'SELECT throwIf(number = 3000000) FROM numbers(4000000)'
     const broken = await step('breaks off', async () => {
       const stream = await pipeline.database.db.stream({ name: 'breaks off', sql: breaks })
@@ -148,7 +148,7 @@ describe('a statement', () => {
     expect(given.failed).toBe(false)
   })
 
-  it('that is refused says with which of the code of ClickHouse', async () => {
+  it("has ClickHouse's error code if it is rejected", async () => {
     const sql = 'SELECT * FROM no_such_table'
     const span = await step('refused', () =>
       expect(pipeline.database.db.command({ name: 'refused', sql })).rejects.toThrow(),
@@ -156,7 +156,7 @@ describe('a statement', () => {
     expect(span).toMatchObject({ failed: true, attributes: { 'db.response.status_code': '60' } })
   })
 
-  it('outside of a request or job makes no trace', async () => {
+  it('does not exist outside a request or job', async () => {
     const sql = 'SELECT 1 AS one FORMAT JSONEachRow'
     const before = collector.spans.length
     expect(await text(await pipeline.database.db.stream({ name: 'alone', sql: 'SELECT 1 AS one' }))).toContain('1')

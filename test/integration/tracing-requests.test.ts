@@ -32,7 +32,7 @@ afterAll(async () => {
   await collector?.close()
 })
 
-/** The trace that a client's request belongs to. */
+/** The trace of a client's request. */
 function createTrace(traceId: string, flags = '01') {
   return { traceId, headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-${flags}` } }
 }
@@ -40,8 +40,8 @@ function createTrace(traceId: string, flags = '01') {
 const untilServed = (traceId: string) =>
   collector.until((span) => span.kind === KIND.server && span.traceId === traceId)
 
-describe('a request', () => {
-  it('goes on with the trace of its client, down to the query and the database server', async () => {
+describe('trace of a request', () => {
+  it("continues the client's trace down to the query and the database server", async () => {
     const { traceId, headers } = createTrace('4bf92f3577b34da6a3ce929d0e0e4736')
     const response = await fetch(`${api.url}/data/tokens?limit=2`, { headers })
     await response.text()
@@ -69,7 +69,7 @@ describe('a request', () => {
     expect(door.traces).toContain(`00-${traceId}-${query?.spanId}-01`)
   })
 
-  it('makes no span where kept bytes answer it, and sends none that its client does not want sampled', async () => {
+  it('has no span for a cached response, and none if the client does not sample', async () => {
     const [first, kept, unwanted, last] = ['1', '2', '3', '4'].map((digit) => digit.repeat(32)) as [string, ...string[]]
     for (const [path, trace] of [
       ['/data/chains', createTrace(String(first))],
@@ -84,7 +84,7 @@ describe('a request', () => {
     expect([first, kept, unwanted].map((id) => arrived.has(String(id)))).toEqual([true, false, false])
   })
 
-  it('that a client got wrong is no failure, and its query is not shown', async () => {
+  it('is not failed for a client error, and does not contain the query', async () => {
     const { traceId, headers } = createTrace('5'.repeat(32))
     expect((await fetch(`${api.url}/data/tokens?api_key=hidden-secret`, { headers })).status).toBe(400)
     const served = await untilServed(traceId)
@@ -93,7 +93,7 @@ describe('a request', () => {
     expect(JSON.stringify(served)).not.toContain('hidden-secret')
   })
 
-  it('that the database fails says so in both spans', async () => {
+  it('is failed in both spans if the database fails', async () => {
     const { traceId, headers } = createTrace('6'.repeat(32))
     expect((await fetch(`${broken.url}/data/tokens`, { headers })).status).toBe(503)
     const served = await untilServed(traceId)
@@ -103,7 +103,7 @@ describe('a request', () => {
     expect(failed).toMatchObject({ failed: true, attributes: { 'error.type': 'storage', 'server.port': 1 } })
   })
 
-  it('of a long series has a span for each of its queries', async () => {
+  it('has a span per query of a long series', async () => {
     const { traceId, headers } = createTrace('7'.repeat(32))
     const search = 'name=Uniswap&interval=5m&start=2024-05-06&end=2024-05-07'
     const response = await fetch(`${api.url}/data/tokens/historic-financial?${search}`, { headers })

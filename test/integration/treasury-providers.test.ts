@@ -9,14 +9,14 @@ import { alfa, connectTreasury, TODAY, wallet } from '../support/treasury-provid
 
 const { signal } = new AbortController()
 
-it('each provider is asked for the DAOs that it can know', async () => {
+it('treasury job uses each provider for the DAOs with its ids', async () => {
   const { context } = await connectTreasury(goldrush, (_, response) => sendJson(response, {}))
   const collectors = treasury.connect(context)
   const covering = (dao: TreasuryDao) => collectors.filter(({ covers }) => covers(dao)).map(({ provider }) => provider)
   expect(covering(alfa)).toEqual(['goldrush', 'defillama'])
   expect(covering({ ...alfa, defillama: null })).toEqual(['goldrush'])
   expect(covering({ ...alfa, wallets: [] })).toEqual(['defillama'])
-  // An address that cannot be asked for would leave the rest to look like the whole.
+  // An address that cannot be requested would make a partial sum look complete.
   expect(covering({ ...alfa, defillama: null, wallets: [wallet(1), wallet(2, null)] })).toEqual([])
   const source = defillamaTreasury.connect(context)
   await expect(source.fetchTreasury({ ...alfa, defillama: null }, TODAY, signal)).rejects.toBeInstanceOf(DataError)

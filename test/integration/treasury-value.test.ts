@@ -20,7 +20,7 @@ afterAll(() => pipeline?.close())
 
 const daos = () => pipeline.registry.daos.filter(({ live }) => live).slice(0, 30)
 
-/** A month of treasuries; not every DAO has one every day, and the last one's holdings have no price. */
+/** A month of treasuries; some DAOs lack days, and the last one's holdings have no price. */
 function treasuries(): DaoTreasuryRow[] {
   return daos().flatMap((dao, rank, { length }) =>
     Array.from({ length: 31 }, (_, day) => day)
@@ -49,7 +49,7 @@ function sumByDay(rows: readonly DaoTreasuryRow[]) {
   return days
 }
 
-/** Stores treasuries as the collecting job does. */
+/** Stores treasuries like the collecting job. */
 async function collect(rows: DaoTreasuryRow[]) {
   const job = defineJob({
     name: daoTreasury.name,
@@ -73,7 +73,7 @@ const stored = () =>
   })
 
 describe('the value of all treasuries', () => {
-  it('follows the treasuries day by day, and a correction on its day alone', async () => {
+  it('is computed by day, and a correction changes its day only', async () => {
     const runner = createRunner(treasuryValue, pipeline.context, 'history')
     const queue = pipeline.queue('treasury-value', 'history')
     try {
@@ -105,7 +105,7 @@ describe('the value of all treasuries', () => {
     }
   })
 
-  it('leaves out a DAO that is not live', async () => {
+  it('excludes a DAO that is not live', async () => {
     const { context } = pipeline
     const compute = () => {
       const range = { kind: 'range', from: TODAY - 30 * DAY, to: TODAY + DAY, interval: '1d' }

@@ -53,7 +53,7 @@ const run = async (payload: object) => {
   try {
     return await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, payload)
   } finally {
-    // A run that has to be tried again has stored what came.
+    // A run that must be retried has stored its successful rows.
     commits.commit('treasury')
   }
 }
@@ -80,8 +80,8 @@ const daoOf = (slug: string) => {
 }
 const newest = (rows: readonly DaoTreasuryRow[], dao: TreasuryDao) => rows.filter((row) => row.dao === dao.key).at(-1)
 
-describe('treasuries from provider to answer', () => {
-  it('stores what every DAO holds, for one request an address, and asks DefiLlama where no address is known', async () => {
+describe('treasuries from provider to response', () => {
+  it('are stored with one request per address, and from DefiLlama without a known address', async () => {
     const report = await collect()
     const daos = withWallets()
     expect(report).toMatchObject({ rows: wanted().length, rejected: 0, providers: ['goldrush', 'defillama'] })
@@ -95,7 +95,7 @@ describe('treasuries from provider to answer', () => {
     for (const { tokens } of rows) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
   })
 
-  it('keeps what each total is made of: every holding of every address, spam counted and left out', async () => {
+  it('keep every holding of every address, with spam marked and not summed', async () => {
     const world = createSimulatedWorld(pipeline.registry, 1)
     for (const row of (await stored()).filter(({ source }) => source === 'goldrush')) {
       const dao = withWallets().find(({ key }) => key === row.dao) as TreasuryDao
@@ -116,7 +116,7 @@ describe('treasuries from provider to answer', () => {
     expect(rows.some(({ spam_count }) => (spam_count ?? 0) > 0)).toBe(true)
     const sources = new Set(rows.flatMap(({ holdings }) => holdings.map(({ price_source }) => price_source)))
     expect(sources).toEqual(new Set(['goldrush', 'defillama', null]))
-    // DefiLlama tells chains, and no addresses, contracts or spam.
+    // DefiLlama returns chains, but no addresses, contracts or spam.
     for (const row of rows.filter(({ source }) => source === 'defillama')) {
       expect(row).toMatchObject({ spam_count: null })
       for (const { address, contract } of row.holdings) expect([address, contract]).toEqual([null, null])
@@ -126,7 +126,7 @@ describe('treasuries from provider to answer', () => {
     }
   })
 
-  it('serves totals that are the sums of their parts, largest first, changes unknown on the first day', async () => {
+  it('have totals that are the sums of their parts, largest first, with null changes on the first day', async () => {
     const records = await get()
     expect(records).toHaveLength(wanted().length)
     for (const { treasuryData } of records) {
@@ -138,7 +138,7 @@ describe('treasuries from provider to answer', () => {
     expect(records.some(({ treasuryData }) => treasuryData.tokens.some(({ valueUsd }) => valueUsd === null))).toBe(true)
   })
 
-  it('prices with DefiLlama what the provider has no quote for', async () => {
+  it('use DefiLlama prices if the provider has none', async () => {
     const asked = pipeline.upstream.requests
     await collect()
     expect(asked.count('defillama-coins')).toBeGreaterThan(0)
@@ -154,13 +154,13 @@ describe('treasuries from provider to answer', () => {
     expect(await stored()).toEqual(before)
   })
 
-  it('changes no row and no byte when the day is collected again', async () => {
+  it('do not change when the day is collected again', async () => {
     const before = [await stored(), await text()]
     await Promise.all([collect(), collect()])
     expect([await stored(), await text()]).toEqual(before)
   })
 
-  it('back-fills daily history from which the changes follow, and repeats it without a change', async () => {
+  it('have changes after a back-fill of daily history, which is idempotent', async () => {
     const daos = [daoOf('uniswap'), daoOf('aave'), daoOf('1inch')]
     const uniswap = newest(await stored(), daoOf('uniswap'))
     const report = await backfill(TODAY - 31 * DAY, TODAY, daos)
@@ -175,7 +175,7 @@ describe('treasuries from provider to answer', () => {
     expect(record?.treasuryData.percentChange7d).toBeCloseTo(change(7), 10)
     expect(record?.treasuryData.percentChange30d).toBeCloseTo(change(30), 10)
     expect(change(7)).not.toBe(0)
-    // Spam that lies there now is in the portfolio too, where nothing marks it.
+    // Current spam is in the portfolio too, without a mark.
     for (const { tokens } of await stored()) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
     for (const { holdings, spam_count } of history.slice(0, -1)) {
       expect(holdings.length).toBeGreaterThan(0)
@@ -185,7 +185,7 @@ describe('treasuries from provider to answer', () => {
     expect([await stored(), await text()]).toEqual(before)
   })
 
-  it('has no change over a day that is missing, or that another source told', async () => {
+  it('have no change against a missing day or another source', async () => {
     const aave = daoOf('aave')
     pipeline.clock.now += 2 * DAY
     await collect()
@@ -204,8 +204,8 @@ describe('treasuries from provider to answer', () => {
     expect(whole?.treasuryData.percentChange24h).not.toBeNull()
   })
 
-  it('gives no part of a treasury for the whole: one address that fails costs the DAO its row', async () => {
-    // Another provider would answer for one that DefiLlama knows.
+  it('are not stored partially: one failing address costs the DAO its row', async () => {
+    // DefiLlama would replace the row of a DAO that it has.
     const alone = daoOf('aavegotchi')
     expect(alone.defillama).toBeNull()
     const address = alone.wallets[1]?.address ?? ''
@@ -226,7 +226,7 @@ describe('treasuries from provider to answer', () => {
     expect(newest(await stored(), alone)?.observed_at).toBe(new Date(pipeline.clock.now - 60_000).toISOString())
   })
 
-  it('keeps what is stored when every answer is empty or a failure, and says that it failed', async () => {
+  it('are kept if every response is empty or an error, and the job fails', async () => {
     pipeline.clock.now += DAY
     const before = [await stored(), await text()]
     for (const fault of [{ kind: 'empty' }, { kind: 'status', status: 401 }] as const) {
@@ -239,7 +239,7 @@ describe('treasuries from provider to answer', () => {
     expect([await stored(), await text()]).toEqual(before)
   })
 
-  it('is asked of DefiLlama without a key, own tokens included', async () => {
+  it('come from DefiLlama without a key, with own tokens', async () => {
     const { config } = pipeline
     const providers = { ...config.providers, goldrush: { ...config.providers.goldrush, apiKey: undefined } }
     const context = { ...pipeline.context, config: { ...config, providers } }
@@ -253,7 +253,7 @@ describe('treasuries from provider to answer', () => {
     const row = newest(await stored(), uniswap)
     expect(row?.source).toBe('defillama')
     expect(row?.tokens.map(({ symbol }) => symbol)).toContain('UNI')
-    // The two sources see one world: what both price differs by what only one of them has.
+    // The sources use one simulated world: totals differ by the holdings that only one of them has.
     await collect()
     const whole = newest(await stored(), uniswap)
     expect(whole?.source).toBe('goldrush')

@@ -88,15 +88,15 @@ const get = (path: string, headers: Record<string, string> = {}) => fetch(upstre
 const bodyOf = async (response: Response) => JSON.parse(await response.text())
 const cmc = (path: string) => get(`/coinmarketcap${path}`, KEY)
 
-describe('CoinMarketCap', () => {
-  test('answers v3 latest quotes as arrays and leaves unknown ids out', async () => {
+describe('stand-in of CoinMarketCap', () => {
+  test('returns v3 latest quotes as arrays and leaves out unknown ids', async () => {
     const response = await cmc('/v3/cryptocurrency/quotes/latest?id=7278,7083,999999999')
     const { data } = envelope(z.array(CoinV3)).parse(await bodyOf(response))
     expect(data.map((coin) => coin.symbol)).toEqual(['AAVE', 'UNI'])
     expect(data[0]?.quote[0]?.last_updated).toBe('2026-11-20T12:02:00.000Z')
   })
 
-  test('answers v2 latest quotes as maps by id, by symbol as lists, with the same numbers', async () => {
+  test('returns v2 latest quotes as maps by id, and by symbol as lists, with equal numbers', async () => {
     const byId = await cmc('/v2/cryptocurrency/quotes/latest?id=7278')
     const { data } = envelope(z.record(z.string(), CoinV2)).parse(await byId.json())
     expect(Object.keys(data)).toEqual(['7278'])
@@ -105,7 +105,7 @@ describe('CoinMarketCap', () => {
     expect(lists.data.AAVE).toEqual([data['7278']])
   })
 
-  test('answers 200 without data when no id is known, and 400 when that is not to be skipped', async () => {
+  test('returns 200 without data for unknown ids, and 400 if they may not be skipped', async () => {
     const skipped = await cmc('/v3/cryptocurrency/quotes/latest?id=999999999')
     expect(skipped.status).toBe(200)
     expect((await bodyOf(skipped)).data).toEqual([])
@@ -118,13 +118,13 @@ describe('CoinMarketCap', () => {
     ['no id', ''],
     ['an id that is no number', '?id=aave'],
     ['another currency', '?id=7278&convert=EUR'],
-  ])('refuses %s with 400 and no data', async (_, query) => {
+  ])('rejects %s with 400 and no data', async (_, query) => {
     const response = await cmc(`/v3/cryptocurrency/quotes/latest${query}`)
     expect(response.status).toBe(400)
     expect(Object.keys(await bodyOf(response))).toEqual(['status'])
   })
 
-  test('tells a missing key from an invalid one', async () => {
+  test('distinguishes a missing key from an invalid one', async () => {
     const path = '/coinmarketcap/v3/cryptocurrency/quotes/latest?id=7278'
     const missing = await get(path)
     const invalid = await get(path, { 'x-cmc_pro_api_key': INVALID_KEY })
@@ -132,7 +132,7 @@ describe('CoinMarketCap', () => {
     expect([invalid.status, (await bodyOf(invalid)).status.error_code]).toEqual([401, 1001])
   })
 
-  test('answers history keyed by id, oldest first, on the grid and in the documented shape', async () => {
+  test('returns history by id, oldest first, on the grid and in the documented format', async () => {
     const response = await cmc(
       '/v3/cryptocurrency/quotes/historical?id=7278,7083&interval=5m&time_start=2024-02-29T23:55:00Z&time_end=2024-03-01T01:00:00Z',
     )
@@ -146,7 +146,7 @@ describe('CoinMarketCap', () => {
     expect(status.credit_count).toBe(1)
   })
 
-  test('answers history by symbol in lists, and only the members asked for', async () => {
+  test('returns history by symbol in lists, with the requested members only', async () => {
     const response = await cmc(
       '/v3/cryptocurrency/quotes/historical?symbol=AAVE&interval=1d&count=1&aux=price,search_interval',
     )
@@ -158,7 +158,7 @@ describe('CoinMarketCap', () => {
     expect(data.AAVE[0]).not.toHaveProperty('is_active')
   })
 
-  test('pages without gap or overlap: two windows hold what one does', async () => {
+  test('pages without gaps or overlaps', async () => {
     const path = '/v3/cryptocurrency/quotes/historical?id=7278&interval=30m'
     const read = async (range: string) => {
       return HistoryBody.parse(await (await cmc(`${path}${range}`)).json()).data['7278']?.quotes ?? []
@@ -170,7 +170,7 @@ describe('CoinMarketCap', () => {
     expect([...first, ...second]).toEqual(whole)
   })
 
-  test('has the same price at the same time in every interval', async () => {
+  test('returns the same price at the same time in every interval', async () => {
     const priceAt = async (interval: string) => {
       const query = `id=7278&interval=${interval}&time_end=2024-03-04T00:00:00Z&count=1`
       const body = HistoryBody.parse(await (await cmc(`/v3/cryptocurrency/quotes/historical?${query}`)).json())

@@ -25,28 +25,28 @@ const get = (path = PATH, init: RequestInit = {}) => fetch(upstream.url + path, 
 
 const bodyOf = async (response: Response) => JSON.parse(await response.text())
 
-describe('a fault', () => {
-  test('answers a status in the provider own words, with Retry-After if it is told to', async () => {
+describe('fault of a stand-in', () => {
+  test("returns a status in the provider's format, with a configured Retry-After", async () => {
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 429, retryAfter: '0' })
     const response = await get()
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '0'])
     expect((await bodyOf(response)).status.error_code).toBe(1008)
   })
 
-  test('answers 5xx as a gateway does, in HTML', async () => {
+  test("returns 5xx as a gateway's HTML page", async () => {
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 502 })
     const response = await get()
     expect([response.status, response.headers.get('content-type')]).toEqual([502, 'text/html; charset=utf-8'])
     expect(response.headers.get('retry-after')).toBeNull()
   })
 
-  test('answers 500 as the provider itself does when HTML is off', async () => {
+  test("returns 500 in the provider's format if HTML is off", async () => {
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 500, html: false })
     const response = await get()
     expect([response.status, (await bodyOf(response)).status.error_code]).toEqual([500, 500])
   })
 
-  test('speaks every provider own error language', async () => {
+  test('uses the error format of every provider', async () => {
     for (const name of ['coingecko', 'defillama']) upstream.faults.set(name, { kind: 'status', status: 429 })
     const gecko = await get('/coingecko/coins/markets?vs_currency=usd')
     const llama = await get('/defillama/protocols')
@@ -54,7 +54,7 @@ describe('a fault', () => {
     expect(await llama.text()).toBe('Too many requests')
   })
 
-  test('accepts a request and never answers', async () => {
+  test('accepts a request and never responds', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'timeout' })
     const error = await get(PATH, { signal: AbortSignal.timeout(50) }).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ name: 'TimeoutError' })
@@ -67,7 +67,7 @@ describe('a fault', () => {
     expect(error).toMatchObject({ cause: { code: expect.stringMatching(/ECONNRESET|UND_ERR_SOCKET/) } })
   })
 
-  test('cuts a body in half under a content-length for the whole', async () => {
+  test('cuts a body in half under the full content-length', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'truncate' }, { times: 1 })
     const cut = await get()
     const whole = await get()
@@ -76,19 +76,19 @@ describe('a fault', () => {
     await expect(cut.text()).rejects.toThrow()
   })
 
-  test('answers 200 with a login page', async () => {
+  test('returns 200 with a login page', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'content-type' })
     const response = await get()
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   })
 
-  test('answers 200 without data', async () => {
+  test('returns 200 without data', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'empty' })
     const body = await bodyOf(await get())
     expect([body.status.error_code, body.data]).toEqual([0, []])
   })
 
-  test('ends after its times, and the next in line acts', async () => {
+  test('ends after its count, and the next fault applies', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 429 }, { times: 2 })
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 503 }, { times: 1 })
     const statuses: number[] = []
@@ -96,7 +96,7 @@ describe('a fault', () => {
     expect(statuses).toEqual([429, 429, 503, 200])
   })
 
-  test('hits only its provider and the paths that match', async () => {
+  test('applies only to its provider and matching paths', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 }, { match: 'id=7083' })
     expect((await get()).status).toBe(200)
     expect((await get(PATH.replace('7278', '7083'))).status).toBe(500)
@@ -111,7 +111,7 @@ test('counts requests by provider and path', async () => {
   expect(upstream.requests.all()).toContainEqual({ provider: 'defillama', path: '/protocols', count: 1 })
 })
 
-test('refuses what is over a provider limit until the next minute', async () => {
+test("rejects requests over a provider's limit until the next minute", async () => {
   let clock = Date.UTC(2026, 0, 1)
   const limited = await createUpstream({ registry, now: () => clock, limits: { coinmarketcap: { perMinute: 2 } } })
   const status = async () => (await fetch(limited.url + PATH, { headers: KEY })).status
@@ -130,7 +130,7 @@ test('closes while a request hangs', async () => {
   expect(await outcome).toBeInstanceOf(TypeError)
 })
 
-test('runs as a program: prints where it listens, takes faults over HTTP, ends cleanly on SIGTERM', async () => {
+test('runs as a program: prints its URL, accepts faults over HTTP, exits on SIGTERM', async () => {
   const main = join(import.meta.dirname, '../upstream/main.ts')
   const child = spawn(process.execPath, [...toProgram(main), '--port', '0', '--seed', '3'], {
     stdio: ['ignore', 'pipe', 'inherit'],

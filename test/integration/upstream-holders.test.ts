@@ -46,7 +46,7 @@ const owners = async (query = 'limit=100', contract = UNI) =>
   Owners.parse(await json(`/moralis/api/v2.2/erc20/${contract}/owners?chain=eth&order=DESC&${query}`))
 const explore = (method: string, contract = UNI) => json(`/ethplorer/${method}/${contract}?apiKey=freekey&limit=100`)
 
-describe('Moralis', () => {
+describe('stand-in of Moralis', () => {
   test('pages through owners by cursor, largest first', async () => {
     const whole = await owners()
     expect(whole.result).toHaveLength(100)
@@ -61,7 +61,7 @@ describe('Moralis', () => {
     expect(new Set(whole.result.map(({ owner_address }) => owner_address)).size).toBe(100)
   })
 
-  test('agrees with its own summary', async () => {
+  test('has a summary equal to its owners', async () => {
     const summary = await json(`/moralis/api/v2.2/erc20/${UNI}/holders?chain=eth`)
     const { result } = await owners()
     const sum = result.reduce((total, owner) => total + owner.percentage_relative_to_total_supply, 0)
@@ -69,7 +69,7 @@ describe('Moralis', () => {
     expect(summary.totalHolders).toBeGreaterThan(100)
   })
 
-  test('refuses strangers, and tokens and chains that it does not know', async () => {
+  test('rejects missing keys, and unknown tokens and chains', async () => {
     const path = `/moralis/api/v2.2/erc20/${UNI}/owners`
     expect((await get(path, '')).status).toBe(401)
     expect((await get(`${path}?chain=base`)).status).toBe(404)
@@ -77,7 +77,7 @@ describe('Moralis', () => {
     expect((await get(`${path}?limit=101`)).status).toBe(400)
   })
 
-  test('has no values for some tokens', async () => {
+  test('has no values of some tokens', async () => {
     const ethereum = registry.tokens.filter(({ chain, live }) => chain === 'ethereum' && live)
     const pages = await Promise.all(ethereum.map((token) => owners('limit=1', token.contractAddress)))
     const valued = pages.filter(({ result }) => result[0]?.usd_value !== null)
@@ -85,7 +85,7 @@ describe('Moralis', () => {
     expect(valued.length).toBeLessThan(ethereum.length)
   })
 
-  test('moves by the hour and not within it', async () => {
+  test('changes every hour, not within it', async () => {
     const before = await owners()
     clock.now += 50 * 60_000
     expect((await owners()).result.map(({ balance }) => balance)).toEqual(before.result.map(({ balance }) => balance))
@@ -97,8 +97,8 @@ describe('Moralis', () => {
   })
 })
 
-describe('Ethplorer', () => {
-  test('tells the same holders as the other provider, with shares of two decimals', async () => {
+describe('stand-in of Ethplorer', () => {
+  test('returns the holders of Moralis, with two-decimal shares', async () => {
     const { holders } = TopHolders.parse(await explore('getTopTokenHolders'))
     const { result } = await owners()
     expect(holders.map(({ rawBalance }) => rawBalance)).toEqual(result.map(({ balance }) => balance))
@@ -108,7 +108,7 @@ describe('Ethplorer', () => {
     }
   })
 
-  test('tells about a token in texts, and price false where it has none', async () => {
+  test('returns token numbers as text, and false for a missing price', async () => {
     const ethereum = registry.tokens.filter(({ chain, live }) => chain === 'ethereum' && live)
     const infos = await Promise.all(ethereum.map((token) => explore('getTokenInfo', token.contractAddress)))
     expect(infos[0]).toMatchObject({ decimals: '18', holdersCount: expect.any(Number) })
@@ -116,7 +116,7 @@ describe('Ethplorer', () => {
     expect(infos.filter(({ price }) => price !== false && price.rate > 0).length).toBeGreaterThan(40)
   })
 
-  test('refuses in its own words, and has BNB Chain on a host of its own', async () => {
+  test('uses its own error format, and another host for BNB Chain', async () => {
     expect(await json(`/ethplorer/getTokenInfo/${UNI}`)).toEqual({ error: { code: 1, message: 'Invalid API key' } })
     expect(await explore('getTokenInfo', 'uniswap')).toMatchObject({ error: { code: 104 } })
     const bnb = registry.tokens.find(({ chain, live }) => chain === 'bnb' && live)?.contractAddress

@@ -12,7 +12,7 @@ if (!present) console.log(`no recorded data at ${dataDir}: its tests are skipped
 const CANDLES = 'prices-5m-binance-2024-genetrader'
 const UNI = '7083'
 
-describe.skipIf(!present)('the recorded world', () => {
+describe.skipIf(!present)('stand-in with recorded data', () => {
   let upstream: Upstream
   beforeAll(async () => {
     upstream = await createUpstream({ registry: loadRegistry(), dataDir })
@@ -41,7 +41,7 @@ describe.skipIf(!present)('the recorded world', () => {
     }[]
   }
 
-  test('serves every 5-minute candle open, digit for digit, at its open time', async () => {
+  test('returns the exact open of every 5-minute candle at its open time', async () => {
     const rows = candles('5m', 'UNI')
     const served: [string, string][] = []
     for (let start = Date.UTC(2024, 0, 1) - 300_000; start < Date.UTC(2024, 8, 8); start += 10_000 * 300_000) {
@@ -58,14 +58,14 @@ describe.skipIf(!present)('the recorded world', () => {
   test.each([
     ['1h', '1h'],
     ['1d', '1d'],
-  ])('agrees with the recorded %s candles in coarser intervals', async (interval, resolution) => {
+  ])('matches the recorded %s candles in longer intervals', async (interval, resolution) => {
     const rows = candles(resolution, 'UNI').slice(0, 200)
     const start = Date.UTC(2024, 0, 1) - (interval === '1h' ? 3_600_000 : 86_400_000)
     const quotes = await quotesOf(UNI, `interval=${interval}&time_start=${start}&count=200`)
     expect(quotes.map((quote) => quote.quote.USD.price)).toEqual(rows.map(([, open]) => Number(open)))
   })
 
-  test('sums volume over the day before in USD, and has none for an incomplete day', async () => {
+  test('sums the USD volume of the previous day, and returns null for an incomplete day', async () => {
     const quotes = await quotesOf(UNI, 'interval=5m&time_start=2023-12-31T23:55:00Z&count=289')
     const rows = candles('5m', 'UNI').slice(0, 288)
     const sum = rows.reduce((total, row) => total + Number(row[1]) * Number(row[5]), 0)
@@ -73,7 +73,7 @@ describe.skipIf(!present)('the recorded world', () => {
     expect(quotes[288]?.quote.USD.volume_24h).toBeCloseTo(sum, -1)
   })
 
-  test('serves tokens with hourly candles alone by the hour, and prices no one recorded not at all', async () => {
+  test('serves hourly-only tokens by the hour, and no unrecorded price', async () => {
     const ape = await quotesOf('18876', 'interval=4h&time_start=2023-12-31T20:00:00Z&count=6')
     const rows = candles('1h', 'APE').filter((_, index) => index % 4 === 0)
     expect(ape.map((quote) => quote.quote.USD.price)).toEqual(rows.slice(0, 6).map(([, open]) => Number(open)))
@@ -81,7 +81,7 @@ describe.skipIf(!present)('the recorded world', () => {
     expect(await quotesOf(UNI, 'interval=1d&time_start=2023-03-01&time_end=2023-04-01')).toEqual([])
   })
 
-  test('serves the market chart exactly, cut to the range, and as daily history', async () => {
+  test('serves the exact market chart, cut to the range, and as daily history', async () => {
     const chart = json('coingecko-market_chart-2022-defi_etf/uniswap.json')
     const whole = await text('/coingecko/coins/uniswap/market_chart/range?vs_currency=usd&from=0&to=2000000000')
     expect(JSON.parse(whole)).toEqual(chart)
@@ -97,7 +97,7 @@ describe.skipIf(!present)('the recorded world', () => {
     expect(daily.map((quote) => quote.quote.USD.market_cap)).toEqual(cut.market_caps.map(([, cap]: number[]) => cap))
   })
 
-  test('serves the recorded listing as latest quotes of both versions', async () => {
+  test('serves the recorded listing as latest quotes in both versions', async () => {
     const listing = json('fixtures-coinmarketcap/listings_latest_2022-12-16.json')
     const coin = listing.data.find(({ id }: { id: number }) => id === Number(UNI))
     const v3 = JSON.parse(await text(`/coinmarketcap/v3/cryptocurrency/quotes/latest?id=${UNI}`)).data
@@ -109,7 +109,7 @@ describe.skipIf(!present)('the recorded world', () => {
     expect(v3[0]).toMatchObject(facts)
   })
 
-  test('serves the recorded protocols under slugs, and recorded TVL histories', async () => {
+  test('serves the recorded protocols with slugs, and recorded TVL histories', async () => {
     const file = 'defillama-protocols-tvl-bma-d'
     const recorded = JSON.parse(gunzipSync(read(`${file}/lite-protocols2_2025-12-19.json.gz`)).toString())
     const protocols = JSON.parse(await text('/defillama/protocols'))

@@ -54,14 +54,14 @@ const balances = async (address = wallet, query = '') =>
   Balances.parse(await items(`1/address/${address}/balances_v2/${query}`))
 const portfolio = async (days: number) => Portfolio.parse(await items(`1/address/${wallet}/portfolio_v2/?days=${days}`))
 
-describe('GoldRush', () => {
-  test('tells what an address holds: spam where it is not asked to leave it out, and quotes of 0 without a price', async () => {
+describe('stand-in of GoldRush', () => {
+  test('returns balances, with spam unless excluded, and quotes of 0 without a price', async () => {
     const addresses = registry.daos.flatMap(({ treasuries }) => treasuries).filter(({ chain }) => chain === 'ethereum')
     const all = (await Promise.all(addresses.map(({ address }) => balances(address)))).flat()
     const left = (await Promise.all(addresses.map(({ address }) => balances(address, '?no-spam=true')))).flat()
     const spam = (list: typeof all) => list.filter(({ is_spam }) => is_spam).length
     expect(spam(all)).toBeGreaterThan(spam(left))
-    // Some spam comes although it was not wanted.
+    // Some spam is returned although it was excluded.
     expect(spam(left)).toBeGreaterThan(0)
     const unpriced = all.filter(({ quote_rate }) => quote_rate === null)
     expect(unpriced.length).toBeGreaterThan(addresses.length)
@@ -70,7 +70,7 @@ describe('GoldRush', () => {
     expect(own?.quote).toBeCloseTo((Number(own?.balance) / 1e18) * (own?.quote_rate ?? 0), 2)
   })
 
-  test('changes from day to day and not within one', async () => {
+  test('changes every day, not within one', async () => {
     const before = await balances()
     clock.now += 3 * 3_600_000
     expect(await balances()).toEqual(before)
@@ -81,7 +81,7 @@ describe('GoldRush', () => {
     clock.now = NOW
   })
 
-  test('has a portfolio whose newest day is what is held now', async () => {
+  test('has a portfolio with the balances as its newest day', async () => {
     const [history, now] = [await portfolio(5), await balances()]
     for (const { contract_address, balance, quote } of now) {
       const token = history.find((item) => item.contract_address === contract_address)
@@ -90,7 +90,7 @@ describe('GoldRush', () => {
     }
   })
 
-  test('refuses in its own words, and has the chain’s coin for anybody', async () => {
+  test("uses its own error format, and lists the chain's coin for any address", async () => {
     const refused = await get(`1/address/${wallet}/balances_v2/`, '')
     expect(refused.status).toBe(401)
     expect(await refused.json()).toEqual({
@@ -110,8 +110,8 @@ describe('GoldRush', () => {
   })
 })
 
-describe('DefiLlama', () => {
-  test('tells the same treasury by chain, own tokens apart', async () => {
+describe('stand-in of DefiLlama', () => {
+  test('returns the same treasury by chain, with separate own tokens', async () => {
     const { chainTvls } = (await (await fetch(`${upstream.url}/defillama/treasury/uniswap`)).json()) as {
       chainTvls: Record<string, { tokens: { date: number; tokens: Record<string, number> }[] }>
     }
@@ -125,7 +125,7 @@ describe('DefiLlama', () => {
     expect([unknown.status, await unknown.text()]).toEqual([400, 'Protocol not found'])
   })
 
-  test('prices coins at several times at once', async () => {
+  test('returns coin prices at several times in one response', async () => {
     const token = registry.tokens.find(({ symbol }) => symbol === 'UNI')
     const coin = `ethereum:${token?.contractAddress}`
     const times = [3, 2, 1].map((days) => (Math.floor(NOW / DAY) - days) * (DAY / 1000))

@@ -19,8 +19,8 @@ afterAll(() => upstream.close())
 const get = (path: string) => fetch(upstream.url + path)
 const bodyOf = async (response: Response) => JSON.parse(await response.text())
 
-describe('CoinGecko', () => {
-  test('answers markets in the documented shape, biggest first, with the changes asked for', async () => {
+describe('stand-in of CoinGecko', () => {
+  test('returns markets in the documented format, largest first, with the requested changes', async () => {
     const response = await get(
       '/coingecko/api/v3/coins/markets?vs_currency=usd&ids=aave,uniswap,nothing&price_change_percentage=1h,7d',
     )
@@ -61,7 +61,7 @@ describe('CoinGecko', () => {
     ['hours of today', NOW / 1000 - 14_400, NOW / 1000 - 7_200, 3_600_000],
     ['two days', 1_704_067_200, 1_704_240_000, 3_600_000],
     ['a hundred days', 1_704_067_200, 1_712_707_200, 86_400_000],
-  ])('answers %s in steps that fit', async (_, from, to, step) => {
+  ])('returns %s with matching steps', async (_, from, to, step) => {
     const response = await get(`/coingecko/coins/aave/market_chart/range?vs_currency=usd&from=${from}&to=${to}`)
     const chart = z
       .strictObject({
@@ -79,14 +79,14 @@ describe('CoinGecko', () => {
     ['/coins/nothing/market_chart/range?vs_currency=usd&from=1&to=2', 404, { error: 'coin not found' }],
     ['/coins/aave/market_chart/range?vs_currency=usd&from=1', 422, { error: 'Missing parameter to' }],
     ['/coins/markets', 422, { error: 'Missing parameter vs_currency' }],
-  ])('refuses %s', async (path, status, body) => {
+  ])('rejects %s', async (path, status, body) => {
     const response = await get(`/coingecko/api/v3${path}`)
     expect([response.status, await response.json()]).toEqual([status, body])
   })
 })
 
-describe('DefiLlama', () => {
-  test('lists protocols, some of them children of a parent, and agrees with its own /tvl', async () => {
+describe('stand-in of DefiLlama', () => {
+  test('lists protocols, some with a parent, consistent with its /tvl', async () => {
     const response = await get('/defillama/protocols')
     expect(response.headers.get('cache-control')).toBe('public, max-age=600')
     const protocols = z
@@ -113,7 +113,7 @@ describe('DefiLlama', () => {
     expect(await (await get(`/defillama/tvl/${parent.slice('parent#'.length)}`)).json()).toBe(sum)
   })
 
-  test('tells the past of a protocol by the day, ending now', async () => {
+  test("returns a protocol's history by day up to now", async () => {
     const body = await bodyOf(await get('/defillama/protocol/aave'))
     const series = z
       .array(z.strictObject({ date: z.int(), totalLiquidityUSD: z.number() }))
@@ -125,7 +125,7 @@ describe('DefiLlama', () => {
     expect(body.chainTvls.Ethereum.tvl).toEqual(series)
   })
 
-  test('knows a renamed protocol and its treasury by name, and its children by its id', async () => {
+  test('finds a renamed protocol and its treasury by name only', async () => {
     const renamed = registry.daos.filter(({ defillamaSlug }) => defillamaSlug !== null)
     expect(renamed.length).toBeGreaterThan(5)
     for (const { defillama: id, defillamaSlug: slug } of renamed) {
@@ -136,12 +136,12 @@ describe('DefiLlama', () => {
     }
   })
 
-  test('answers unknown protocols with plain text and 400', async () => {
+  test('returns 400 with plain text for unknown protocols', async () => {
     const response = await get('/defillama/protocol/nothing')
     expect([response.status, await response.text()]).toEqual([400, 'Protocol not found'])
   })
 
-  test('prices coins as they were asked for and leaves unknown ones out', async () => {
+  test('returns coin prices by the requested ids and leaves out unknown ones', async () => {
     const weth = 'ethereum:0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2'
     const path = `/defillama-coins/prices/current/${weth},coingecko:ethereum,ethereum:0x00`
     const { coins } = await bodyOf(await get(path))
@@ -150,13 +150,13 @@ describe('DefiLlama', () => {
     expect(coins['coingecko:ethereum']).not.toHaveProperty('decimals')
     expect(coins['coingecko:ethereum'].price).toBe(coins[weth].price)
     const past = await bodyOf(await get(`/defillama-coins/prices/historical/1704067200/${weth}`))
-    // The provider's prices have times of their own.
+    // The provider's prices have separate times.
     expect(past.coins[weth].timestamp).not.toBe(1_704_067_200)
     expect(Math.abs(past.coins[weth].timestamp - 1_704_067_200)).toBeLessThan(600)
   })
 })
 
-test('two servers with one seed send the same bytes, another seed sends others', async () => {
+test('stand-in returns the same bytes for one seed, and others for another seed', async () => {
   const paths = [
     '/coinmarketcap/v3/cryptocurrency/quotes/latest?id=7278,7083',
     '/coinmarketcap/v3/cryptocurrency/quotes/historical?id=7083&interval=1h&time_start=2023-01-01&count=200',

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { HttpSettings } from '../../workers/http/request.ts'
+import type { HttpSettings } from '../../workers/http/client.ts'
 import { connectClient, inTurn, ok, refuse } from '../support/provider-client.ts'
 
 const { signal } = new AbortController()
 
-describe('a plan that is used up', () => {
+describe('HTTP client with an exhausted plan', () => {
   const MINUTE = 60_000
   const start = Date.UTC(2024, 4, 6, 12)
   const usedUpFor = (minutes: number): Partial<HttpSettings> => ({
@@ -14,7 +14,7 @@ describe('a plan that is used up', () => {
   const at = (minutes: number) => vi.advanceTimersByTime(start + minutes * MINUTE - Date.now())
   afterEach(() => void vi.useRealTimers())
 
-  it('is refused unsent, alike and in both lanes, but for one look an hour, until it begins anew', async () => {
+  it('rejects live and history requests unsent until the reset, except one per hour', async () => {
     fakeTime()
     const { server, http, fail, open, calls } = await connectClient(refuse(402), usedUpFor(90))
     const first = await fail()
@@ -34,13 +34,13 @@ describe('a plan that is used up', () => {
     expect(server.requests).toHaveLength(2)
   })
 
-  it('is asked again from its reset on', async () => {
+  it('sends requests again after the reset', async () => {
     fakeTime()
     const { client, fail } = await connectClient(inTurn(refuse(402), ok), usedUpFor(5))
     await fail()
     at(4)
     await fail()
-    // A clock that is set back changes nothing.
+    // Setting the clock back has no effect.
     vi.setSystemTime(start)
     at(1)
     expect(await client.json({ path: '/things', signal })).toEqual({ ok: true })
@@ -49,7 +49,7 @@ describe('a plan that is used up', () => {
   it.each([
     ['a refusal for another reason', { code: 'provider_rejected', says: 'no', retryAfterMs: MINUTE }],
     ['one that does not say until when', { code: 'provider_exhausted', says: 'no credits' }],
-  ] as const)('is asked again after %s', async (_, reading) => {
+  ] as const)('sends the next request after %s', async (_, reading) => {
     const { server, fail } = await connectClient(refuse(402), { readError: () => reading })
     await fail()
     await fail()

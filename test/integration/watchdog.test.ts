@@ -65,7 +65,7 @@ const store = (at: number) =>
   })
 
 describe('the freshness watchdog', () => {
-  it('tells once when data turns late, stale and fresh again, from what is stored alone', async () => {
+  it('logs each change between late, stale and fresh once, from stored rows only', async () => {
     const { clock, watchdog, messages, lag, state } = createWatch()
     await watchdog.check()
     expect([await state(), await lag(), messages()]).toEqual(['empty', undefined, []])
@@ -94,7 +94,7 @@ describe('the freshness watchdog', () => {
     expect([await state(), messages()]).toEqual(['fresh', ['tvl: data is fresh again']])
   })
 
-  it('goes on counting while ClickHouse is away', async () => {
+  it('updates the lag while ClickHouse is unavailable', async () => {
     await store(START)
     const db = createDatabase(config.clickhouse, 'write')
     const { clock, watchdog, messages, lag, state } = createWatch(db)
@@ -103,18 +103,18 @@ describe('the freshness watchdog', () => {
     await database.server.command({ name: 'away', sql: `DROP DATABASE ${config.clickhouse.database}` })
     clock.now -= 10 * MINUTE
     await watchdog.check()
-    // Also by a clock that was ahead, and was set back.
+    // Also after a clock that was ahead was set back.
     expect(messages()).toContain('undefined: completeness cannot be read')
     clock.now += 190 * MINUTE
     await watchdog.check()
     expect([await state(), await lag()]).toEqual(['stale', String(3 * 3600)])
-    // What cannot be read was told once.
+    // Unreadable completeness was logged once.
     expect(messages()).toEqual(['tvl: data is stale: its slots are not enqueued: does a scheduler run?'])
   })
 })
 
-describe("a scheduler's operations port", () => {
-  it('tells slots, queues and freshness', async () => {
+describe('operations port of a scheduler', () => {
+  it('exposes slots, queues and freshness', async () => {
     const scheduler = await startProcess('scheduler', config, { DATASETS_OFF: 'tvl' })
     const ready = await scheduler.get('/health/ready')
     expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok' }])
@@ -123,7 +123,7 @@ describe("a scheduler's operations port", () => {
       metrics = await scheduler.metrics()
       return metrics
     }
-    // Two where the next slot begins meanwhile.
+    // Two if the next slot starts during the test.
     await expect
       .poll(read)
       .toMatch(/^scheduler_slots_total\{dataset="prices",outcome="enqueued",process="scheduler"\} [12]$/m)
@@ -137,7 +137,7 @@ describe("a scheduler's operations port", () => {
     expect(scheduler.process.exitCode).toBe(0)
   })
 
-  it('that is taken is told with its setting', async () => {
+  it('names its setting if the port is in use', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as { port: number }
@@ -150,7 +150,7 @@ describe("a scheduler's operations port", () => {
     other.close()
   })
 
-  it('says what is not there', async () => {
+  it('returns 503 and names the failing dependency', async () => {
     const port = await findFreePort()
     const checks = { clickhouse: () => Promise.reject(new Error('away')), redis: () => Promise.resolve() }
     const ops = await startOpsServer({ registry: createMetrics('test'), checks, host: '127.0.0.1', port, setting: 'X' })

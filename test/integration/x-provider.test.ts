@@ -19,10 +19,10 @@ const user = (username: string, public_metrics?: object) => ({ id: '1', name: 'A
 
 afterEach(closeServers)
 
-describe('X counts', () => {
+describe('X counts client', () => {
   const counts = { followers_count: 583_423, following_count: 2_048, listed_count: 1_672 }
 
-  it('reads both names of the number of posts, and what it cannot have of others', async () => {
+  it('reads both names of the number of posts, and null for missing counts', async () => {
     const { server, source } = await connect(xCounts, (_, response) =>
       sendJson(response, {
         data: [user('alfa_dao', { ...counts, tweet_count: 14_052 }), user('bravo', { ...counts, post_count: 7 })],
@@ -48,7 +48,7 @@ describe('X counts', () => {
     expect(headers?.authorization).toBe('Bearer x-secret')
   })
 
-  it('keeps the found of a partial answer and names the others with their reason', async () => {
+  it('keeps the found accounts of a partial response and returns a reason for the others', async () => {
     const { source } = await connect(xCounts, (_, response) =>
       sendJson(response, {
         data: [user('bravo', { followers_count: 5 })],
@@ -63,7 +63,7 @@ describe('X counts', () => {
     expect(rows.map((row) => twitterCounts.row.safeParse(row).success)).toEqual([true])
   })
 
-  it('has no row where nobody is found or nothing is counted', async () => {
+  it('returns no row without a found account or a count', async () => {
     const { source } = await connect(xCounts, (_, response) => sendJson(response, { errors: [] }))
     const nobody = await source.fetchCounts([alfa], slot, signal)
     expect(nobody).toMatchObject({ rows: [], missing: [{ dao: alfa, reason: 'not in the answer', isTold: false }] })
@@ -75,7 +75,7 @@ describe('X counts', () => {
     })
   })
 
-  it('tells the queue when its rate limit ends, and asks again where that has passed', async () => {
+  it("delays the job until the rate limit's reset, and retries if it has passed", async () => {
     const limited = { title: 'Too Many Requests', detail: 'Too Many Requests', type: 'about:blank', status: 429 }
     const resets = [1, Math.ceil(Date.now() / 1000) + 900]
     const { server, source } = await connect(xCounts, (_, response) => {
@@ -89,7 +89,7 @@ describe('X counts', () => {
     expect(server.requests).toHaveLength(2)
   })
 
-  it('does not come back on the same day once the plan is used up', async () => {
+  it('does not retry on the same day if the plan is exhausted', async () => {
     const { server, source } = await connect(xCounts, (_, response) =>
       sendJson(
         response,
@@ -115,7 +115,7 @@ describe('X counts', () => {
     ],
     ['without credits, by the type', 403, { type: 'https://api.x.com/2/problems/credits-depleted' }, /no credits left/],
     ['at its spending limit', 403, { title: 'SpendCapReached', reset_date: 'soon' }, /spending limit is reached/],
-  ])('is exhausted until the next day %s, and is asked once', async (_, status, body, hint) => {
+  ])('is exhausted until the next day %s, with one request', async (_, status, body, hint) => {
     const { server, source } = await connect(xCounts, (_, response) => sendJson(response, body, status))
     const { code, message, retryAfterMs = 0 } = await failure(source.fetchCounts([alfa], slot, signal))
     expect([code, message]).toEqual(['provider_exhausted', expect.stringMatching(hint)])
@@ -124,7 +124,7 @@ describe('X counts', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('is exhausted until the date on which its spending limit begins anew', async () => {
+  it('is exhausted until the reset date of its spending limit', async () => {
     const reset = new Date(Date.now() + 12 * 86_400_000).toISOString().slice(0, 10)
     const body = { title: 'SpendCapReached', reset_date: reset, type: 'https://api.twitter.com/2/problems/credits' }
     const { server, source } = await connect(xCounts, (_, response) => sendJson(response, body, 403))
@@ -136,13 +136,13 @@ describe('X counts', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('counts the others when one user of an answer cannot be read', async () => {
+  it('returns the other counts if one user is malformed', async () => {
     const users = [null, { username: 7 }, { username: 'Alfa_DAO', public_metrics: { followers_count: 5 } }]
     const { source } = await connect(xCounts, (_, response) => sendJson(response, { data: users, errors: [null] }))
     expect((await source.fetchCounts([alfa], slot, signal)).rows).toMatchObject([{ dao: alfa.key, followers: 5 }])
   })
 
-  it('needs a token, names its setting and never shows it', async () => {
+  it('requires a token, and names its setting but not its value', async () => {
     const { source } = await connect(xCounts, () => {}, { X_BEARER_TOKEN: '' })
     expect(await failure(source.fetchCounts([alfa], slot, signal))).toMatchObject({
       code: 'provider_unconfigured',
@@ -157,26 +157,26 @@ describe('X counts', () => {
     expect(message).not.toContain('x-secret')
   })
 
-  it('refuses an answer of another shape', async () => {
+  it('rejects an unexpected format', async () => {
     const { source } = await connect(xCounts, (_, response) => sendJson(response, { data: 'none' }))
     expect(await failure(source.fetchCounts([alfa], slot, signal))).toMatchObject({ code: 'provider_malformed' })
   })
 
-  it('covers accounts only', () => {
+  it('covers account links only', () => {
     expect(xCounts.covers(alfa, plain)).toBe(true)
     expect(xCounts.covers(toTestDao(3, null), plain)).toBe(false)
     expect(xPosts.covers({ ...alfa, twitter: 'https://twitter.com/i/lists/1' }, plain)).toBe(false)
   })
 })
 
-describe('X posts', () => {
+describe('X posts client', () => {
   const post = (n: number, lang = 'en') => ({
     id: String(n),
     text: `post ${n}`,
     edit_history_tweet_ids: [String(n)],
     lang,
   })
-  /** Pages of a hundred, of 250 posts at all. */
+  /** Pages of a hundred posts, of 250 in total. */
   const paging: Handler = (_, response, url) => {
     const from = Number(url.searchParams.get('next_token') ?? 0)
     const size = Number(url.searchParams.get('max_results'))
@@ -185,7 +185,7 @@ describe('X posts', () => {
     sendJson(response, { data, meta: { result_count: data.length, ...next } })
   }
 
-  it('reads the newest posts of others before the slot, page by page, up to the sample', async () => {
+  it("reads other accounts' newest posts before the slot, page by page, up to the sample size", async () => {
     const { server, source } = await connect(xPosts, paging, { SENTIMENT_SAMPLE_SIZE: '205' })
     const texts = await readTexts(source, alfa, slot, signal)
     expect(texts).toHaveLength(205)
@@ -200,7 +200,7 @@ describe('X posts', () => {
     })
   })
 
-  it('ends with the last page, and takes no hits for none', async () => {
+  it('stops at the last page, and returns an empty list without hits', async () => {
     const { source } = await connect(xPosts, paging, { SENTIMENT_SAMPLE_SIZE: '1000' })
     expect(await readTexts(source, alfa, slot, signal)).toHaveLength(250)
     const { source: quiet } = await connect(xPosts, (_, response) => sendJson(response, { meta: { result_count: 0 } }))
@@ -218,7 +218,7 @@ describe('X posts', () => {
     expect(await readTexts(source, alfa, slot, signal)).toEqual(['post 1', 'post 3', 'post 4'])
   })
 
-  it('uses the other name of its parameter where the setting says so', async () => {
+  it('uses the configured name of its fields parameter', async () => {
     const { server, source } = await connect(xPosts, paging, { X_POST_FIELDS_PARAMETER: 'post.fields' })
     await readTexts(source, alfa, slot, signal)
     expect(server.requests[0]?.url.searchParams.get('post.fields')).toBe('lang')

@@ -8,7 +8,7 @@ import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.t
 
 const ROOT = join(import.meta.dirname, '../..')
 const FOLDER = join(ROOT, 'docs/screenshots')
-/** A repository is copied whole by everybody who looks at it. */
+/** Size limit of an image, because every clone of the repository contains it. */
 const MOST_BYTES = 150_000
 const QUALITIES = [82, 70, 55, 40]
 
@@ -40,18 +40,18 @@ async function requireDemo(address: string): Promise<void> {
     throw new DataError('config', `${status} does not answer, start the demo with npm start: ${error.message}`)
   })
   const { mode } = (await answer.json()) as { mode?: string }
-  // Real numbers belong to those who gave them.
+  // Real numbers belong to the providers and are not published.
   if (mode !== 'demo') throw new DataError('config', `${address} is no demo: pictures are taken of simulated numbers`)
 }
 
-/** Once everything that is in view is there: answers, charts and images. */
+/** Resolves when the visible content is loaded: responses, charts and images. */
 const untilDrawn = (page: Page) =>
   page.waitForFunction(`document.querySelector('h1') !== null
     && document.querySelector('.loading, [aria-busy=true]') === null
     && [...document.querySelectorAll('.chart')].every(({ dataset }) => dataset.drawn === 'true')
     && [...document.images].every((image) => image.complete || image.getBoundingClientRect().top > innerHeight)`)
 
-/** The page in view as WebP, as good as is small enough. */
+/** The visible page as WebP, in the best quality below the size limit. */
 async function take(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page)
   for (const quality of QUALITIES) {
@@ -65,7 +65,7 @@ async function take(page: Page): Promise<Buffer> {
 async function takeAll(browser: TestBrowser, address: string): Promise<void> {
   for (const [name, path] of Object.entries(PAGES)) {
     for (const scheme of THEMES) {
-      // The policy of the page would not let it be asked when it is drawn.
+      // The page's content security policy would block the evaluation in `untilDrawn`.
       const { page, close } = await browser.open(new URL(path, address).href, { scheme, bypassCSP: true })
       await untilDrawn(page)
       const picture = await take(page)

@@ -4,11 +4,13 @@ import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Entity, Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { PendingError } from '../../workers/run/pending.ts'
+import { toNameSlug } from '../../workers/providers/defillama/client.ts'
+import { PartialFailureError } from '../../workers/run/retries.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import { hasFees } from '../upstream/providers/defillama.ts'
 import type { Pipeline } from './pipeline.ts'
 
-/** What a run asks for: a slot, or a range with its step. */
+/** The payload of a run: a slot, or a range with its step. */
 export type Payload =
   | { readonly kind: 'slot'; readonly slot: number }
   | {
@@ -28,16 +30,16 @@ export const rangeOf = (from: number, to: number, interval: string): Payload => 
 
 export const days = rangeOf(TODAY - 3 * DAY_MS, TODAY - DAY_MS, '1d')
 
-/** A run as the queue sees it: its rows, or of whom it has to be tried again and why. */
+/** The result of a run as the queue sees it: the stored rows, or the entities to retry and the reason. */
 export interface Outcome {
   readonly rows: number
   readonly uncovered: number
   readonly code: string | undefined
-  /** The registry ids that another attempt asks for. */
+  /** Registry ids for the next attempt. */
   readonly again: readonly string[]
 }
 
-/** Runs a job for some entities, asking only the providers named; all of its providers without names. */
+/** Runs a job for some entities with the named providers only; by default with all of its providers. */
 export async function runFor(
   pipeline: Pick<Pipeline, 'context'>,
   job: Job,
@@ -51,12 +53,12 @@ export async function runFor(
     return { rows, uncovered, code: undefined, again: [] }
   } catch (error) {
     if (!(error instanceof DataError)) throw error
-    const again = error instanceof PendingError ? error.entities : []
-    return { rows: 0, uncovered: again.length, code: error.code, again }
+    const retryEntities = error instanceof PartialFailureError ? error.entities : []
+    return { rows: 0, uncovered: retryEntities.length, code: error.code, again: retryEntities }
   }
 }
 
-const told = z.object({
+const ledgerRow = z.object({
   entity: z.number(),
   state: z.string(),
   provider: z.string(),
@@ -65,9 +67,9 @@ const told = z.object({
   buckets: z.number(),
 })
 
-export type Told = z.infer<typeof told>
+export type Told = z.infer<typeof ledgerRow>
 
-/** What the ledger says of entities: their buckets by state, provider and step, and the notes that are still true. */
+/** Reads the ledger's rows of entities: buckets by state, provider and step, and the notes that are still valid. */
 export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<Told[]> {
   return database.db.rows({
     name: 'ledger',
@@ -79,11 +81,11 @@ UNION ALL
 SELECT entity, toString(state), toString(provider), 0, reason, 0 FROM coverage_notes FINAL
 WHERE dataset = {dataset: String} AND entity IN {keys: Array(UInt64)}`,
     params: { dataset: job.dataset.name, keys: entities.map(({ key }) => key) },
-    schema: told,
+    schema: ledgerRow,
   })
 }
 
-/** Forgets what is known and what was bought, so that the next case begins with nothing. */
+/** Clears coverage, notes and job state between cases. */
 export async function emptyLedger({ database }: Pipeline): Promise<void> {
   for (const table of ['coverage', 'coverage_notes', 'job_state'])
     await database.db.command({ name: 'forget', sql: `TRUNCATE TABLE ${table}` })
@@ -95,7 +97,7 @@ export function jobOf(dataset: string): Job {
   return job
 }
 
-/** Entities that the provider can be asked about, and has data of. */
+/** Returns entities that the provider covers and has data for. */
 export function toSome(
   pipeline: Pipeline,
   { dataset, provider }: { readonly dataset: string; readonly provider: string },
@@ -103,15 +105,16 @@ export function toSome(
 ): readonly Entity[] {
   const job = jobOf(dataset)
   const collector = job.connect(pipeline.context).find((one) => one.provider === provider)
-  // Of the links that DAOs lack, the one provider has no more than a logo.
+  // DefiLlama provides only logos among the missing links.
   const lacks = (entity: Entity) =>
     provider !== 'defillama' || (Reflect.get(entity, 'missing') ?? ['image']).includes('image')
-  // The hundreds of millions of Arbitrum's blocks take a node's stand-in half a minute.
+  // The stand-in of a node takes half a minute for the hundreds of millions of Arbitrum blocks.
   const isQuick = (entity: Entity) =>
     dataset !== 'governors' || (entity as Dao).governors.every(({ chain }) => chain === 'ethereum')
+  const isListed = (entity: Entity) => dataset !== 'fees' || hasFees(toNameSlug(entity as Dao) ?? '')
   return job
     .entities(pipeline.registry)
-    .filter((entity) => collector?.covers(entity) && lacks(entity) && isQuick(entity))
+    .filter((entity) => collector?.covers(entity) && lacks(entity) && isQuick(entity) && isListed(entity))
     .slice(0, count)
 }
 

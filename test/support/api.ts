@@ -11,7 +11,7 @@ import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
-/** A commit feed that a test drives; `away()` makes it report that commits cannot be heard. */
+/** A commit feed driven by a test; `away()` makes it report that the source is unavailable. */
 export interface HandFeed extends CommitFeed {
   commit(dataset: string, range?: { from: number; to: number }): void
   away(is: boolean): void
@@ -22,7 +22,7 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
   const listeners: ((change: Commit | undefined) => void)[] = []
   let [isAway, changes, base] = [false, 0, { version: 0, since: 0 }]
   const of = (dataset: string) => versions.get(dataset) ?? base
-  const tell = (change: Commit | undefined) => {
+  const notify = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
@@ -38,33 +38,33 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
     follow: (listener) => void listeners.push(listener),
     commit: (dataset, range = undefined) => {
       versions.set(dataset, { version: changes + 1, since: now() })
-      tell({ dataset, ...range })
+      notify({ dataset, ...range })
     },
     away: (is) => {
       isAway = is
-      tell(undefined)
+      notify(undefined)
     },
     hear: () => {},
     renew: () => {
       versions.clear()
       base = { version: changes + 1, since: now() }
-      tell(undefined)
+      notify(undefined)
     },
     close: () => {},
   }
 }
 
-/** A log to which nothing was ever written. */
+/** An empty commit log. */
 export const emptyLog: CommitLog = { version: '0-0', after: async () => [], follow: () => {}, close: () => {} }
 
 export interface TestApi {
   readonly url: string
-  /** Breaks off whatever is being answered. */
+  /** Aborts all running responses. */
   drop(): void
   close(): Promise<void>
 }
 
-/** An API on a free port over a database that the test has made. */
+/** Starts an API on a free port over the test's database. */
 export async function startApi(options: {
   config: Config
   db: Database
@@ -91,7 +91,7 @@ export async function startApi(options: {
   }
 }
 
-/** A migrated database with the shipped registry, a writer and the API's own reader. */
+/** Creates a migrated database with the shipped registry, a writer and the API's reader. */
 export async function createApiDatabase(config: Config) {
   const registry = loadRegistry()
   const { db: writer, drop } = await createTestDatabase(config)

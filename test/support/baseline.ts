@@ -9,15 +9,15 @@ import { createSite, EVERY_REQUEST, readAnswers } from './site.ts'
 const FOLDER = join(import.meta.dirname, '../fixtures/baseline')
 const SHIPPED = join(import.meta.dirname, '../../shared/registry')
 
-/** Where the parts of the recorded baseline are. */
+/** Paths of the recorded baseline. */
 const REGISTRY = join(FOLDER, 'registry')
 const ANSWERS = join(FOLDER, 'answers.json')
 
-/** A database of the first release with data of every dataset, and what that release answered from it. */
+/** A database of the first release with data of every dataset, and the responses of that release. */
 export interface Baseline {
   /** The folder of its backup. */
   readonly backup: string
-  /** The registry as it was: what it holds since is nothing that a migration could keep. */
+  /** The registry of that release: later records are not in the backup. */
   readonly registry: Registry
   readonly answers: Readonly<Record<string, string>>
 }
@@ -28,7 +28,10 @@ export const loadBaseline = (): Baseline => ({
   answers: z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(ANSWERS, 'utf8'))),
 })
 
-/** Records the baseline anew, with today's schema, programs and answers: for a schema that nobody has released yet. */
+/**
+ * Records the baseline again with the current schema, programs and responses. Only for a schema that is not released
+ * yet.
+ */
 export async function recordBaseline(): Promise<void> {
   rmSync(FOLDER, { recursive: true, force: true })
   recordRegistry()
@@ -39,13 +42,13 @@ export async function recordBaseline(): Promise<void> {
   await site.close()
 }
 
-/** Records what is answered today from a database of the baseline: for answers that are meant to differ. */
+/** Records the current responses from the baseline's database. Only for responses that change on purpose. */
 export async function recordAnswers(registry: Registry, config: Config): Promise<void> {
   const answers = await readAnswers({ registry }, config, EVERY_REQUEST)
   writeFileSync(ANSWERS, `${JSON.stringify(answers, null, 2)}\n`)
 }
 
-/** The records that the index needs: few, and with something in every dataset. */
+/** Writes the records that the index needs: a few, with data in every dataset. */
 function recordRegistry(): void {
   mkdirSync(REGISTRY, { recursive: true })
   const read = <T>(name: string) => JSON.parse(readFileSync(join(SHIPPED, name), 'utf8')) as T

@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
-/** Debian's. The shell draws no window around its pages, which takes half of Chromium's time. */
+/** Debian's packages. The headless shell draws no window, which takes half of Chromium's time. */
 const CHROMIUMS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 const CHROMIUM = CHROMIUMS.find((file) => existsSync(file))
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Whether pages can be tried here; where not, a line says so. */
+/** Whether a browser is installed; if not, a line on the console says so. */
 export const hasBrowser = CHROMIUM !== undefined
 if (!hasBrowser) console.log(`There is no ${CHROMIUMS.at(-1)}: pages are not tried in a browser.`)
 
@@ -19,15 +19,15 @@ const SCREENS = {
 
 interface Opened {
   readonly page: Page
-  /** Requests to other hosts, and what broke in the page. */
+  /** Requests to other hosts, and errors in the page. */
   readonly wrong: readonly string[]
   close(): Promise<void>
 }
 
 export interface TestBrowser {
   /**
-   * Opens a page at a moment; whatever is asked of another host and whatever breaks in it is noted. `prepare` is called
-   * before anything is loaded.
+   * Opens a page at a fixed time. Records requests to other hosts and errors in the page. Calls `prepare` before
+   * loading.
    */
   open(
     url: string,
@@ -43,7 +43,7 @@ export interface TestBrowser {
 
 export async function startBrowser(): Promise<TestBrowser> {
   if (CHROMIUM === undefined) throw new Error('there is no Chromium')
-  // There is no graphics card: looking for one, and drawing as if there were, costs time.
+  // There is no graphics card: detecting and emulating one costs time.
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] })
   return {
     open: async (url, { screen = 'desktop', scheme = 'light', now, prepare, ...options } = {}) => {
@@ -65,7 +65,7 @@ export async function startBrowser(): Promise<TestBrowser> {
   }
 }
 
-/** What axe finds wrong with a page for those who cannot see it or use a mouse. */
+/** Returns axe's accessibility violations of a page. */
 export async function findBarriers(page: Page): Promise<string[]> {
   await page.evaluate(`globalThis.axe ?? (() => { ${AXE}\n })()`)
   return page.evaluate(async () => {
@@ -75,7 +75,7 @@ export async function findBarriers(page: Page): Promise<string[]> {
         run(options: object): Promise<{ violations: { id: string; nodes: { target: unknown[] }[] }[] }>
       }
     }
-    // What is as it should be is not described, and nothing by its source, which axe would read for every element.
+    // axe would describe passed rules and read the source of every element.
     axe.configure({ noHtml: true })
     const { violations } = await axe.run({ resultTypes: ['violations'] })
     return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.target.join(' ')}`)

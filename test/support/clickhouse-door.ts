@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** ClickHouse behind a door that notes the trace each statement comes with. */
+/** A proxy in front of ClickHouse that records the traceparent of each statement. */
 export async function startDoor(target: string) {
   const traces: (string | undefined)[] = []
   const server = createServer((request, response) => {

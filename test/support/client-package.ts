@@ -7,14 +7,14 @@ import { buildClient } from '../../tools/build-client.ts'
 type Client = typeof import('../../clients/typescript/src/index.ts')
 
 export interface ClientPackage {
-  /** The package, ready to be packed. */
+  /** The package, ready for `npm pack`. */
   readonly folder: string
-  /** What it exports. */
+  /** The exports of the package. */
   readonly client: Client
   remove(): void
 }
 
-/** Builds the client's package, and loads it. */
+/** Builds and imports the client's package. */
 export async function loadClientPackage(): Promise<ClientPackage> {
   const folder = mkdtempSync(join(tmpdir(), 'dao-data-client-'))
   buildClient(folder)

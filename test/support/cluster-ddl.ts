@@ -10,23 +10,25 @@ export interface ClusterDdl {
 }
 
 interface DdlOptions {
-  /** The addresses of a cluster's servers. The first server of all clusters gets whatever is no DDL for a cluster. */
+  /**
+   * The addresses of a cluster's servers. The first server of all clusters gets every request except DDL for a cluster.
+   */
   readonly serversOf: (cluster: string) => readonly string[]
   readonly first: () => string
-  /** Leaves replicated engines as they are. */
+  /** Keeps replicated engines unchanged. */
   readonly keepsReplicas: boolean
 }
 
 /**
- * The queue of DDL that servers of a cluster share through Keeper, for servers that have none: `ON CLUSTER 'name'` is
- * taken out of a statement, which then runs on each server of that cluster, and fails where it fails on any. A replicated
- * engine becomes the one of its family that is not. Everything else reaches the first server as it was sent: statements,
- * rows, settings and headers, as they come, and the client's leaving too. But for one setting: the server that is asked
- * reads its own shard directly. Through its own native port it would reset that connection when another shard fails, and
- * the engine, which is `clickhouse-local` here, ends its process when a native connection is reset.
+ * Replaces the DDL queue of a cluster's servers in Keeper, for servers without a Keeper. Removes `ON CLUSTER 'name'`
+ * from a statement and runs it on each server of the cluster; it fails if it fails on any server. Replicated engines
+ * become the plain ones of their family. All other requests are forwarded unchanged to the first server: statements,
+ * rows, settings, headers, and the client's disconnect. One setting is added: the server reads its own shard directly.
+ * Through its native port it would reset the connection when another shard fails, and the engine, which is
+ * `clickhouse-local` here, ends its process when a native connection is reset.
  */
 export async function startClusterDdl(options: DdlOptions): Promise<ClusterDdl> {
-  // A client that was busy for a while must not meet a connection that is being closed.
+  // A client after a busy period must not use a connection that is being closed.
   const server = createServer({ keepAliveTimeout: 75_000 }, (incoming, response) => {
     void serve(incoming, response, options).catch((error: unknown) => response.destroy(error as Error))
   })
@@ -44,7 +46,7 @@ export async function startClusterDdl(options: DdlOptions): Promise<ClusterDdl> 
 const DDL = /^\s*(CREATE|ALTER|DROP|EXCHANGE|SYSTEM)\s/
 
 async function serve(incoming: IncomingMessage, response: ServerResponse, options: DdlOptions): Promise<void> {
-  // Where the address has the statement, the body is rows.
+  // If the URL contains the statement, the body contains rows.
   const hasStatement = new URL(incoming.url ?? '/', 'http://server').searchParams.has('query')
   const head = hasStatement || incoming.method !== 'POST' ? null : await readHead(incoming)
   if (head !== null) incoming.unshift(head)
@@ -54,21 +56,21 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, option
   const servers = cluster === undefined ? [options.first()] : options.serversOf(cluster)
   const statement = cluster === undefined ? sql : toPlain(sql, cluster, options.keepsReplicas)
   const answers = await Promise.all(servers.map((url) => run(incoming, url, statement).catch(toFailure(url))))
-  const told = answers.find(({ status }) => status !== 200) ?? answers[0]
-  if (told === undefined) throw new Error(`no server is in the cluster ${cluster}`)
-  response.writeHead(told.status, told.headers).end(told.body)
+  const result = answers.find(({ status }) => status !== 200) ?? answers[0]
+  if (result === undefined) throw new Error(`no server is in the cluster ${cluster}`)
+  response.writeHead(result.status, result.headers).end(result.body)
 }
 
 /** The first bytes of a body; null for an empty one. */
 async function readHead(incoming: IncomingMessage): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
-    const look = () => {
+    const readChunk = () => {
       const bytes = incoming.read() as Buffer | null
       if (bytes === null && !incoming.readableEnded) return
-      incoming.off('readable', look).off('end', look)
+      incoming.off('readable', readChunk).off('end', readChunk)
       resolve(bytes)
     }
-    incoming.on('readable', look).once('end', look).once('error', reject)
+    incoming.on('readable', readChunk).once('end', readChunk).once('error', reject)
   })
 }
 
@@ -81,7 +83,7 @@ function toPlain(sql: string, cluster: string, keepsReplicas: boolean): string {
   )
 }
 
-/** Each request has a connection of its own, so that none meets one that a killed server has left behind. */
+/** A new connection per request, because a pooled one may belong to a killed server. */
 const send = (
   { method, url }: { method?: string | undefined; url?: string | undefined },
   server: string,
@@ -107,7 +109,7 @@ interface Answer {
   readonly body: Buffer
 }
 
-/** What the client hears of a server that did not answer: which it was, and why. */
+/** The response for a server that did not respond, with its address and the reason. */
 const toFailure = (server: string) => (error: unknown) => {
   return { status: 502, headers: {}, body: Buffer.from(`no answer from ${server}: ${toReason(error)}`) }
 }

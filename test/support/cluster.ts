@@ -6,27 +6,27 @@ import { startClusterDdl } from './cluster-ddl.ts'
 import { type OwnClickHouse, startOwnClickHouse } from './own-clickhouse.ts'
 
 export interface TestCluster {
-  /** The settings with which the service runs on the first `shards` of the servers. */
+  /** The settings that run the service on the first `shards` servers. */
   settings(shards: number): Readonly<Record<string, string>>
-  /** Ends a server as a crash would (SIGKILL), by its number from 1. */
+  /** Kills a server like a crash (SIGKILL), by its number from 1. */
   kill(shard: number): Promise<void>
-  /** Starts a server that has ended on its data and its port; one that runs goes on. */
+  /** Restarts a stopped server on its data and its port; does nothing for a running one. */
   start(shard: number): Promise<void>
   stop(): Promise<void>
 }
 
 interface ClusterOptions {
-  /** Makes replicated tables over a Keeper in each server's memory: they can be made, and not be written to. */
+  /** Creates replicated tables over a Keeper in each server's memory: they can be created, but not written to. */
   readonly replicated?: boolean
 }
 
-/** The cluster of the first so many servers. */
+/** The name of the cluster of the first `shards` servers. */
 const toClusterName = (shards: number) => `shards_${shards}`
 
 /**
- * Real servers that know each other, a shard each. For every number of them there is a cluster of the first so many, so
- * that data can move from fewer shards to more. Distributed tables read and write over native TCP, as the user who asked
- * and with that user's limits. The servers have no Keeper: `startClusterDdl` says what stands in for it.
+ * Real servers of one cluster, a shard each. For every number of servers there is a cluster of the first ones, so that
+ * data can move from fewer shards to more. Distributed tables read and write over native TCP, as the initial user and
+ * with that user's limits. The servers have no Keeper; `startClusterDdl` replaces it.
  */
 export async function startCluster(servers: number, { replicated = false }: ClusterOptions = {}): Promise<TestCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'dao-data-cluster-'))

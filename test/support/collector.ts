@@ -29,7 +29,7 @@ type Attributes = Record<string, unknown>
 /** Kinds of spans by their numbers in the protocol. */
 export const KIND = { server: 2, client: 3, producer: 4, consumer: 5 } as const
 
-/** A span as it arrived. `failed` is the status ERROR. */
+/** A received span. `failed` is the status ERROR. */
 interface ArrivedSpan {
   readonly traceId: string
   readonly spanId: string
@@ -55,7 +55,7 @@ function toAttributes(list: z.infer<typeof attributes>): Attributes {
 
 export type Collector = Awaited<ReturnType<typeof startCollector>>
 
-/** A collector of OpenTelemetry's protocol over HTTP with JSON bodies, which keeps what arrives. */
+/** A collector of OpenTelemetry's protocol over HTTP with JSON bodies, which stores what it receives. */
 export async function startCollector() {
   const spans: ArrivedSpan[] = []
   const bodies: string[] = []
@@ -86,18 +86,18 @@ export async function startCollector() {
     })
   })
   return {
-    /** The standard variables that send a process's traces to this collector soon after each span ends. */
+    /** The standard variables that export a process's traces to this collector soon after each span ends. */
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: server.baseUrl,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
       OTEL_BSP_SCHEDULE_DELAY: '50',
     },
     spans,
-    /** What was asked of it, whatever that was. */
+    /** All requests, valid or not. */
     requests: server.requests,
-    /** Everything that arrived, as text. */
+    /** All received bodies as text. */
     text: () => bodies.join('\n'),
-    /** Resolves with the first span that fits, once it is there. */
+    /** Resolves with the first matching span once it is received. */
     until: (fits: (span: ArrivedSpan) => boolean): Promise<ArrivedSpan> =>
       new Promise((resolve) => {
         const check = () => {

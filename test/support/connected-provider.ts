@@ -6,12 +6,12 @@ import { toTestToken } from '../samples.ts'
 import { noDatabase } from './no-database.ts'
 import { silent } from './silent.ts'
 
-/** Plans by the month that no test uses up. */
+/** Monthly plans that no test uses up. */
 const WIDE_PLANS = { COINMARKETCAP_CREDITS_PER_MONTH: '1000000000', COINGECKO_CALLS_PER_MONTH: '1000000000' }
 
 type Server = Awaited<ReturnType<typeof startProviderServer>>
 
-/** A provider whose host is a server that goes with the test. */
+/** A provider connected to a test server, which is closed after the test. */
 export async function connectTo<Source>(
   provider: Pick<Provider<Source, never>, 'name' | 'connect'>,
   handler: Parameters<typeof startProviderServer>[0],
@@ -31,9 +31,9 @@ export async function connectTo<Source>(
   return { server, source: provider.connect({ config, http, db: noDatabase, log: silent, now: () => now }), calls }
 }
 
-/** So many tokens, with ids for CoinMarketCap and CoinGecko. */
+/** Returns `count` tokens with ids for CoinMarketCap and CoinGecko. */
 export const toTestTokens = (count: number) =>
   Array.from({ length: count }, (_, n) => toTestToken(n + 1, { cmcId: String(n + 1), coingeckoId: `coin-${n + 1}` }))
 
-/** What a parameter was in each request. */
+/** The value of a query parameter in each request. */
 export const paramOf = (server: Server, name: string) => server.requests.map(({ url }) => url.searchParams.get(name))

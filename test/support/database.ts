@@ -8,9 +8,9 @@ import { TEST_DATABASES } from './own-clickhouse.ts'
 import { copySchema, emptySchema } from './schema-copy.ts'
 import { silent } from './silent.ts'
 
-/** Databases of the shared server that tests of this worker have left empty, with their whole schema. */
+/** Emptied databases of the shared server from earlier tests of this worker, with their complete schema. */
 const emptied = new Set<string>()
-/** Those of them that a configuration names now. */
+/** Emptied databases that are assigned to a configuration. */
 const taken = new Set<string>()
 
 function takeEmptied(): string | undefined {
@@ -21,7 +21,7 @@ function takeEmptied(): string | undefined {
   return name
 }
 
-/** A configuration that points at the run's stores, with a database and a queue prefix nobody else uses. */
+/** A configuration for the run's stores, with a unique database and queue prefix. */
 export function createTestConfig(settings: Readonly<Record<string, string>> = {}): Config {
   const stores = inject('stores')
   const unique = randomBytes(6).toString('hex')
@@ -30,7 +30,7 @@ export function createTestConfig(settings: Readonly<Record<string, string>> = {}
     CLICKHOUSE_DATABASE: (isShared(settings) ? takeEmptied() : undefined) ?? `${TEST_DATABASES}${unique}`,
     QUEUE_PREFIX: `test-${unique}`,
     LOG_LEVEL: 'silent',
-    // A busy machine may take long for an answer.
+    // A busy machine may respond slowly.
     API_ANSWER_SECONDS: '150',
     ...settings,
   })
@@ -38,42 +38,42 @@ export function createTestConfig(settings: Readonly<Record<string, string>> = {}
 
 export interface TestDatabase {
   readonly db: Database
-  /** The same server without a database of its own, for making and dropping databases. */
+  /** The same server without a default database, for creating and dropping databases. */
   readonly server: Database
   drop(): Promise<void>
 }
 
-/** Whether these settings leave the database on the server that all tests share. */
+/** Whether these settings use the server that all tests share. */
 const isShared = (settings: Readonly<Record<string, string>>) =>
   !Object.keys(settings).some((name) => name.startsWith('CLICKHOUSE_'))
 
-/** A migrated database of the test's own; `empty` leaves the schema out. */
+/** Creates a migrated database for a test; `empty` omits the schema. */
 export async function createTestDatabase(config: Config, options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const { database, cluster } = config.clickhouse
   const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
   const db = createDatabase(config.clickhouse, 'write')
   const remove = () => server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}${onCluster(cluster)}` })
-  // Of the same configuration one test may have left it empty for the next.
-  const isMade = taken.delete(database) || emptied.delete(database)
-  if (options.empty && isMade) await remove()
-  if (!options.empty && !isMade) await createSchema(config, server, db)
+  // An earlier test with the same configuration may have left it emptied.
+  const exists = taken.delete(database) || emptied.delete(database)
+  if (options.empty && exists) await remove()
+  if (!options.empty && !exists) await createSchema(config, server, db)
   return {
     db,
     server,
     drop: async () => {
-      const isLeft =
+      const isReusable =
         inject('stores').endsWithRun &&
         !options.empty &&
         isOfTemplate(config) &&
         (await emptySchema(server, db, inject('stores').template))
-      if (isLeft) emptied.add(database)
+      if (isReusable) emptied.add(database)
       else await remove()
       await Promise.all([db.close(), server.close()])
     },
   }
 }
 
-/** On the server that all tests share, what migrating made once is copied; any other is migrated. */
+/** On the shared server, copies the schema that was migrated once; migrates on any other server. */
 async function createSchema(config: Config, server: Database, db: Database): Promise<void> {
   const { template } = inject('stores')
   await (isOfTemplate(config)

@@ -17,7 +17,7 @@ import { toPendingReport } from './pending-report.ts'
 import { createPipeline } from './pipeline.ts'
 import { silent } from './silent.ts'
 
-/** The moment at which the demo of tests stands still. */
+/** The fixed time of the demo in tests. */
 export const DEMO_NOW = Date.parse('2026-05-06T07:05:09Z')
 const TODAY = toBucketStart(DEMO_NOW, '1d')
 const RATINGS = join(import.meta.dirname, '../upstream/data/sample-ratings.csv')
@@ -29,8 +29,8 @@ export interface Demo {
 }
 
 /**
- * An API over the demo's data with a few days of history, at a moment that never changes. Nothing is committed but to a log
- * that is given. All tests of a run read the same data, which the first of them collects.
+ * An API over the demo's data with a few days of history, at a fixed time. Has no change events, unless a commit log is
+ * given. All tests of a run read the same data, which the first one collects.
  */
 export async function startDemo(options: { commitLog?: CommitLog } = {}): Promise<Demo> {
   const settings = { CLICKHOUSE_DATABASE: inject('stores').demo, DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS }
@@ -48,28 +48,28 @@ export async function startDemo(options: { commitLog?: CommitLog } = {}): Promis
   }
 }
 
-/** Collects unless that is done. Who comes meanwhile waits for the run's one token, which says what there is. */
+/** Collects the data once per run. Concurrent tests wait for the single token in Redis, which contains the state. */
 async function collectOnce(settings: Readonly<Record<string, string>>): Promise<void> {
   const { demo } = inject('stores')
   const redis = createRedis(inject('stores').settings.REDIS_URL ?? '', silent, 'blocking')
   const [, found] = (await redis.blpop(demo, 0)) ?? []
-  let left = found ?? 'nothing'
+  let state = found ?? 'nothing'
   try {
-    if (left === 'nothing') {
-      // A database half full is nothing to go on with: after a failure everybody is told.
-      left = 'failed'
+    if (state === 'nothing') {
+      // A partly filled database is unusable: after a failure, all waiting tests fail too.
+      state = 'failed'
       await collectDemo(settings)
-      left = 'collected'
+      state = 'collected'
     }
   } finally {
-    await redis.rpush(demo, left)
+    await redis.rpush(demo, state)
     redis.disconnect()
   }
-  if (left === 'failed') throw new Error('another test failed to collect the data of the demo, and says why')
+  if (state === 'failed') throw new Error('another test failed to collect the data of the demo, and says why')
 }
 
 async function collectDemo(settings: Readonly<Record<string, string>>): Promise<void> {
-  // The database stays for the others, and goes with the run.
+  // The database stays for other tests until the end of the run.
   const pipeline = await createPipeline({ registry: loadRegistry(), now: DEMO_NOW, settings, leavesDatabase: true })
   const { registry, upstream, context } = pipeline
   const collect = (job: Job, payload: Parameters<typeof runJob>[3]) =>

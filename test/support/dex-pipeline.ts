@@ -5,7 +5,7 @@ import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.
 
 const HOUR = 3_600_000
 
-/** A pipeline that collects trades, and what it stored. */
+/** A pipeline that collects trades, with access to the stored rows. */
 export async function createDexPipeline(options?: PipelineOptions) {
   const pipeline = await createPipeline(options)
   const collectors = dexTrades.connect(pipeline.context)
@@ -42,7 +42,7 @@ export const readTrades = ({ database }: Pipeline) =>
     schema: storedTrade,
   })
 
-/** All rows of trades and what is made of them as one text, but for when they were collected and computed. */
+/** All rows of trades and of the tables derived from them as text, without the times of collection and computation. */
 export async function dump({ database }: Pipeline): Promise<string> {
   const tables = ['dex_trades', 'dex_trade_days', 'dex_trade_parties', 'dex_data'].map(
     (table) => `SELECT * EXCEPT (collected_at, computed_at) FROM ${table} FINAL ORDER BY ALL`,
@@ -62,7 +62,7 @@ const aggregates = z.object({
   as_of: z.string(),
 })
 
-/** The aggregates of one token; of the only one without a key. */
+/** The aggregates of a token; without a key, of the only token. */
 export async function readAggregates({ database }: Pipeline, token?: number) {
   const sql = `SELECT * FROM dex_data FINAL ${token === undefined ? '' : 'WHERE token = {token:UInt64}'}`
   const [row] = await database.db.rows({ name: 'aggregates', sql, params: { token }, schema: aggregates })

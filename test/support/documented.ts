@@ -4,15 +4,15 @@ import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
 
-/** A route about one record takes a single id, and then wants it or the name. */
+/** Whether a route is about one record: it takes a single id, and requires the id or the name. */
 export const isOfOne = ({ query }: Route) =>
   query.id !== undefined && query.name !== undefined && !takesSeveral(query.id)
 
-/** Whether `fields` is asked for where JSON is one object. */
+/** Whether `fields` would be requested for JSON that is a single object. */
 const isForTables = ({ response }: Route, query: readonly string[]) =>
   query.includes('fields') && response instanceof z.ZodObject
 
-/** Every route with the examples of its documentation: with those it cannot do without, and with each of the others. */
+/** Every route with the examples of its documentation: with the required parameters, and with each optional one. */
 export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes
   .filter(({ isEndless }) => !isEndless)
   .flatMap((route) => {
@@ -22,17 +22,17 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
       if (first === undefined) throw new Error(`${route.path}: ${name} has no example`)
       return encodeURIComponent(String(first))
     }
-    // A cursor is an answer's: there is none to be shown.
+    // A cursor comes from a response, so it has no example.
     const names = Object.keys(route.query).filter((name) => name !== 'cursor')
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
     const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
     const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
     const who = isOfOne(route) ? ['name'] : []
-    // An interval, or a number of points instead of it.
+    // An interval, or a number of points instead.
     const isChosen = 'points' in route.query && needed.includes('start')
-    const beside = (name?: string) => [...who, ...(isChosen && name !== 'points' ? ['interval'] : [])]
+    const alsoNeeded = (name?: string) => [...who, ...(isChosen && name !== 'points' ? ['interval'] : [])]
     const queries = [undefined, ...inQuery].map((name) => [
-      ...new Set([...needed, ...beside(name), ...(name ? [name] : [])]),
+      ...new Set([...needed, ...alsoNeeded(name), ...(name ? [name] : [])]),
     ])
     return queries.map((query) => ({
       route,
@@ -40,7 +40,7 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
     }))
   })
 
-/** What a first request of a route gives, as an object. */
+/** The parameters of a first request to a route, as an object. */
 export const toFirstQuery = (route: Route): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     Object.entries(route.query)

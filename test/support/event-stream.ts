@@ -1,29 +1,29 @@
 import { once } from 'node:events'
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 
-/** An event as a client reads it. */
+/** An event as the client parses it. */
 export interface StreamEvent {
   readonly id: string
   readonly event: string
   readonly data: Record<string, unknown>
 }
 
-/** A client of an event stream, as far as a browser goes: it knows from where on it has to resume. */
+/** A client of an event stream that tracks the resume position like a browser. */
 export interface StreamClient {
   readonly response: IncomingMessage
   readonly events: readonly StreamEvent[]
-  /** How many comments came. */
+  /** The number of received comments. */
   readonly comments: number
-  /** Every id that came, with an event or without. */
+  /** Every received id, with or without an event. */
   readonly ids: readonly string[]
-  /** The last of them, or what the client came with. */
+  /** The last received id, or the initial one. */
   readonly lastId: string | undefined
-  /** Resolves once the connection is gone. */
+  /** Resolves when the connection is closed. */
   readonly closed: Promise<unknown>
   kill(): void
 }
 
-/** Connects, and resolves when the first bytes came. */
+/** Connects, and resolves with the first bytes. */
 export async function openStream(url: string, from?: string): Promise<StreamClient> {
   const request: ClientRequest = get(url, {
     headers: { accept: 'text/event-stream', ...(from ? { 'last-event-id': from } : {}) },

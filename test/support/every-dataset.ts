@@ -6,12 +6,12 @@ import { storeQuotes } from './quotes.ts'
 
 const DAY = 86_400_000
 
-/** How many tokens and DAOs have data. */
+/** The number of tokens and DAOs with data. */
 const ENTITIES = 12
 
 const address = (n: number) => `0x${n.toString(16).padStart(40, '0')}`
 
-/** A trade of each 20 minutes, five in a block, of which the last two share a transaction. */
+/** A trade every 20 minutes, five per block; the last two of a block share a transaction. */
 function toTrade(token: number, n: number, now: number) {
   const block = Math.floor(n / 5)
   return {
@@ -33,7 +33,7 @@ function toTrade(token: number, n: number, now: number) {
 
 async function storeTokens(db: Database, keys: readonly number[], now: number): Promise<void> {
   await storeMarket(db, { keys, until: now - 60_000, points: 40, stepMs: 300_000 })
-  // Every third has no market cap, two of the others the same.
+  // Every third token has no market cap, and two of the others have the same.
   const caps = keys.map((_, index) => (index % 3 === 0 ? null : 1e9 / 3 + Math.floor(index / 2)))
   const latest = keys.map((token, index) => ({
     token,
@@ -70,7 +70,7 @@ async function storeTokens(db: Database, keys: readonly number[], now: number): 
   })
 }
 
-/** Of a stablecoin at two addresses, of something without a price, and of what a source tells by its symbol only. */
+/** Holdings of a stablecoin at two addresses, of an asset without a price, and of one known only by its symbol. */
 function toHoldings(value: number) {
   const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
   const one = { chain: 'ethereum', address: address(1), contract: usdc, symbol: 'A"B', price_source: 'goldrush' }
@@ -129,6 +129,10 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
       ...{ dao, observed_at: at(ago), value_usd: 10 + ago, tokens, holdings: toHoldings(10 + ago), spam_count: 2 },
       source: 'goldrush',
     })),
+    dao_fees: each(40, (dao, ago) => ({
+      ...{ dao, observed_at: new Date(midnight - ago * DAY - 1).toISOString(), fees_usd: 1e6 / 3 + ago },
+      revenue_usd: ago % 10 === 4 ? null : 1e5 - ago,
+    })),
     dao_ratings: keys.map((dao) => ({
       ...{ dao, observed_at: at(0), rated_at: at(30), ...scores, value_proposition: 4, token_economics: 5 },
       ...{ source: 'Somebody', report_url: null },
@@ -137,7 +141,7 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
   for (const [table, rows] of Object.entries(tables)) await db.insert({ table, rows })
 }
 
-/** Proposals and votes of those that vote somewhere: of every state, with choices of every form, and unknown. */
+/** Proposals and votes of DAOs with a space: in every state, with choices of every form, and with unknown values. */
 async function storeGovernance(db: Database, daos: readonly Dao[], now: number): Promise<void> {
   const at = (days: number) => new Date(now - (now % 1000) + days * DAY).toISOString()
   const rows = daos.flatMap(({ key: dao, snapshotSpace: space }) => {
@@ -158,7 +162,7 @@ async function storeGovernance(db: Database, daos: readonly Dao[], now: number):
   await db.insert({ table: 'governance_in', rows })
 }
 
-/** Some rows of every dataset that is served as records, with nulls, ties, gaps and texts that need quoting. */
+/** Stores rows of every dataset that is served as records, with nulls, ties, gaps and texts that need quoting. */
 export async function storeEveryDataset(db: Database, registry: Registry, now: number): Promise<void> {
   const daos = registry.daos.filter(({ live, token }) => live && token !== null).slice(0, ENTITIES)
   const tokens = daos.map(({ token }) => registry.tokenById.get(token ?? '')?.key ?? 0)

@@ -6,38 +6,38 @@ import { createHandFeed, startApi, type TestApi } from './api.ts'
 import { startBrowser, type TestBrowser } from './browser.ts'
 import { noDatabase } from './no-database.ts'
 
-/** When the page is looked at. */
+/** The time in the browser. */
 export const NOW = Date.parse('2024-03-10T12:02:00Z')
 export const ID = 'a00a15074c647764fac27d6c'
 
-/** A token as its list tells of it. */
+/** A token as returned by its list. */
 export const TOKEN = {
   ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
   ...{ chain: ID, livePrice: true, chart24h: '' },
   financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
 }
 
-/** What is answered at a path, or how. */
+/** The response of each path, or a function that creates it. */
 export type Answers = Readonly<Record<string, unknown>>
 
-/** The page over what a test has it answered; anywhere else there is nothing. */
+/** Serves the test's responses to the page; all other paths are not found. */
 export const toPrepare = (answers: Answers) => async (page: Page) => {
   await page.clock.install({ time: NOW })
   await page.route('**/data/**', (route) => {
     const { pathname } = new URL(route.request().url())
-    const told = answers[pathname.slice('/data/'.length)]
-    if (pathname === '/data/stream' && told === undefined) return route.abort()
-    return typeof told === 'function' ? told(route) : route.fulfill({ json: told ?? [] })
+    const response = answers[pathname.slice('/data/'.length)]
+    if (pathname === '/data/stream' && response === undefined) return route.abort()
+    return typeof response === 'function' ? response(route) : route.fulfill({ json: response ?? [] })
   })
 }
 
 export interface ServedExplorer {
-  /** Opens a path of the page, or another address. */
+  /** Opens a path of the page, or another URL. */
   readonly open: TestBrowser['open']
   toUrl(path: string): string
 }
 
-/** A browser, and the page as the API serves it, for the tests of one `describe`; what it asks for is theirs to answer. */
+/** A browser and the page as the API serves it, for the tests of one `describe`. The tests provide the responses. */
 export function serveExplorer(): ServedExplorer {
   let api: TestApi
   let browser: TestBrowser

@@ -1,13 +1,13 @@
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 
-/** All members of the Index; DAOs with governors, on one chain and on several; such as have ended, and whom they became. */
+/** All members of the Index; DAOs with governors, on one chain and on several; ended ones with their successors. */
 const DAOS = [
   ...['aave', 'balancer', 'compound', 'cream', 'harvest', 'kyber', 'loopring', 'makerdao', 'mstable', 'sushi'],
   ...['synthetix', 'uniswap', 'yearn', 'arbitrum', 'ens', 'gitcoin', 'hop', 'rarible', 'threshold', 'truefi'],
   ...['aragon', 'fei', 'rook', 'stargate', 'ribbon', 'dydx', '1inch', 'lido', 'optimism', 'curve'],
 ]
 
-/** The shipped registry with these DAOs alone, their tokens, and an index of these. */
+/** The shipped registry reduced to these DAOs, their tokens, and an index of these. */
 export function keepDaos(slugs: ReadonlySet<string>): Registry {
   const registry = loadRegistry()
   const { index } = registry
@@ -23,5 +23,7 @@ export function keepDaos(slugs: ReadonlySet<string>): Registry {
   }
 }
 
-/** A quarter of the shipped registry, with DAOs of every kind: what is true of them is true of all, for a third of the time. */
+/**
+ * A quarter of the shipped registry with DAOs of every kind. Tests take a third of the time and cover the same cases.
+ */
 export const loadFewDaos = (): Registry => keepDaos(new Set(DAOS))

@@ -1,4 +1,4 @@
-/** A vote as `/data/daos/governance/votes` tells it; times are ISO 8601. */
+/** A vote as returned by `/data/daos/governance/votes`; times are ISO 8601. */
 export interface Vote {
   _id: string
   proposal: string
@@ -8,7 +8,7 @@ export interface Vote {
   createdAt: string
 }
 
-/** A voter as `/data/daos/governance/voters` tells it. */
+/** A voter as returned by `/data/daos/governance/voters`. */
 export interface Voter {
   voter: string
   votes: number

@@ -7,8 +7,8 @@ import { FIRST_BLOCK, hashOf, START } from '../upstream/small-chain.ts'
 const SECONDS_PER_BLOCK = 12
 
 /**
- * The shipped registry with governors that were made in the small chain's first block: nothing came before it. `change` has
- * the last word on those of a DAO.
+ * The shipped registry with all governors created in the first block of the small chain. `change` may modify the
+ * governors of a DAO.
  */
 export function toYoungRegistry(
   change: (slug: string, governors: Governor[]) => Governor[] = (_, own) => own,
@@ -35,7 +35,7 @@ export function governorOf(registry: Registry, slug: string, family: string) {
   return governor
 }
 
-/** A log in the n-th block after the first; the place in the block tells apart those of one block. */
+/** A log in the n-th block after the first. The log index distinguishes logs of one block. */
 export function logAt(
   n: number,
   address: string,
@@ -52,7 +52,7 @@ export function logAt(
 /** The time of the n-th block after the first. */
 export const timeAt = (n: number) => new Date((START + n * SECONDS_PER_BLOCK) * 1000).toISOString()
 
-/** A chain with these logs; blocks come every 12 seconds, and did so long before. */
+/** A chain with these logs and a block every 12 seconds, also long before the first log. */
 export function toGovernorChain(logs: readonly ChainLog[], { habits = {} }: { habits?: NodeHabits } = {}): Chain {
   const times = new Map([-100_000, 1_000_000].map((n) => [FIRST_BLOCK + n, START + n * SECONDS_PER_BLOCK]))
   return createLoggedChain({ logs, times, pools: [], habits })

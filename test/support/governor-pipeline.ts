@@ -13,7 +13,7 @@ import { governorOf, toYoungRegistry } from './governor-chain.ts'
 import { toNext } from './next-page.ts'
 import { createServedPipeline, type ServedPipeline } from './served-pipeline.ts'
 
-/** A proposal on a governor, as it is told where its source is asked for. */
+/** A proposal on a governor, as returned with its source. */
 interface Proposal {
   _id: string
   title: string
@@ -41,29 +41,29 @@ export const AUTHOR = `0x${'b'.repeat(40)}`
 export const voterOf = (n: number) => `0x${n.toString(16).padStart(40, 'a')}`
 export const blockOf = (n: number) => BigInt(FIRST_BLOCK + n)
 
-/** What a governor logs of a proposal that is voted on from one block to another, both counted from the first. */
+/** The log of a new proposal with a voting period in blocks, both counted from the first block. */
 export const proposal = (
   id: bigint,
   [start, end]: readonly [number, number],
   description = `# Proposal ${id}\n\nWhy.`,
 ) => encodeProposal({ id, proposer: AUTHOR, start: blockOf(start), end: blockOf(end), description })
 
-/** A pipeline that collects what happens on governors, and what the API tells of it. */
+/** A pipeline that collects governor events, and the API over its data. */
 export interface GovernorPipeline extends ServedPipeline {
   collectGovernors(): Promise<JobReport>
-  /** What is told at a path below `/data/daos/governance`. */
+  /** The response of a path below `/data/daos/governance`. */
   get<T>(path: string, status?: number): Promise<T>
   proposalsOf(slug: string): Promise<Proposal[]>
   votesOf(slug: string): Promise<Vote[]>
-  /** All of them, page by page. */
+  /** All votes, page by page. */
   allVotesOf(slug: string): Promise<Vote[]>
-  /** Why something of governors could not be read. */
+  /** The reasons of failed reads of governors. */
   notes(): Promise<{ entity: number; reason: string }[]>
-  /** All rows but for when they were collected. */
+  /** All rows without their times of collection. */
   dump(): Promise<unknown>
 }
 
-/** On this chain, in the moment of its n-th block after the first. */
+/** Starts on this chain, at the time of its n-th block after the first. */
 export const startGovernors = (n: number, ethereum: Chain) =>
   createGovernorPipeline({ now: nowAt(n), registry, chains: { ethereum } })
 
@@ -75,9 +75,9 @@ export async function createGovernorPipeline(
 }
 
 function createReader({ url, database }: ServedPipeline) {
-  const ask = (path: string) => fetch(`${url}/data/daos/governance${path}`)
+  const fetchPath = (path: string) => fetch(`${url}/data/daos/governance${path}`)
   const get = async <T>(path: string, status = 200): Promise<T> => {
-    const response = await ask(path)
+    const response = await fetchPath(path)
     expect(response.status, path).toBe(status)
     return (await response.json()) as T
   }
@@ -96,7 +96,7 @@ function createReader({ url, database }: ServedPipeline) {
     allVotesOf: async (slug: string) => {
       const votes: Vote[] = []
       for (let next: string | undefined = askFor(slug); next !== undefined; ) {
-        const response = await ask(`/votes${next}`)
+        const response = await fetchPath(`/votes${next}`)
         votes.push(...((await response.json()) as Vote[]))
         next = toNext(response.headers.get('link'))
       }

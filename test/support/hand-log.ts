@@ -1,16 +1,16 @@
 import type { CommitListener, CommitLog, LoggedCommit } from '../../shared/store/commit-log.ts'
 
-/** A log that a test drives. */
+/** A commit log driven by a test. */
 export function createHandLog() {
   const listeners: CommitListener[] = []
-  const told: LoggedCommit[] = []
+  const events: LoggedCommit[] = []
   let [count, forgotten] = [0, 0]
   const commitLog: CommitLog = {
     get version() {
       return `${count}-0`
     },
     after: async (version) =>
-      Number.parseInt(version, 10) < forgotten ? undefined : told.slice(Number.parseInt(version, 10)),
+      Number.parseInt(version, 10) < forgotten ? undefined : events.slice(Number.parseInt(version, 10)),
     follow: (listener) => void listeners.push(listener),
     close: () => {},
   }
@@ -19,10 +19,10 @@ export function createHandLog() {
     commit: (dataset: string, id?: string) => {
       count += 1
       const commit = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null, id }
-      told.push(commit)
+      events.push(commit)
       for (const listener of listeners) listener.committed([commit])
     },
-    /** What was told so far is not kept any more. */
+    /** Deletes the events up to now. */
     forget: () => {
       forgotten = count
     },

@@ -5,7 +5,7 @@ import { snapshot } from '../upstream/providers/snapshot.ts'
 import { NO_SOCIALS } from '../upstream/socials.ts'
 import type { Space, SpaceProposal, SpaceVote, World } from '../upstream/world.ts'
 
-/** A world without anything in it. */
+/** An empty world. */
 export const NOTHING: World = {
   assets: [],
   socials: NO_SOCIALS,
@@ -22,7 +22,7 @@ export const NOTHING: World = {
   chain: () => null,
 }
 
-/** A Snapshot hub on a port of its own with one space. An answer given to `next` is sent once in its place. */
+/** A Snapshot hub with one space on a free port. Replies pushed to `next` are sent once instead. */
 export async function startHub(space: Space) {
   const next: Reply[] = []
   const answer = async (path: string, method: string, headers: object, body: string): Promise<Reply> =>
@@ -41,12 +41,12 @@ export async function startHub(space: Space) {
   return { ...server, next }
 }
 
-/** The time, in Unix seconds, that tests of a space count from. */
+/** Base time of space tests, in Unix seconds. */
 export const HUB_START = Date.parse('2024-01-01T00:00:00Z') / 1000
 
-/** A proposal on which nobody voted yet. */
+/** A proposal without votes. */
 export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
-  const asked = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
+  const question = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
   const author = `0x${'a'.repeat(40)}`
   const counted = { scores: [], scoresTotal: 0, votes: 0 }
   return {
@@ -55,13 +55,13 @@ export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
     created: HUB_START + 90,
     start: HUB_START + 90,
     end: HUB_START + 300,
-    ...asked,
+    ...question,
     ...counted,
     ...made,
   }
 }
 
-/** `count` votes of as many voters, on one proposal, all created in one second. */
+/** `count` votes of different voters on one proposal, all created in one second. */
 export function toVotes(count: number, created: number): SpaceVote[] {
   return Array.from({ length: count }, (_, index) => {
     const id = `0x${String(created).padStart(32, '0')}${String(index).padStart(32, '0')}`

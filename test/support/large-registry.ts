@@ -1,7 +1,9 @@
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createRegistryFolder } from './registry-folder.ts'
 
-/** A registry out of files like any: the shipped one with so many more live tokens, which market-data providers know. */
+/**
+ * The shipped registry with `more` additional live tokens, loaded from files. Market-data providers know these tokens.
+ */
 export function loadLargeRegistry(more: number): Registry {
   const folder = createRegistryFolder()
   try {
@@ -15,9 +17,9 @@ export function loadLargeRegistry(more: number): Registry {
   }
 }
 
-/** Whose tokens they are; it has one of its own. */
+/** The DAO of the additional tokens, which also has a token in the shipped registry. */
 const DAO = 'uniswap'
-/** Ids beyond all that the provider has given. */
+/** Above all ids of the provider. */
 const FIRST_CMC_ID = 1_000_000
 
 function toToken(index: number) {

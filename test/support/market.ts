@@ -1,9 +1,9 @@
 import type { Database } from '../../shared/store/clickhouse.ts'
 
 /**
- * Stores a made-up market: `points` observations of each token, `stepMs` apart, the last at `until`, every value a
- * different exact number. The last observation is the latest quote. `price` is what the prices begin at; without
- * `supplies` nobody knows them.
+ * Stores an invented market: `points` observations of each token, `stepMs` apart, the last at `until`. Every value is a
+ * different exact number. The last observation is the latest quote. `price` is the first price. Without `supplies`,
+ * supplies are unknown.
  */
 export async function storeMarket(
   db: Database,

@@ -5,7 +5,7 @@ import { routes } from '../../api/routes.ts'
 
 const document = toOpenApi(routes)
 
-/** The records with which a source answers a request, the error that it throws, or a reply of its own. */
+/** The response of a source: records, an error to throw, or a complete reply. */
 type Answered = readonly object[] | Refused | Reply
 
 export const toReply = (records: readonly object[], headers: Record<string, string> = {}): Reply => ({
@@ -13,20 +13,20 @@ export const toReply = (records: readonly object[], headers: Record<string, stri
   headers: new Headers({ 'content-type': 'application/x-ndjson', ...headers }),
 })
 
-/** A source that answers as a test wants it, and the requests that it got. */
+/** A source with responses from the test, and its received requests. */
 export function createSource(answer: (url: URL) => Answered, now = 0): { source: Source; asked: URL[] } {
   const asked: URL[] = []
-  const ask = async (path: string) => {
+  const fetchRecords = async (path: string) => {
     const url = new URL(path, 'http://here')
     asked.push(url)
     const answered = answer(url)
     if (answered instanceof Refused) throw answered
     return 'text' in answered ? answered : toReply(answered)
   }
-  return { source: { base: 'http://here', now: () => now, document: async () => document, ask }, asked }
+  return { source: { base: 'http://here', now: () => now, document: async () => document, ask: fetchRecords }, asked }
 }
 
-/** The checked arguments of a call. */
+/** The validated arguments of a call. */
 export function toInput({ input }: Tool, given: unknown) {
   const { value, issues } = input['~standard'].validate(given)
   if (value === undefined) throw new Error(issues?.map(({ path, message }) => `${path.join('.')}: ${message}`).join())

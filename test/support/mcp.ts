@@ -11,7 +11,9 @@ import type { Pipeline } from './pipeline.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** The answer of a tool: its data, the same as text, the linked files, and the characters of the longer of the two. */
+/**
+ * The result of a tool: its data, the same as text, the linked files, and the length of the longer form in characters.
+ */
 export interface ToldByTool {
   readonly data: Json
   readonly text: string
@@ -23,16 +25,16 @@ export interface ToldByTool {
 export interface Assistant {
   readonly client: Client
   tell(tool: string, input?: Json): Promise<ToldByTool>
-  /** The rows of a table that a tool told, as records by their columns. */
+  /** The rows of a tool's table, as records by column. */
   rows(tool: string, input: Json): Promise<Json[]>
   close(): Promise<void>
 }
 
-/** How many characters of content a model reads. */
+/** The number of content characters that a model reads. */
 const toLength = (content: CallToolResult['content']) =>
   content.reduce((sum, one) => sum + (one.type === 'text' ? one.text : JSON.stringify(one)).length, 0)
 
-function toTold(result: CallToolResult): ToldByTool {
+function toToolResult(result: CallToolResult): ToldByTool {
   const [content] = result.content
   return {
     data: (result.structuredContent ?? {}) as Json,
@@ -43,23 +45,23 @@ function toTold(result: CallToolResult): ToldByTool {
   }
 }
 
-/** The records of a told table. */
+/** The records of a table. */
 export function toRows({ columns, rows }: Json): Json[] {
   const names = columns as readonly string[]
   return (rows as readonly unknown[][]).map((row) => Object.fromEntries(names.map((name, at) => [name, row[at]])))
 }
 
-/** A client of the protocol's own makers, as an assistant has one. */
+/** A client from the protocol's official SDK, as assistants use it. */
 export async function connect(transport: Transport): Promise<Assistant> {
   const client = new Client({ name: 'dao-data-test', version: '1.0.0' })
   await client.connect(transport)
-  const tell = async (tool: string, input: Json = {}) =>
-    toTold((await client.callTool({ name: tool, arguments: input })) as CallToolResult)
+  const callTool = async (tool: string, input: Json = {}) =>
+    toToolResult((await client.callTool({ name: tool, arguments: input })) as CallToolResult)
   return {
     client,
-    tell,
+    tell: callTool,
     rows: async (tool, input) => {
-      const { data, text, isError } = await tell(tool, input)
+      const { data, text, isError } = await callTool(tool, input)
       if (isError) throw new Error(text)
       return toRows(data)
     },
@@ -67,7 +69,7 @@ export async function connect(transport: Transport): Promise<Assistant> {
   }
 }
 
-/** The same, of an API at an address. */
+/** Connects to an API at a URL. */
 export const connectTo = (url: string, headers: Readonly<Record<string, string>> = {}): Promise<Assistant> =>
   connect(new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit: { headers: { ...headers } } }))
 
@@ -78,11 +80,11 @@ interface Sent {
   readonly method?: string | undefined
 }
 
-/** Sends what no client would, such as a host's name that is not the server's. */
+/** Sends requests that regular clients cannot send, for example with a foreign host name. */
 export function sendTo(url: string, { headers, body = '{}', path = '/mcp', method = 'POST' }: Sent) {
   return new Promise<{ status: number; text: string; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
     const { hostname, port } = new URL(url)
-    // The path is sent as it is, even if it is a whole URL.
+    // The path is sent unchanged, even if it is a complete URL.
     const sent = request({ hostname, port, path, method, headers: { 'Content-Type': 'application/json', ...headers } })
     sent.on('error', reject).on('response', async (response) => {
       const chunks = await response.toArray()
@@ -92,7 +94,7 @@ export function sendTo(url: string, { headers, body = '{}', path = '/mcp', metho
   })
 }
 
-/** Two more days of holders of a token, from which on they can be told to have changed. */
+/** Stores two more days of a token's holders, so that tools can report changes. */
 export async function storePastHolders({ database, registry }: Pipeline, symbol: string, today: number): Promise<void> {
   const token = getToken(registry, symbol).key
   const holders = [{ address: `0x${'1'.repeat(40)}`, amount: 5, amount_usd: null, share: 40 }]

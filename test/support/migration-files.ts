@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { MIGRATIONS } from '../../clickhouse/schema/released.ts'
 
-/** The shipped migrations and their list, with a test's own files beside them, in a folder that goes with the test. */
+/** Copies the shipped migrations and their list, and adds a test's files. The folder is removed after the test. */
 export function copyMigrations(more: Readonly<Record<string, string>> = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'dao-data-migrations-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

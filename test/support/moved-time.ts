@@ -2,25 +2,25 @@ import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { vi } from 'vitest'
 
-/** Turns of the loop in which nothing is under way: what an answer sets off comes a few turns after it. */
+/** Idle event-loop turns before time moves: a response triggers work a few turns later. */
 const QUIET_TURNS = 25
 
-/** A time that stands still while a request is under way, and else moves on to what is waited for next. */
+/** A clock that stops during requests and otherwise jumps to the next timer. */
 export interface MovedTime {
-  /** For HTTP clients, which tell here that a request is answered. */
+  /** Hook for HTTP clients, called after each response. */
   readonly record: () => void
-  /** Has Redis tell this time to the scripts that ask it. */
+  /** Makes Redis use this time in scripts that read the time. */
   tellTo(redis: Redis): void
-  /** Moves the time on until the work is done. */
+  /** Advances the time until the work is done. */
   live<T>(work: Promise<T>): Promise<T>
-  /** Moves it to a time in Unix milliseconds. */
+  /** Sets the time in Unix milliseconds. */
   moveTo(time: number): Promise<void>
   end(): void
 }
 
 /**
- * Takes over the clocks and timers of this process, so that limits of minutes and days are lived through in seconds. The
- * network, and who answers there, go on as they are. `start` is Unix milliseconds.
+ * Replaces the clocks and timers of this process, so that limits of minutes and days pass in seconds. Network and
+ * servers run in real time. `start` is in Unix milliseconds.
  */
 export function createMovedTime(start: number): MovedTime {
   vi.useFakeTimers({

@@ -2,7 +2,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 
 const refuse = () => Promise.reject(new Error('this test has no database'))
 
-/** The door for what must not need one. */
+/** A database whose methods throw, for code that must not use one. */
 export const noDatabase: Database = {
   name: 'none',
   cluster: undefined,

@@ -1,15 +1,15 @@
 import { type OwnServerOptions, startOwnServer } from '../../clickhouse/server/own-server.ts'
 import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
 
-/** The server with options that the product's settings do not have; they stand on the command line as JSON. */
+/** The server with options that have no setting in the product, given as JSON on the command line. */
 runProgram(async () => {
   const server = await startOwnServer(JSON.parse(String(process.argv[2])) as OwnServerOptions)
-  let isAsked = false
+  let isStopping = false
   onStopSignal(() => {
-    isAsked = true
+    isStopping = true
     return server.close()
   })
   announceReady({ url: server.url })
   const reason = await server.ended
-  if (!isAsked) throw new Error(`ClickHouse ended by itself: ${reason ?? 'no reason given'}`)
+  if (!isStopping) throw new Error(`ClickHouse ended unexpectedly: ${reason ?? 'no reason given'}`)
 })

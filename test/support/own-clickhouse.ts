@@ -5,25 +5,25 @@ import { join } from 'node:path'
 import type { OwnServerOptions } from '../../clickhouse/server/own-server.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 
-/** A running ClickHouse server in a process of its own. */
+/** A running ClickHouse server in a separate process. */
 export interface OwnClickHouse {
   readonly url: string
   readonly dataDir: string
   readonly pid: number
   readonly users: OwnServerOptions['users']
-  /** The settings with which parts of the service reach it. */
+  /** The settings to connect to it. */
   readonly settings: Readonly<Record<string, string>>
   /** Null while it runs and after a signal. */
   exitCode(): number | null
-  /** Whether it has ended, in whichever way. */
+  /** Whether it has ended for any reason. */
   hasEnded(): boolean
   /** Stops it in order and removes its data, unless the data folder was given. */
   stop(): Promise<void>
-  /** Ends it as a crash would (SIGKILL); the data stays. */
+  /** Kills it like a crash (SIGKILL); the data stays. */
   kill(): Promise<void>
 }
 
-/** Databases of tests and benchmarks, which the reader may read, have names that begin so. */
+/** Name prefix of databases for tests and benchmarks. The reader may read these. */
 export const TEST_DATABASES = 'test_'
 
 const USERS = {
@@ -31,7 +31,7 @@ const USERS = {
   reader: { name: 'reader', password: 'password of the reader' },
 }
 
-/** The server of the product, one process a data folder. Picks a free port unless one is given. */
+/** The product's server, one process per data folder. Picks a free port by default. */
 export async function startOwnClickHouse(options: Partial<OwnServerOptions> = {}): Promise<OwnClickHouse> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'dao-data-clickhouse-')))
   const users = options.users ?? USERS

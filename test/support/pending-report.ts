@@ -1,8 +1,8 @@
 import type { JobReport } from '../../shared/queue/queues.ts'
-import { PendingError } from '../../workers/run/pending.ts'
+import { PartialFailureError } from '../../workers/run/retries.ts'
 
-/** For `catch`: what an attempt stored that would be tried again for the rest. Any other failure stays one. */
+/** For `catch`: returns the report of a partly failed attempt. Rethrows any other failure. */
 export function toPendingReport(error: unknown): JobReport {
-  if (error instanceof PendingError) return error.report
+  if (error instanceof PartialFailureError) return error.report
   throw error
 }

@@ -18,7 +18,7 @@ import { silent } from './silent.ts'
 
 type Upstream = Awaited<ReturnType<typeof createUpstream>>
 
-/** Everything between the providers' stand-in and the tables, with a clock that stands still until it is moved. */
+/** All components from the providers' stand-in to the tables, with a clock that only the test moves. */
 export interface Pipeline {
   readonly config: Config
   readonly database: TestDatabase
@@ -27,26 +27,26 @@ export interface Pipeline {
   readonly context: RunnerContext
   readonly clock: { now: number }
   queues(dataset: string): DatasetQueues
-  /** The live one unless another lane is named. */
+  /** The live queue by default. */
   queue(dataset: string, lane?: Lane): DatasetQueue
   close(): Promise<void>
 }
 
 export interface PipelineOptions {
   readonly now?: number
-  /** A clock of the test's own, in place of one that stands still at `now`. */
+  /** A clock owned by the test, instead of one fixed at `now`. */
   readonly clock?: { now: number }
   readonly dataDir?: string
-  /** In place of the shipped one. */
+  /** Replaces the shipped registry. */
   readonly registry?: Registry
-  /** Chains in place of the world's own, by slug. */
+  /** Replaces the world's chains, by slug. */
   readonly chains?: Readonly<Record<string, Chain>>
-  /** Whether the providers agree on prices, as by default they do. */
+  /** Whether providers agree on prices; by default they do. */
   readonly markets?: Markets
-  /** The chains that have a node, ethereum unless given. */
+  /** The chains with a node, by default ethereum. */
   readonly nodes?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
-  /** Where the database goes with its server, and cannot be dropped. */
+  /** Set if the database is dropped with its server. */
   readonly leavesDatabase?: boolean
 }
 

@@ -12,17 +12,17 @@ import { silent } from './silent.ts'
 const counts = z.object({ tokens: z.number(), rows: z.number() })
 type Counts = z.output<typeof counts>
 
-/** A pipeline whose prices workers collect and store. */
+/** A pipeline with workers that collect and store prices. */
 export interface PricesPipeline extends Pipeline {
-  /** Workers that end with the pipeline. */
+  /** Workers that stop with the pipeline. */
   readonly runners: Worker[]
   readonly scheduler: SchedulerContext
   startWorker(lane?: Lane): Worker
-  /** How many tokens and rows a table has. */
+  /** The number of tokens and rows in a table. */
   stored(table?: string): Promise<Counts | undefined>
-  /** All that is stored of prices, but when it was. */
+  /** All stored prices without their times of storage. */
   dump(): Promise<string>
-  /** Those that are quoted at the pipeline's time: of some only the past is left now. */
+  /** The tokens with quotes at the pipeline's time; ended tokens have only history. */
   liveTokens(): ReturnType<typeof tokenPrices.entities>
 }
 
@@ -67,7 +67,7 @@ export async function createPricesPipeline(): Promise<PricesPipeline> {
   }
 }
 
-/** Resolves when the queue's jobs are all finished, with the jobs by outcome. */
+/** Resolves when all jobs of the queue are finished, with the jobs by outcome. */
 export async function untilDone(runner: Worker, jobs: number) {
   const done = { completed: [] as string[], failed: [] as { id: string; reason: string }[] }
   await new Promise<void>((resolve) => {

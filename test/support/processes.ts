@@ -6,7 +6,7 @@ import { toStoreSettings } from './store-settings.ts'
 
 const FILES = { worker: 'workers/programs/worker.ts', scheduler: 'workers/programs/scheduler.ts' } as const
 
-/** A worker or scheduler in a process of its own, over the stores of a test's configuration. */
+/** A worker or scheduler in a separate process, over the stores of a test's configuration. */
 export async function startProcess(kind: keyof typeof FILES, config: Config, settings: Record<string, string> = {}) {
   const port = String(await findFreePort())
   const child = startChild(kind, join(import.meta.dirname, '../..', FILES[kind]), {

@@ -1,13 +1,12 @@
 import { expect, onTestFinished } from 'vitest'
 import type { DataError } from '../../shared/errors.ts'
-import type { HttpClients } from '../../workers/http/client.ts'
-import type { HttpSettings } from '../../workers/http/request.ts'
+import type { HttpClients, HttpSettings } from '../../workers/http/client.ts'
 import { createObservedClients, type Handler, sendJson, startProviderServer } from '../provider-server.ts'
 
 export const KEY = 'k-3f1b9c-not-to-be-shown'
 const { signal } = new AbortController()
 
-/** A client of a provider that is a server, which goes with the test. `fail` is a request that has to be refused. */
+/** A provider client with a test server, which is closed after the test. `fail` is a request that must be rejected. */
 export async function connectClient(handler: Handler, settings: Partial<HttpSettings> = {}) {
   const server = await startProviderServer(handler)
   onTestFinished(server.close)
@@ -31,7 +30,7 @@ export async function connectClient(handler: Handler, settings: Partial<HttpSett
   return { server, http, open, client, calls, fail }
 }
 
-/** Answers with each handler in turn, then goes on with the last. */
+/** Uses each handler once in order, then repeats the last one. */
 export function inTurn(...handlers: Handler[]): Handler {
   let next = 0
   return (request, response, url) => {

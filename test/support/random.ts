@@ -1,4 +1,4 @@
-/** Random numbers from 0 to 1 that are the same for the same seed (mulberry32), and what is picked with them. */
+/** Random numbers from 0 to 1, deterministic for a seed (mulberry32), and random choices. */
 export function createRandom(seed: number) {
   let state = seed >>> 0
   const next = () => {

@@ -11,13 +11,13 @@ export interface RedisClusterServers {
   stop(): Promise<void>
 }
 
-/** Whether a cluster can be made here: a server and the tool that joins its nodes. */
+/** Whether this machine can start a cluster: it needs the server and the tool that joins nodes. */
 export const canCluster = ['redis-server', 'redis-cli'].every((name) => spawnSync(name, ['--version']).status === 0)
 
 const SLOTS = 16_384
 
 export interface ClusterTls {
-  /** Files: of the certificate, which signs itself, and of its key. */
+  /** Files of the self-signed certificate and of its key. */
   readonly certificate: string
   readonly key: string
   /** How nodes are announced to clients: as `localhost` or as 127.0.0.1. */
@@ -38,12 +38,12 @@ const toTlsSettings = ({ certificate, key, announced }: ClusterTls, port: number
 })
 
 /**
- * A Redis Cluster of three masters on free ports; every slot is served when it resolves. With TLS clients can reach nodes by
- * TLS only, and the nodes' own URLs are none.
+ * Starts a Redis Cluster of three masters on free ports; resolves when every slot is served. With TLS, clients must use
+ * TLS, and the nodes' plain URLs do not work.
  */
 export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterServers> {
   const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-cluster-'))
-  // By default nodes talk on a port 10,000 higher, which there need not be.
+  // The default bus port is 10,000 above the client port, which may be invalid.
   const talkPorts = await Promise.all([0, 1, 2].map(() => findFreePort()))
   const nodes = await Promise.all(
     talkPorts.map(async (talkPort, n) => {
@@ -66,7 +66,7 @@ export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterS
     cli(port, 'cluster', 'addslotsrange', String(range[0]), String(Number(range[1]) - 1))
   })
   for (const [n, port] of others.entries()) cli(first, 'cluster', 'meet', '127.0.0.1', port, String(talkPorts[n + 1]))
-  while (!ports.every((port) => isWhole(cli(port, 'cluster', 'info')))) await new Promise(setImmediate)
+  while (!ports.every((port) => isComplete(cli(port, 'cluster', 'info')))) await new Promise(setImmediate)
   const [scheme, host] = tls === undefined ? ['redis', '127.0.0.1'] : ['rediss', 'localhost']
   const rest = others.map((port) => `node=${host}:${port}`).join('&')
   return {
@@ -79,4 +79,4 @@ export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterS
   }
 }
 
-const isWhole = (info: string) => info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3')
+const isComplete = (info: string) => info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3')

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /**
- * A proxy in front of Redis. It can vanish like a machine without power: no connection hears of it. After `leadTo` new
- * connections reach another Redis, and old ones stay where they are.
+ * A proxy in front of Redis. `vanish` simulates a power failure: connections stay open without data. After `leadTo`,
+ * new connections reach another Redis, and existing ones stay.
  */
 export async function startRedisDoor(first: string) {
   let target = new URL(first)
@@ -26,7 +26,7 @@ export async function startRedisDoor(first: string) {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Bytes come and go nowhere from now on. */
+    /** Drops all bytes from now on. */
     vanish: () => {
       isGone = true
     },
@@ -36,7 +36,7 @@ export async function startRedisDoor(first: string) {
     leadTo: (url: string) => {
       target = new URL(url)
     },
-    /** Bytes that went nowhere so far. */
+    /** The number of dropped bytes. */
     swallowed: () => swallowed,
     close: () => {
       for (const socket of sockets) socket.destroy()

@@ -8,7 +8,7 @@ type File = (typeof FILES)[number]
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A copy of the shipped registry's files that a test changes. */
+/** A copy of the shipped registry's files for a test to change. */
 export interface RegistryFolder {
   readonly dir: string
   /** Changes the records of a list. */

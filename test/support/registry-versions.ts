@@ -4,7 +4,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 
 const version = z.object({ version: z.string(), records: z.number() })
 
-/** Every version of the registry that was ever in force, oldest first. */
+/** Every version of the registry that was ever active, oldest first. */
 export const readVersions = (db: Database) =>
   db.rows({
     name: 'versions',
@@ -12,5 +12,5 @@ export const readVersions = (db: Database) =>
     schema: version,
   })
 
-/** A registry without what tells it from another one. */
+/** A registry without its version and activation time. */
 export const withoutVersion = ({ version: _, changedAt: __, ...records }: Registry) => records

@@ -11,12 +11,12 @@ import {
   toPath,
 } from '../../workers/probe/recording.ts'
 
-/** Providers of one host whose path begins as the settings say. */
+/** A server with recorded responses of several providers; the first part of the path selects the provider. */
 export interface Replayed {
-  /** When it was recorded, in Unix milliseconds. */
+  /** Time of the recording, in Unix milliseconds. */
   readonly now: number
   readonly url: string
-  /** What was asked for and is not in the recording. */
+  /** Requests that are not in the recording. */
   readonly unknown: string[]
   close(): Promise<void>
 }
@@ -24,7 +24,7 @@ export interface Replayed {
 const toQuestion = ({ method, path, sent }: Pick<RecordedAnswer, 'method' | 'path' | 'sent'>) =>
   `${method} ${path} ${sent === undefined ? '' : JSON.stringify(sent)}`
 
-/** Serves a folder of recorded answers: whoever asks the same gets the same, in the order in which it came. */
+/** Serves a folder of recorded responses. Equal requests get the recorded responses in their order. */
 export async function createReplayed(folder: string): Promise<Replayed> {
   const read = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'))
   const { now } = recordingFacts.parse(read(FACTS_FILE))
@@ -43,8 +43,8 @@ export async function createReplayed(folder: string): Promise<Replayed> {
       path: toPath(`http://replayed${request.url}`),
       sent: body === '' ? undefined : JSON.parse(body),
     })
-    const left = answers.get(question) ?? []
-    const answer = left.length > 1 ? left.shift() : left[0]
+    const remaining = answers.get(question) ?? []
+    const answer = remaining.length > 1 ? remaining.shift() : remaining[0]
     if (answer === undefined) unknown.push(question)
     response.writeHead(answer?.status ?? 404, { 'content-type': answer?.contentType ?? 'text/plain' })
     response.end(answer?.body ?? 'this was not recorded')
@@ -57,7 +57,7 @@ export async function createReplayed(folder: string): Promise<Replayed> {
     close: () =>
       new Promise((resolve, reject) => {
         server.close((error) => (error ? reject(error) : resolve()))
-        // Those who were told what they did not want to read to its end hold their connections.
+        // Clients that did not read a response to its end keep their connections open.
         server.closeAllConnections()
       }),
   }

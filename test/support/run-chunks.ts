@@ -1,6 +1,6 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { type DatasetQueue, enqueueRanges, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../../workers/schedule/chunks.ts'
 
@@ -16,17 +16,17 @@ interface WatchOptions {
   blocking: Redis
   redis: Redis
   prefix: string
-  /** Also collects chunks again that are finished. */
+  /** Also collects finished chunks again. */
   again: boolean
   onStep: (rows: number) => void
 }
 
-/** How many Redis commands are under way at once while jobs are looked up. */
-const LOOK_UPS_AT_ONCE = 200
+/** Concurrent Redis commands for the job look-up. */
+const MAX_LOOK_UPS = 200
 
 /**
- * Enqueues chunks and waits, by the queue's events, until each is finished or has failed for good. Chunks that an
- * earlier run finished are skipped, those that failed are tried again, those under way are only watched.
+ * Enqueues chunks and waits, by the queue's events, until each is finished or has finally failed. Skips chunks that an
+ * earlier run finished, retries failed ones, and only watches active ones.
  */
 export async function runChunks(
   queue: DatasetQueue,
@@ -35,7 +35,7 @@ export async function runChunks(
 ): Promise<Outcome> {
   const outcome: Outcome = { rows: 0, skipped: 0, failures: new Map() }
   const pending = new Set(chunks.map(({ id }) => id))
-  // The queue's events do not close a connection that they were given, which would keep the program from ending.
+  // QueueEvents does not close a given connection, which would keep the program alive.
   const connection = options.blocking.duplicate()
   const events = await openEvents(queue, connection, options)
   try {
@@ -67,7 +67,7 @@ export async function runChunks(
   return outcome
 }
 
-/** Events are read from the stream's present end, so that none is missed between enqueueing and listening. */
+/** Reads events from the stream's current end, so that no event between enqueueing and listening is missed. */
 async function openEvents(queue: DatasetQueue, connection: Redis, options: WatchOptions): Promise<QueueEvents> {
   const prefix = toQueuePrefix(options.prefix, queue.name)
   const newest = await options.redis.xrevrange(`${prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
@@ -86,7 +86,7 @@ async function enqueue(
   again: boolean,
   skip: (id: string) => void,
 ): Promise<void> {
-  for (const batch of toBatches(chunks, LOOK_UPS_AT_ONCE)) {
+  for (const batch of toBatches(chunks, MAX_LOOK_UPS)) {
     const fresh = await Promise.all(
       batch.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
     )
@@ -98,8 +98,8 @@ async function enqueue(
 }
 
 /**
- * Whether a chunk has to be added. One that is there already is skipped if it is complete, tried again if it is a dead
- * letter, else left to its worker.
+ * Whether a chunk must be added. An existing one is skipped if it is complete, retried if it is a dead letter, else
+ * left to its worker.
  */
 async function isFresh(queue: DatasetQueue, id: string, again: boolean, skip: (id: string) => void): Promise<boolean> {
   const job = await queue.getJob(id)

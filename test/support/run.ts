@@ -6,7 +6,7 @@ import { silent } from './silent.ts'
 
 type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>
 
-/** A run for tests that call a provider themselves; it keeps what the provider tells it. */
+/** A run for tests that call a provider directly; records the provider's reports. */
 export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}) {
   const refused = new Map<number, DataError>()
   const [read, putOff]: [number[], number[]] = [[], []]
@@ -34,7 +34,7 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
   return { run, refused, read, leftOut, putOff, steps }
 }
 
-/** A state that outlives a run. */
+/** A state that survives a run. */
 export function createState(): JobState {
   const values = new Map<string, string>()
   const set = (name: string, value: string) => void values.set(name, value)

@@ -9,16 +9,16 @@ import { getToken } from './entities.ts'
 import { createHandLog } from './hand-log.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
 
-/** The way of the data from end to end: providers' stand-in, jobs, tables and the API that serves them. */
+/** The complete data path: the providers' stand-in, jobs, tables, and the API. */
 export interface ServedPipeline extends Pipeline {
   readonly commits: HandFeed
   /** The API's address. */
   readonly url: string
-  /** Breaks off every stream. */
+  /** Disconnects every stream. */
   drop(): void
-  /** The log of commits keeps nothing of what it has told so far. */
+  /** Deletes the events of the commit log up to now. */
   forget(): void
-  /** Runs a job for the slot that the clock is in, and tells the API and those who follow it. */
+  /** Runs a job for the current slot and publishes its change event. */
   collect(job: Job): Promise<JobReport>
   tokenOf(symbol: string): Token
 }

@@ -14,10 +14,10 @@ import { documentedRequests } from './documented.ts'
 import { loadFewDaos } from './few-daos.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
 
-/** The time of every site: rows and answers depend on nothing else. */
+/** The fixed time of every site: rows and responses depend on no other clock. */
 export const SITE_NOW = Date.parse('2026-05-06T07:05:09Z')
 
-/** Requests that between them read every table. */
+/** Requests that together read every table. */
 const EVERY_TABLE = [
   'tokens?limit=100',
   'tokens?name=Uniswap',
@@ -37,6 +37,8 @@ const EVERY_TABLE = [
   'daos/treasury?limit=100',
   'daos/treasury/holdings?name=Uniswap&limit=500',
   'daos/treasury/historic?name=Uniswap',
+  'daos/fees?limit=100',
+  'daos/fees/historic?name=Uniswap',
   'daos/ratings?limit=100',
   'daos/socials?limit=100',
   'daos/socials/historic-twitter?name=Uniswap&start=2026-05-01',
@@ -51,7 +53,7 @@ const EVERY_TABLE = [
 /** Ratings of the shipped registry's DAOs. */
 const SAMPLE_RATINGS = join(import.meta.dirname, '../upstream/data/sample-ratings.csv')
 
-/** The sample's rows of a registry's DAOs: a file with mostly unknown ones is refused. */
+/** The sample's rows for the DAOs of a registry: the import rejects a file with mostly unknown DAOs. */
 function writeRatings({ daos }: Registry): string {
   const slugs = new Set(daos.map(({ slug }) => slug))
   const [header = '', ...rows] = readFileSync(SAMPLE_RATINGS, 'utf8').split('\n')
@@ -60,7 +62,7 @@ function writeRatings({ daos }: Registry): string {
   return file
 }
 
-/** A pipeline whose data every route serves: every job ran once, and prices for two days before. */
+/** A pipeline with data for every route: every job ran once, and prices also for two days before. */
 export async function createSite(
   settings: Readonly<Record<string, string>> = {},
   registry: Registry = loadFewDaos(),
@@ -72,7 +74,7 @@ export async function createSite(
   })
   const { context } = pipeline
   const run = (job: Job, payload: object) => runJob(job, job.connect(context), context, payload)
-  // Those that are computed from others come after them.
+  // Computed datasets come after their inputs.
   for (const job of [...jobs].sort((a, b) => a.computedFrom.length - b.computedFrom.length)) {
     if (job.name === 'prices') {
       const to = toBucketStart(SITE_NOW, '5m')
@@ -83,20 +85,20 @@ export async function createSite(
   return pipeline
 }
 
-/** A list, what is nested in lists, and a series. */
+/** A list, nested lists, and a series. */
 const RECORDS = ['tokens?', 'daos/treasury?', 'tokens/historic-financial?name=Aave&interval=1h&start=2026-05-01&']
 
-/** The same, records in every format, and all that the documentation shows. */
+/** The same requests, records in every format, and all documented examples. */
 export const EVERY_REQUEST: readonly string[] = [
   ...EVERY_TABLE,
   ...RECORDS.flatMap((path) => FORMAT_NAMES.map((format) => `${path}format=${format}`)),
   ...documentedRequests.filter(({ route }) => !route.volatile).map(({ url }) => url.replace(/^\/data\//, '')),
 ]
 
-/** A shard that is away is waited for in each answer: not one after the other. */
-const AT_ONCE = 6
+/** With a failed shard every response takes a timeout, so requests run concurrently. */
+const CONCURRENCY = 6
 
-/** What an API over a database answers to each request, by path: the status and the body. */
+/** The responses of an API over a database by path: status and body. */
 export async function readAnswers(
   { registry }: Pick<Pipeline, 'registry'>,
   config: Config,
@@ -105,14 +107,14 @@ export async function readAnswers(
   const db = createDatabase(config.clickhouse, 'read')
   const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
   const answers: Record<string, string> = {}
-  const left = requests.values()
-  const askTheNext = async () => {
-    for (const path of left) {
+  const queue = requests.values()
+  const requestNext = async () => {
+    for (const path of queue) {
       const response = await fetch(new URL(path, `${api.url}/data/`))
       answers[path] = `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, askTheNext))
+  await Promise.all(Array.from({ length: CONCURRENCY }, requestNext))
   await api.close()
   await db.close()
   return answers
@@ -120,7 +122,7 @@ export async function readAnswers(
 
 const HOUR = 3_600_000
 
-/** The same without the times at which records were stored, which are the real clock's. */
+/** Removes the times at which records were stored, which come from the real clock. */
 export function withoutStoredTimes(answers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const hide = (time: string) => (Math.abs(Date.parse(time) - Date.now()) < HOUR ? '' : time)
   const times = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g

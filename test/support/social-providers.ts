@@ -7,7 +7,7 @@ import { toTestDao } from '../samples.ts'
 import { noDatabase } from './no-database.ts'
 import { silent } from './silent.ts'
 
-/** A DAO that is on every network. */
+/** A DAO on every network. */
 export const alfa: Dao = {
   ...toTestDao(1, null),
   twitter: 'https://twitter.com/Alfa_DAO',
@@ -17,12 +17,12 @@ export const alfa: Dao = {
 
 const closers: (() => Promise<void>)[] = []
 
-/** Closes the servers that `connect` has opened. */
+/** Closes the servers of `connect`. */
 export async function closeServers(): Promise<void> {
   await Promise.all(closers.splice(0).map((close) => close()))
 }
 
-/** A social provider, connected to a server that answers as a test says. */
+/** A social provider connected to a server with a test's responses. */
 export async function connect<Source, E extends Entity>(
   provider: Provider<Source, E>,
   handler: Parameters<typeof startProviderServer>[0],
@@ -60,7 +60,7 @@ export async function readTexts(source: PostsSource, dao: Dao, slot: number, sig
   return texts
 }
 
-/** What a call fails with. */
+/** The error of a failing call. */
 export const failure = (promise: Promise<unknown>) =>
   promise.then(
     () => {

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A statement as it came to the door. */
+/** A statement as received by the proxy. */
 export interface SeenStatement {
-  /** Its values, and what else stands in the URL. */
+  /** The parameters of the URL, with the statement's values. */
   readonly query: URLSearchParams
-  /** Whether whoever sent it closed the connection before the end of the answer. */
+  /** Whether the client disconnected before the end of the response. */
   hasLeft: boolean
 }
 
@@ -14,7 +14,7 @@ export interface SeenStatement {
 export const toValues = ({ query }: Pick<SeenStatement, 'query'>, parameter: string): string[] =>
   [...query].flatMap(([name, value]) => (name.replace(/\d+$/, '') === `param_${parameter}` ? [value] : []))
 
-/** A proxy in front of ClickHouse that records the statements, and can hold them back. */
+/** A proxy in front of ClickHouse that records the statements and can delay them. */
 export async function startStatementDoor(target: string) {
   const statements: SeenStatement[] = []
   let [gate, open] = [Promise.resolve(), () => {}]
@@ -39,14 +39,16 @@ export async function startStatementDoor(target: string) {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     statements,
-    /** From now on statements wait, until `release`. */
+    /** Delays statements until `release`. */
     hold: () => {
       gate = new Promise((resolve) => {
         open = resolve
       })
     },
     release: () => open(),
-    /** The connections of statements of which this is true, by the number of their arrival from 0, are closed unanswered. */
+    /**
+     * Closes the connections of the selected statements without a response; statements are numbered by arrival from 0.
+     */
     cut: (which: (statement: number) => boolean) => {
       isCut = which
     },

@@ -1,6 +1,6 @@
 import type { Config } from '../../shared/config/config.ts'
 
-/** The settings with which a process of its own finds the stores of a test's configuration. */
+/** The settings that connect a child process to the stores of a test's configuration. */
 export function toStoreSettings({ clickhouse, redis }: Config): Record<string, string> {
   return {
     CLICKHOUSE_URL: clickhouse.url,

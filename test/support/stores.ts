@@ -22,9 +22,11 @@ export interface Stores {
   /** Settings: addresses, users and passwords. */
   readonly settings: Readonly<Record<string, string>>
   readonly template: SchemaTemplate
-  /** The database that the demo of all tests has, and the list in Redis with the token of whoever collects it. */
+  /** The name of the shared demo database, and of the Redis list with the token for its collection. */
   readonly demo: string
-  /** Whether the server ends with the run, and all databases with it; one that was given keeps what is not dropped. */
+  /**
+   * Whether the server ends with the run, and all databases with it. On an external server, databases must be dropped.
+   */
   readonly endsWithRun: boolean
 }
 
@@ -40,7 +42,10 @@ type Started<T> = T & { stop(): Promise<unknown> }
 
 const PASSWORD = 'test'
 
-/** What the projects of one run share. Vitest loads this file once per project, so the state is global to the process. */
+/**
+ * State shared by the projects of one run. Vitest loads this file once per project, so the state is global to the
+ * process.
+ */
 interface Environment {
   compiled: string
   readonly stores: Promise<Stores & { stop(): Promise<void> }>
@@ -48,9 +53,9 @@ interface Environment {
 const global: { daoDataTests?: Environment } = globalThis as never
 
 /**
- * Compiles the programs and starts ClickHouse and Redis, once per run, for the projects that name this file as their global
- * setup. The stores are CLICKHOUSE_URL and REDIS_URL if they are set, containers if Docker runs, else ClickHouse's own server
- * from its package and a private Redis.
+ * Compiles the programs and starts ClickHouse and Redis, once per run, for the projects that name this file as their
+ * global setup. The stores are CLICKHOUSE_URL and REDIS_URL if they are set, containers if Docker runs, else
+ * ClickHouse's own server from its package and a private Redis.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   global.daoDataTests ??= createEnvironment(project)
@@ -145,7 +150,7 @@ async function startClickHouse(
   }
 }
 
-/** Of a server of somebody else one user is known, who reads as well. */
+/** An external server has only one known user, who is also the reader. */
 const toSettings = (url: string, user: string, password: string) => ({
   CLICKHOUSE_URL: url,
   CLICKHOUSE_USER: user,

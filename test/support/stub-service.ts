@@ -6,12 +6,12 @@ export type Turn = (response: ServerResponse, request: IncomingMessage) => void
 
 export interface StubService {
   readonly url: string
-  /** What was asked, in order. */
+  /** The received requests in order. */
   readonly requests: readonly IncomingMessage[]
   close(): Promise<unknown>
 }
 
-/** A service that answers the first request with the first turn, and so on; all that follow with the last one. */
+/** A service that responds to the n-th request with the n-th turn, and to all later ones with the last turn. */
 export async function startStubService(...turns: readonly Turn[]): Promise<StubService> {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {

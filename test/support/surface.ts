@@ -12,7 +12,7 @@ const toAnswerLines = (document: OpenApi, path: string, { responses, 'x-formats'
   ...Object.values(formats).map(({ mediaType }) => `${path} answers with ${mediaType}`),
 ]
 
-/** All that clients may rely on, a line each: what is taken, and which members of which types answers have. */
+/** The public interface, a line per item: accepted parameters, and members and types of responses. */
 export const toSurface = (document: OpenApi): readonly string[] =>
   Object.entries(document.paths).flatMap(([path, { get }]) => [
     ...toParameterLines(path, get),

@@ -5,7 +5,7 @@ export interface SystemProcess {
   readonly command: string
 }
 
-/** The processes of this machine (Linux) that a test means by their command line or environment. */
+/** Finds processes of this machine (Linux) by their command line or environment. */
 export function findProcesses(isMeant: (process: { command: string; environment: readonly string[] }) => boolean) {
   return readdirSync('/proc').flatMap((name): SystemProcess[] => {
     if (!/^\d+$/.test(name)) return []

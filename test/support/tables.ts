@@ -6,7 +6,7 @@ import type { Format } from '../../api/answers/formats.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The fields of CSV text (RFC 4180). Quoted ones stay quoted, so that an empty text and no value are different. */
+/** Parses CSV text (RFC 4180). Quoted fields keep their quotes, so that an empty text differs from a missing value. */
 function readCsv(text: string): Row[] {
   const lines: string[][] = [[]]
   const field = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r?\n)/gy
@@ -20,7 +20,7 @@ function readCsv(text: string): Row[] {
   return rows.map((row) => Object.fromEntries(row.map((value, index) => [unquote(names[index] ?? ''), value])))
 }
 
-/** The CSV field of a record's value. A reader of CSV has to know each column's type; here it is the record's. */
+/** The CSV field of a value. A CSV reader has to know each column's type; here the value has it. */
 function toCsvText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
@@ -28,10 +28,10 @@ function toCsvText(value: unknown): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-/** A record as the flat formats have it: one value for each leaf, lists whole. */
+/** A record in a flat format: one value for each leaf, lists unsplit. */
 function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, unknown> {
   const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
-  // A value of several types is JSON text in a column of one.
+  // A value with several types is JSON text in a column of one type.
   if (inner instanceof z.ZodUnion) return { [name]: record === null ? null : JSON.stringify(record) }
   if (!(inner instanceof z.ZodObject)) return { [name]: record }
   const members = Object.entries(inner.shape as z.ZodRawShape).map(([key, one]) => {
@@ -41,7 +41,7 @@ function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, 
   return Object.assign({}, ...members)
 }
 
-/** Plain values out of what readers of binary formats give: big integers, times, vectors. */
+/** Converts values of binary readers to plain ones: big integers, times, vectors. */
 function toPlain(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value)
   if (value instanceof Date) return value.toISOString()
@@ -67,7 +67,7 @@ async function readParquet(bytes: Buffer): Promise<Row[]> {
   return ((await parquetReadObjects({ file, compressors })) as unknown[]).map((row) => toPlain(row) as Row)
 }
 
-/** The rows of a body, read by other code than wrote it. CSV has only texts: compare them with `toExpected`. */
+/** The rows of a body, parsed by other libraries than the API's. CSV has only texts: compare them with `toExpected`. */
 export async function readTable(format: Format, bytes: Buffer): Promise<readonly unknown[]> {
   const text = () => bytes.toString('utf8')
   if (format === 'json') return JSON.parse(text()) as unknown[]
@@ -80,7 +80,7 @@ export async function readTable(format: Format, bytes: Buffer): Promise<readonly
     .map((line) => JSON.parse(line) as unknown)
 }
 
-/** What `readTable` has to give for these records. */
+/** The expected result of `readTable` for these records. */
 export function toExpected(format: Format, records: readonly unknown[], schema: z.ZodType): readonly unknown[] {
   if (format === 'json' || format === 'ndjson') return records
   const rows = records.map((record) => flatten(record, schema))

@@ -2,7 +2,7 @@ import { startTracing } from '../../shared/telemetry/tracing.ts'
 import { type Collector, startCollector } from './collector.ts'
 import { silent } from './silent.ts'
 
-/** Traces this process, once and for all, to a collector of its own; closing that ends the tracing. */
+/** Traces this process permanently to a separate collector; closing the collector ends the tracing. */
 export async function traceThisProcess(): Promise<Collector> {
   const collector = await startCollector()
   Object.assign(process.env, collector.env)

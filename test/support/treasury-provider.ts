@@ -14,7 +14,7 @@ export const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
 export const wallet = (n: number, chainId: number | null = 1) => ({ chain: 'ethereum', chainId, address: address(n) })
 export const alfa: TreasuryDao = { ...toTestDao(1, 'alfa'), wallets: [wallet(1)], kindOf: () => 'other' }
 
-/** A provider of treasuries whose hosts are one server, which goes with the test. */
+/** A treasury provider with one server for all its hosts, which is closed after the test. */
 export async function connectTreasury(
   provider: Pick<Provider<TreasurySource, TreasuryDao>, 'connect'>,
   handler: Handler,

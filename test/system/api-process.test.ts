@@ -38,13 +38,13 @@ afterAll(async () => {
 })
 
 describe('the API process', () => {
-  it('serves, and ends on SIGTERM with open connections', async () => {
+  it('serves requests and exits on SIGTERM with open connections', async () => {
     const { child, facts } = await start()
     const readReady = async () => {
       const ready = await fetch(`${facts.url}/health/ready`)
       return [ready.status, await ready.json()]
     }
-    // It serves before it has heard from Redis.
+    // The API serves requests before it has connected to Redis.
     await expect.poll(readReady).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok', limits: 'off' }])
     expect((await fetch(`${facts.url}/metrics`)).status).toBe(404)
     const idle = get(`${facts.url}/data/tokens`, { agent: false, headers: { connection: 'keep-alive' } })
@@ -55,14 +55,14 @@ describe('the API process', () => {
     expect(await exited).toEqual([0, null])
   })
 
-  it.skipIf(!hasIpv6)('serves over IPv6, and says where', async () => {
+  it.skipIf(!hasIpv6)('serves over IPv6 and logs the URL', async () => {
     const { child, facts } = await start({ API_HOST: '::1' })
     expect(facts.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
     expect((await fetch(`${facts.url}/data/tokens`)).status).toBe(200)
     await child.stop()
   })
 
-  it('answers on while it stops, not ready, closing connections with its answers; a second signal ends it at once', async () => {
+  it('answers requests while it stops, reports not ready, closes connections, and exits at the second signal', async () => {
     const { child, facts } = await start({ API_OPS_PORT: await freePort(), API_DRAIN_SECONDS: '10' })
     const exited = once(child.process, 'exit')
     child.process.kill('SIGTERM')
@@ -74,13 +74,13 @@ describe('the API process', () => {
       const status = path === '/nothing' ? 404 : 200
       expect([path, answer.status, answer.headers.get('connection')]).toEqual([path, status, 'close'])
     }
-    // What comes within a second of the first signal is taken for the same one.
+    // A second signal within a second of the first one is ignored.
     const signals = setInterval(() => child.process.kill('SIGTERM'), 100)
     expect(await exited).toEqual([130, null])
     clearInterval(signals)
   })
 
-  it('shows its metrics on the operations port only', async () => {
+  it('exposes its metrics on the operations port only', async () => {
     const { child, facts } = await start({ API_OPS_PORT: await freePort() })
     await fetch(`${facts.url}/data/categories`)
     const metrics = await (await fetch(`http://127.0.0.1:${facts.opsPort}/metrics`)).text()
@@ -89,7 +89,7 @@ describe('the API process', () => {
     await child.stop()
   })
 
-  it('follows the registry without being started again', async () => {
+  it('applies registry changes without a restart', async () => {
     const folder = createRegistryFolder()
     const writer = createDatabase(config.clickhouse, 'write')
     const { child, facts } = await start()
@@ -103,7 +103,7 @@ describe('the API process', () => {
     folder.remove()
   })
 
-  it('starts and serves without Redis, and says so', async () => {
+  it('starts and serves without Redis, and reports it in /health/ready', async () => {
     const { child, facts } = await start({ REDIS_URL: 'redis://127.0.0.1:1' })
     const ready = await fetch(`${facts.url}/health/ready`)
     expect([ready.status, await ready.json()]).toEqual([

@@ -16,7 +16,7 @@ let database: Awaited<ReturnType<typeof createApiDatabase>>
 let child: ReturnType<typeof startChild>
 let facts: { url: string; opsPort: number; pids: number[] }
 
-/** On a connection of its own: each may come to another process. */
+/** Each request uses a new connection, so that any process may accept it. */
 const ask = async (path: string) => {
   const response = await fetch(facts.url + path, { headers: { connection: 'close' } })
   return {
@@ -28,7 +28,7 @@ const ask = async (path: string) => {
 
 const readMetrics = async () => (await fetch(`http://127.0.0.1:${facts.opsPort}/metrics`)).text()
 
-/** How many times `/data/categories` was answered. */
+/** How many responses of `/data/categories` the metrics count. */
 function countAnswers(metrics: string): number {
   const counted = /^api_request_duration_seconds_count\{.*route="\/data\/categories",status="200".*\} (\d+)$/m
   return Number(counted.exec(metrics)?.[1])
@@ -48,8 +48,8 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe('the API in two processes', () => {
-  it('answers the same from each of them, and counts all requests', async () => {
+describe('API with two processes', () => {
+  it('returns the same response from each process and counts all requests in its metrics', async () => {
     const answers: Awaited<ReturnType<typeof ask>>[] = []
     const both = async () => {
       answers.push(...(await Promise.all(Array.from({ length: REQUESTS }, () => ask('/data/categories')))))
@@ -60,10 +60,10 @@ describe('the API in two processes', () => {
     expect(countAnswers(await readMetrics())).toBe(answers.length)
   })
 
-  it('answers on when one is killed, and has two again after a moment', async () => {
+  it('keeps serving when one process is killed, and replaces it', async () => {
     const before = countAnswers(await readMetrics())
     process.kill(Number(facts.pids[0]), 'SIGKILL')
-    // What the killed one had taken is lost, and nothing else.
+    // Only the requests that the killed process had accepted are lost.
     const first = await Promise.allSettled(Array.from({ length: REQUESTS }, () => ask('/data/chains')))
     expect(first.some(({ status }) => status === 'fulfilled')).toBe(true)
     const processes = async () => {
@@ -77,7 +77,7 @@ describe('the API in two processes', () => {
     expect(countAnswers(await readMetrics())).toBeGreaterThanOrEqual(before + REQUESTS)
   })
 
-  it('answers on while it stops, not ready, and ends', async () => {
+  it('answers requests while it stops, reports not ready, and exits', async () => {
     const exited = once(child.process, 'exit')
     child.process.kill('SIGTERM')
     await expect.poll(async () => (await ask('/health/ready')).status).toBe(503)
@@ -86,7 +86,7 @@ describe('the API in two processes', () => {
   })
 })
 
-it('ends when its processes cannot serve', async () => {
+it('API exits if its processes cannot listen', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = taken.address() as AddressInfo

@@ -17,7 +17,7 @@ import { toStoreSettings } from '../support/store-settings.ts'
 let pipeline: Pipeline
 afterEach(() => pipeline.close())
 
-/** The back-fill program, with what it has printed so far. */
+/** The back-fill program with its output so far. */
 function startBackfill(tokens: string) {
   const args = ['prices', '--from', '2024-05-01', '--to', '2024-05-02', '--tokens', tokens]
   const file = join(import.meta.dirname, '../../workers/commands/backfill.ts')
@@ -30,7 +30,7 @@ function startBackfill(tokens: string) {
   return { process: child.process, ended: once(child.process, 'exit'), output: () => output }
 }
 
-it('the back-fill program ends when what was asked for is known', async () => {
+it('npm run backfill exits when every requested bucket has an outcome', async () => {
   pipeline = await createPipeline()
   const runner = createRunner(prices, pipeline.context, 'history')
   const { ended, output } = startBackfill('UNI')
@@ -39,7 +39,7 @@ it('the back-fill program ends when what was asked for is known', async () => {
   await runner.close()
 })
 
-it('it says on Ctrl-C what goes on', async () => {
+it('npm run backfill reports on Ctrl-C that the queued chunks continue', async () => {
   pipeline = await createPipeline()
   const { process, ended, output } = startBackfill('UNI')
   await expect.poll(output).toContain('no worker serves')
@@ -48,7 +48,7 @@ it('it says on Ctrl-C what goes on', async () => {
   expect(output()).toContain('The queued parts go on')
 })
 
-it.each(['empty', 'as it was'])('it outlives a Redis that comes back %s', async (how) => {
+it.each(['empty', 'as it was'])('npm run backfill survives a restart of Redis whose data is %s', async (how) => {
   const dir = mkdtempSync(join(tmpdir(), 'backfill-redis-'))
   const port = await findFreePort()
   const settings = { appendonly: how === 'empty' ? 'no' : 'yes', appendfsync: 'always' }

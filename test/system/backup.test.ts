@@ -12,7 +12,7 @@ import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { noteStored } from '../../shared/coverage/computations.ts'
-import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
 import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
@@ -44,7 +44,7 @@ type Options = Partial<Parameters<typeof restore>[3]>
 const run = ({ server, db }: Pick<TestDatabase, 'server' | 'db'>, folder: string, options: Options = {}) =>
   restore(server, db, folder, { intoExisting: false, log: silent, onTable: () => {}, ...options })
 
-/** An empty database that goes with the test. */
+/** An empty database that is dropped after the test. */
 async function createEmpty() {
   const config = createTestConfig()
   const target = await createTestDatabase(config, { empty: true })
@@ -52,7 +52,7 @@ async function createEmpty() {
   return { ...target, config }
 }
 
-/** The backup of a database with a few prices and their coverage, of the shipped schema or of that of a folder. */
+/** A backup of a database with a few prices and their coverage, with the shipped schema or that of a folder. */
 async function backUpPrices(name: string, migrations?: string) {
   const source = await createEmpty()
   await migrate(source.server, source.db, source.db.name, silent, migrations)
@@ -80,8 +80,8 @@ const hashes = async (db: Database) => {
 const hashesOf = ({ tables }: Pick<Manifest, 'tables'>) =>
   Object.fromEntries(tables.map(({ name, sha256 }) => [name, sha256]))
 
-describe('a backup', () => {
-  it('holds every table, and a database made of it answers the same bytes', async () => {
+describe('backup', () => {
+  it('copies every table, and a restored database returns the same bytes', async () => {
     const folder = join(folders, 'whole')
     const { db } = site.database
     await want(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
@@ -101,7 +101,7 @@ describe('a backup', () => {
     await copy.drop()
   })
 
-  it('is taken while rows arrive, and each table comes back as it was copied', async () => {
+  it('copies tables that receive rows, and each is restored as it was copied', async () => {
     const source = await createTestDatabase(createTestConfig())
     const market = { points: 50, stepMs: 300_000 }
     await storeMarket(source.db, { keys: [1, 2, 3], until: SITE_NOW, ...market })
@@ -113,14 +113,14 @@ describe('a backup', () => {
     const folder = join(folders, 'moving')
     const told = await backUp(source.db, folder, async ({ name }) => {
       const before = arrived
-      // The first may have begun before this table was read; the second has not.
+      // The first insert may have started before this table was read; the second had not.
       while (name === 'token_prices' && arrived < before + 2) await new Promise(setImmediate)
     })
     isOver = true
     await arriving
     const rows = (name: string) => told.tables.find((table) => table.name === name)?.rows ?? 0
     expect(rows('token_prices')).toBeGreaterThanOrEqual(150)
-    // A roll-up is copied after what it is made of, and lacks none of it.
+    // A roll-up is copied after its source table, and contains all of its rows.
     expect(rows('token_quotes') * market.points).toBeGreaterThan(rows('token_prices'))
     const copy = await createTestDatabase(createTestConfig(), { empty: true })
     const restored = await run(copy, folder)
@@ -129,7 +129,7 @@ describe('a backup', () => {
     await Promise.all([copy.drop(), source.drop()])
   })
 
-  it('goes only into an empty folder, and comes back only into an empty database', async () => {
+  it('requires an empty folder, and its restore an empty database', async () => {
     const folder = join(folders, 'again')
     const source = await createTestDatabase(createTestConfig())
     await storeMarket(source.db, { keys: [1], until: SITE_NOW, points: 3, stepMs: 300_000 })
@@ -144,7 +144,7 @@ describe('a backup', () => {
     await source.drop()
   })
 
-  it('that is damaged or not finished stores nothing', async () => {
+  it('stores nothing if it is damaged or incomplete', async () => {
     const folder = join(folders, 'damaged')
     const source = await createTestDatabase(createTestConfig())
     await storeMarket(source.db, { keys: [1], until: SITE_NOW, points: 3, stepMs: 300_000 })
@@ -161,8 +161,8 @@ describe('a backup', () => {
   })
 })
 
-describe("a backup's schema", () => {
-  it('is made first where it is an older one, and upgraded when the rows are stored', async () => {
+describe('schema of a backup', () => {
+  it('is created first if it is older, and upgraded after the rows are stored', async () => {
     const { folder, told } = await backUpPrices('older')
     const target = await createEmpty()
     const migrations = copyMigrations(LATER)
@@ -180,35 +180,35 @@ describe("a backup's schema", () => {
     const unchanged = ({ tables }: Manifest) =>
       hashesOf({ tables: tables.filter(({ name }) => name !== 'market_caps') })
     expect(unchanged(upgraded)).toEqual(unchanged(told))
-    // Rows of the older shape are not stored into the newer one.
+    // Rows of the older schema cannot be stored in the newer one.
     await expect(run(target, folder, { migrations, intoExisting: true })).rejects.toThrow(
       /has 900_later.sql, which the backup is older than/,
     )
   })
 
-  it('is refused before anything is made when it is newer, not released, or from before the first release', async () => {
+  it('is rejected before any change if it is newer, unreleased, or older than the first release', async () => {
     const { folder, told } = await backUpPrices('newer', copyMigrations(LATER))
     const target = await createEmpty()
     await expect(run(target, folder)).rejects.toThrow(/of a newer program, which has 900_later.sql/)
     const other = copyMigrations({ '900_later.sql': 'DROP TABLE IF EXISTS market_caps;' })
-    await expect(run(target, folder, { migrations: other })).rejects.toThrow(/nobody released: its 900_later.sql/)
+    await expect(run(target, folder, { migrations: other })).rejects.toThrow(/unreleased schema: its 900_later.sql/)
     const [first, ...rest] = told.migrations
     const early = { ...told, migrations: [{ ...first, checksum: 'of another file' }, ...rest] }
     writeFileSync(join(folder, 'manifest.json'), JSON.stringify(early))
     await expect(run(target, folder)).rejects.toMatchObject({
       code: 'schema_too_old',
-      message: expect.stringContaining(`before the first release (its ${first?.name} is another one)`),
+      message: expect.stringContaining(`before the first release (its ${first?.name} differs)`),
     })
     expect(await exists(target)).toBe(false)
   })
 })
 
-describe('a restore', () => {
+describe('restore', () => {
   const stop = () => {
     throw new Error('stopped')
   }
 
-  it('goes on where it was stopped, and until then nobody else has the database', async () => {
+  it('resumes after an interruption, and rejects other uses of the database until then', async () => {
     const { folder, told } = await backUpPrices('stopped')
     const { folder: another } = await backUpPrices('another')
     const target = await createEmpty()
@@ -226,7 +226,7 @@ describe('a restore', () => {
     await expect(run(target, folder)).rejects.toThrow(/is not empty/)
   })
 
-  it('brings back what the TTL would take, also when it was killed before, and the TTL takes it afterwards', async () => {
+  it('restores rows older than the TTL, also after a kill, and the TTL deletes them afterwards', async () => {
     const source = await createTestDatabase(createTestConfig())
     onTestFinished(() => source.drop())
     const folder = join(folders, 'old-state')
@@ -262,7 +262,7 @@ describe('a restore', () => {
     expect(await target.db.rows({ name: 'left', sql: 'SELECT 1 FROM job_state', schema: z.unknown() })).toEqual([])
   })
 
-  it('that was stopped while it upgraded stores no row again', async () => {
+  it('stores no row twice after an interruption during the upgrade', async () => {
     const { folder } = await backUpPrices('stopped-late')
     const target = await createEmpty()
     const migrations = copyMigrations(LATER)
@@ -275,17 +275,17 @@ describe('a restore', () => {
     await requireMigrated(target.db)
   })
 
-  it('is the only one into its database', async () => {
+  it('rejects a second restore into its database', async () => {
     const { folder, told } = await backUpPrices('twice')
     const target = await createEmpty()
     const [one, two] = await Promise.allSettled([run(target, folder), run(target, folder)])
     const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
-    expect(reasons).toEqual([`another restore into ${target.db.name} is under way: wait until it has ended`])
+    expect(reasons).toEqual([`another restore into ${target.db.name} is running: wait until it has ended`])
     expect(await hashes(target.db)).toEqual(hashesOf(told))
   })
 })
 
-describe('the commands', () => {
+describe('npm run backup and npm run restore', () => {
   const command = (file: string, ...args: string[]) => {
     const env = { ...process.env, ...toStoreSettings(site.config) }
     const path = join(import.meta.dirname, '../../clickhouse', file)
@@ -298,9 +298,9 @@ describe('the commands', () => {
 
   it.each([
     ['SIGKILL', [null, 'SIGKILL'], ''],
-    ['SIGINT', [130, null], 'the same command goes on with it'],
-    ['SIGTERM', [143, null], 'the same command goes on with it'],
-  ] as const)('take up a restore that was ended by %s', async (signal, end, said) => {
+    ['SIGINT', [130, null], 'the same command continues the restore'],
+    ['SIGTERM', [143, null], 'the same command continues the restore'],
+  ] as const)('resume a restore that ended by %s', async (signal, end, said) => {
     const { folder, told } = await backUpPrices(`ended-by-${signal}`)
     const target = await createEmpty()
     const env = { ...process.env, ...toStoreSettings(target.config) }
@@ -318,11 +318,11 @@ describe('the commands', () => {
     const sql = "SELECT query_id FROM system.processes WHERE query_id LIKE 'restore into %'"
     await expect.poll(() => target.server.rows({ name: 'locks', sql, schema: z.unknown() })).toEqual([])
     const again = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
-    expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('was stopped: it goes on') })
+    expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('continuing an interrupted restore') })
     expect(await hashes(target.db)).toEqual(hashesOf(told))
   })
 
-  it('say what they would do, and what is wrong without a stack', () => {
+  it('report planned steps, and errors without a stack trace', () => {
     const folder = join(folders, 'commands')
     const dry = command('backup.ts', folder, '--dry-run', '--json')
     expect(JSON.parse(dry.stdout)).toContainEqual({ name: 'token_prices', rows: expect.any(Number) })

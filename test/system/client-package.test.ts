@@ -19,12 +19,12 @@ const ROOT = join(import.meta.dirname, '../..')
 const { resolve } = createRequire(import.meta.url)
 const COMPILERS = ['typescript-5', 'typescript'] as const
 
-/** All operations that have an end, as calls. */
+/** Calls of every operation except streams. */
 const calls = routes
   .filter(({ isEndless }) => !isEndless)
   .map((route) => ({ tag: route.tag.toLowerCase(), name: route.operation, query: toFirstQuery(route) }))
 
-/** A log to which something is written all the time. */
+/** A log that receives entries continuously. */
 function createBusyLog() {
   const listeners: CommitListener[] = []
   let count = 0
@@ -47,7 +47,7 @@ function createBusyLog() {
 const commitLog = createBusyLog()
 let demo: Demo
 let built: ClientPackage
-/** A project with nothing in it but the package, from its tarball. */
+/** A project that contains only the package, from its tarball. */
 let project: string
 
 function npm(args: readonly string[], cwd: string): void {
@@ -63,7 +63,7 @@ beforeAll(async () => {
   npm(['pack', '--ignore-scripts', '--pack-destination', project], built.folder)
   const tarball = readdirSync(project).find((name) => name.endsWith('.tgz'))
   npm(['install', '--offline', '--no-audit', '--no-fund', `./${tarball}`], project)
-  // What the samples write files with.
+  // File functions that the samples use.
   mkdirSync(join(project, 'node_modules/@types'))
   for (const name of ['@types/node', 'undici-types'])
     cpSync(dirname(resolve(`${name}/package.json`)), join(project, 'node_modules', name), { recursive: true })
@@ -76,7 +76,7 @@ afterAll(async () => {
   commitLog.close()
 })
 
-/** Compiles all programs of the project as strictly as TypeScript can. */
+/** Compiles all programs of the project with the strictest TypeScript options. */
 function compile(compiler: string) {
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false']
   const target = ['--target', 'es2022', '--module', 'nodenext', '--types', 'node']
@@ -88,7 +88,7 @@ function compile(compiler: string) {
   return files
 }
 
-/** What a compiled program prints. */
+/** Output of a compiled program. */
 async function runProgram(file: string): Promise<string> {
   const child = spawn(process.execPath, [file], { cwd: project, stdio: ['ignore', 'pipe', 'inherit'] })
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
@@ -96,7 +96,7 @@ async function runProgram(file: string): Promise<string> {
   return output
 }
 
-/** The TypeScript of a page as one program: each sample in a block of its own, the first of them before all. */
+/** The TypeScript samples of a page as one program: each sample in a separate block, after the first one. */
 function toProgram(page: string): string {
   const samples = [...page.matchAll(/```ts\n(?<code>.*?)```/gs)].map(({ groups }) => groups?.code ?? '')
   const isImport = (line: string) => line.startsWith('import ')
@@ -115,7 +115,7 @@ ${calls.map(({ tag, name, query }) => `print(await api.${tag}.${name}(${JSON.str
 for await (const { type } of api.service.streamChanges()) { print(type); break }
 `
 
-/** The programs of the project: what the compiler is to know, every operation, and what the documents show. */
+/** The programs of the project: type assertions, every operation, and the samples of the documents. */
 async function writePrograms(): Promise<void> {
   const guide = await (await fetch(`${demo.url}/guides/typescript.md`)).text()
   const programs = {
@@ -127,8 +127,8 @@ async function writePrograms(): Promise<void> {
   for (const [name, program] of Object.entries(programs)) writeFileSync(join(project, `${name}.ts`), program)
 }
 
-describe('the package of the client', () => {
-  it('is small, and depends on nothing', () => {
+describe('npm package of the client', () => {
+  it('is small and has no dependencies', () => {
     const folder = join(project, 'node_modules/dao-data-client')
     const code = readdirSync(join(folder, 'dist')).filter((name) => name.endsWith('.js'))
     const size = gzipSync(Buffer.concat(code.map((name) => readFileSync(join(folder, 'dist', name))))).length
@@ -139,21 +139,21 @@ describe('the package of the client', () => {
     expect(readdirSync(folder).sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
   })
 
-  it.each(COMPILERS)('has the type of every question and answer under %s, in its documents too', (compiler) => {
+  it.each(COMPILERS)('has types for every request and response under %s, in its documents too', (compiler) => {
     expect(compile(compiler)).toEqual(['calls.ts', 'guide.ts', 'readme.ts', 'types.ts'])
   })
 
-  it('asks every operation from a project that has nothing else', async () => {
+  it('calls every operation from a project without other packages', async () => {
     const sizes = (await runProgram('calls.js')).trim().split('\n').map(Number)
     expect(sizes.length).toBe(routes.length)
     expect(sizes.every((size) => size > 2)).toBe(true)
   })
 
-  it.each(['guide', 'readme'])('does what its %s says', async (name) => {
+  it.each(['guide', 'readme'])('runs the samples of its %s', async (name) => {
     expect((await runProgram(`${name}.js`)).split('\n').length).toBeGreaterThan(10)
   })
 
-  it.skipIf(!hasBrowser)('asks every operation from a page of another host, as its files are', async () => {
+  it.skipIf(!hasBrowser)('calls every operation from a page of another origin without a bundler', async () => {
     const folder = join(project, 'node_modules/dao-data-client/dist')
     const site = await startStubService((response, { url = '' }) => {
       const isPage = url === '/'
@@ -182,7 +182,7 @@ describe('the package of the client', () => {
   })
 })
 
-/** A page that imports the package's files as they are. */
+/** A page that imports the package's files unbundled. */
 const PAGE = `<!doctype html><link rel="icon" href="data:,">
 <script type="module">import * as client from './index.js'; globalThis.client = client</script>`
 

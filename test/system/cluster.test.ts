@@ -31,13 +31,13 @@ import { silent } from '../support/silent.ts'
 import { createSite, EVERY_REQUEST, readAnswers, SITE_NOW, withoutStoredTimes } from '../support/site.ts'
 
 /**
- * Shards are servers of their own, which exchange statements and rows over ClickHouse's native protocol. What production
- * sends is sent here: `_local` tables, distributed ones, views, swaps, reads and inserts. Two things are replaced:
- * - `ON CLUSTER`: the statement without that clause runs on every server, because there is no Keeper to hand it on
- * - replication: a shard is one server with tables that are not replicated; the replicated ones are only made (below)
- * And `prefer_localhost_replica` is 1; `startClusterDdl` says why.
+ * Shards are separate servers, which exchange statements and rows over ClickHouse's native protocol. The tests send the
+ * statements of production: `_local` tables, distributed tables, views, swaps, reads and inserts. Two parts are replaced: - `ON
+ * CLUSTER`: the statement without that clause runs on every server, because no Keeper distributes it - replication: a shard is
+ * one server with tables that are not replicated; the replicated ones are only created (below) And `prefer_localhost_replica`
+ * is 1; `startClusterDdl` explains why.
  */
-describe('two shards', () => {
+describe('cluster of two shards', () => {
   let cluster: TestCluster
   let folder: string
   let one: Pipeline
@@ -55,11 +55,11 @@ describe('two shards', () => {
   const answersOf = async (site: Pipeline, requests?: readonly string[]) =>
     withoutStoredTimes(await readAnswers(site, site.config, requests))
 
-  it('hold some rows each', async () => {
+  it('stores rows on each shard', async () => {
     expect(await readShards(two.database.db)).toEqual([1, 2])
   })
 
-  it('are read as the user who asked, within the limits of that user', async () => {
+  it('reads as the requesting user, within the limits of that user', async () => {
     const reader = createDatabase(two.config.clickhouse, 'read')
     const rows = await reader.rows({
       name: 'limits',
@@ -72,7 +72,7 @@ describe('two shards', () => {
     await reader.close()
   })
 
-  it('answer every documented request as one server does, byte by byte', async () => {
+  it('returns the bytes of a single server for every documented request', async () => {
     const [expected, got] = [await answersOf(one, EVERY_REQUEST), await answersOf(two, EVERY_REQUEST)]
     for (const [path, answer] of Object.entries(expected)) {
       expect(answer, path).toMatch(/^200 /)
@@ -80,10 +80,10 @@ describe('two shards', () => {
     }
   }, 300_000)
 
-  it('take over what one server has, and three shards what two have', async () => {
+  it('restores a backup of a single server, and three shards restore that of two', async () => {
     const expected = await readAnswers(one, one.config)
     let from = one.database.db
-    // What one server has is older than what two are upgraded to, which have the schema of three.
+    // The single server's schema is older than the one that two shards are upgraded to and three shards have.
     const migrations = copyMigrations({
       '900_note.sql': "ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS note String DEFAULT 'none';",
     })
@@ -106,7 +106,7 @@ describe('two shards', () => {
   }, 300_000)
 
   it.each(['token_price_rollups', 'dex_trade_days', 'dex_trade_parties', 'dex_data'])(
-    'compute %s anew as one server does',
+    'rebuilds %s like a single server',
     async (table) => {
       for (const { db } of [one.database, two.database]) {
         const datasets = jobs.map(({ dataset }) => dataset)
@@ -122,7 +122,7 @@ describe('two shards', () => {
     },
   )
 
-  it('have what is noted without a row taken out of their coverage', async () => {
+  it('removes coverage without rows', async () => {
     for (const { db } of [one.database, two.database]) {
       expect(await addFromRows(db, tokenPrices, SITE_NOW)).toBe(0)
       const whole = await readAll(db)
@@ -136,7 +136,7 @@ describe('two shards', () => {
     }
   })
 
-  it('have each registry that came into force whole on one of them, and are read like a single server', async () => {
+  it('stores each active registry on one shard, and reads it like a single server', async () => {
     const folder = createRegistryFolder()
     onTestFinished(() => folder.remove())
     for (const slug of ['made-up-1', 'made-up-2', 'made-up-3']) {
@@ -152,7 +152,7 @@ describe('two shards', () => {
     expect(versions.map(({ shards }) => shards)).toEqual([1, 1, 1])
   })
 
-  it('that lack nothing are not asked to change anything', async () => {
+  it('receives no schema change if its schema is complete', async () => {
     const changes: string[] = []
     const watch = (db: Database): Database => ({
       ...db,
@@ -166,17 +166,17 @@ describe('two shards', () => {
     expect(changes).toEqual([])
   })
 
-  it('are not mixed with a single server', async () => {
+  it('rejects settings of a single server, and the reverse', async () => {
     const { clickhouse } = two.config
     const single = createDatabase({ ...clickhouse, cluster: undefined }, 'write')
-    await expect(requireMigrated(single)).rejects.toThrow(/made for the cluster shards_2, .* says a single server/)
+    await expect(requireMigrated(single)).rejects.toThrow(/made for the cluster shards_2, .* is a single server/)
     const other = createDatabase({ ...one.config.clickhouse, cluster: two.config.clickhouse.cluster }, 'write')
-    await expect(requireMigrated(other)).rejects.toThrow(/made for a single server, .* says the cluster shards_2/)
+    await expect(requireMigrated(other)).rejects.toThrow(/made for a single server, .* is the cluster shards_2/)
     await Promise.all([single.close(), other.close()])
   })
 })
 
-/** All that the coverage says of prices. */
+/** The complete coverage of prices. */
 async function readAll(db: Database) {
   const sql = "SELECT DISTINCT entity FROM coverage WHERE dataset = 'prices'"
   const found = await db.rows({ name: 'entities', sql, schema: z.object({ entity: z.number() }) })
@@ -199,8 +199,8 @@ async function readShards(db: Database): Promise<number[]> {
   return rows.map(({ shard }) => shard)
 }
 
-describe('the schema of a cluster', () => {
-  it('is made with replicated engines', async () => {
+describe('schema of a cluster', () => {
+  it('uses replicated engines', async () => {
     const cluster = await startCluster(1, { replicated: true })
     onTestFinished(() => cluster.stop())
     const config = createTestConfig(cluster.settings(1))
@@ -209,8 +209,8 @@ describe('the schema of a cluster', () => {
     await server.command({ name: 'create', sql: `CREATE DATABASE ${db.name}${onCluster(target.cluster)}` })
     const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
     const rendered = statements.flatMap((statement) => renderStatement(statement, target))
-    // Without a Keeper that servers share, a replicated table can be made and neither be changed nor be written to. What
-    // keeps nothing is replicated nowhere, and the views that are made later read its later columns.
+    // Without a Keeper that servers share, a replicated table can be created but neither changed nor written to. Tables that
+    // store nothing are not replicated, and the views of later migrations read the later columns.
     const doors = rendered.flatMap(
       (sql) => /^CREATE TABLE (?:IF NOT EXISTS )?(\S+).*ENGINE = Null/s.exec(sql)?.[1] ?? [],
     )
@@ -238,7 +238,7 @@ describe('the schema of a cluster', () => {
     await drop()
   })
 
-  it('is read by the parser, ON CLUSTER and all', async () => {
+  it('parses with ON CLUSTER clauses', async () => {
     const target = { cluster: 'dao', database: 'dao_data' }
     const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
     const schema = z.object({ text: z.string() })
@@ -246,26 +246,26 @@ describe('the schema of a cluster', () => {
     for (const statement of statements.flatMap((one) => renderStatement(one, target))) {
       const sql = 'SELECT formatQuery({statement: String}) AS text'
       const [parsed] = await server.rows({ name: 'parse', sql, params: { statement }, schema })
-      // Rows are moved once, by who upgrades, through tables that know all shards.
+      // Rows are moved once, during the upgrade, through tables that include all shards.
       expect(parsed?.text).toMatch(/^(CREATE|ALTER) .* ON CLUSTER dao\s|^INSERT INTO (?!\w+_local)/)
     }
     await server.close()
   })
 
-  it('is not begun where the server does not know the cluster, or has no Keeper', async () => {
+  it('is not created if the server does not know the cluster or has no Keeper', async () => {
     const port = await findFreePort()
     const shard = `<shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`
     const configuration = `<remote_servers><alone>${shard}</alone></remote_servers>`
     const lone = await startOwnClickHouse({ tcpPort: port, configuration })
     onTestFinished(() => lone.stop())
     for (const [name, reason] of [
-      ['nowhere', 'knows no cluster of that name'],
+      ['nowhere', 'has no cluster of that name'],
       ['alone', 'has no Keeper'],
     ]) {
       const config = createTestConfig({ ...lone.settings, CLICKHOUSE_CLUSTER: String(name) })
       const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
       const db = createDatabase(config.clickhouse, 'write')
-      const message = expect.stringContaining(`CLICKHOUSE_CLUSTER says ${name}, and the ClickHouse server ${reason}`)
+      const message = expect.stringContaining(`CLICKHOUSE_CLUSTER is ${name}, and the ClickHouse server ${reason}`)
       await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject({ code: 'config', message })
       await Promise.all([server.close(), db.close()])
     }

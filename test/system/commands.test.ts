@@ -7,8 +7,7 @@ import { z } from 'zod'
 import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { dropScratch, toScratchName } from '../../clickhouse/schema/scratch.ts'
 import { union } from '../../shared/coverage/grid.ts'
-import { addCoverage } from '../../shared/coverage/ledger.ts'
-import { type Note, writeNotes } from '../../shared/coverage/notes.ts'
+import { addCoverage, type Note, writeNotes } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
@@ -33,7 +32,7 @@ afterEach(() => database.drop())
 
 const env = () => ({ ...process.env, ...toStoreSettings(config) })
 
-describe('the exit code of gaps', () => {
+describe('exit code of npm run gaps', () => {
   const gaps = (...args: string[]) => {
     const command = [...toProgram(join(ROOT, 'workers/commands/find-gaps.ts')), ...args]
     const { status, stdout, stderr } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
@@ -44,7 +43,7 @@ describe('the exit code of gaps', () => {
     storeMarket(database.db, { keys: tokens.map(({ key }) => key), until, points, stepMs: STEP })
   const now = () => toBucketStart(Date.now(), '5m')
 
-  /** Says that everybody's last `buckets` are wanted and stored, but for those that `isLeftOut` says. */
+  /** Records the last `buckets` of every token as wanted and stored, except those of `isLeftOut`. */
   async function cover(buckets: number, isLeftOut: (ago: number) => boolean = () => false) {
     const { db } = database
     const last = now() / STEP
@@ -59,7 +58,7 @@ describe('the exit code of gaps', () => {
     await addCoverage(db, prices.dataset, reports)
   }
 
-  it('is 0 for what is whole and fresh, and 3 for what is not there', async () => {
+  it('is 0 for complete and fresh data, and 3 for missing data', async () => {
     await store(5, now())
     await cover(50)
     expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
@@ -73,7 +72,7 @@ describe('the exit code of gaps', () => {
     expect(gaps('prices', '--from', new Date(now() - 10 * STEP).toISOString())).toMatchObject({ status: 0 })
   })
 
-  it('is 0 for what no provider has, and tells what is lost or failed with the reason', async () => {
+  it('is 0 for data that no provider serves, and the output has the reason of missed and failed buckets', async () => {
     const { db } = database
     await store(5, now())
     await cover(50, (ago) => ago >= 20 && ago < 23)
@@ -99,7 +98,7 @@ describe('the exit code of gaps', () => {
     expect(gaps('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/ 3 +failed +x: status 503/) })
   })
 
-  it('is 2 for what is stale or empty, unless the range has ended', async () => {
+  it('is 2 for stale or empty data, unless the range has ended', async () => {
     expect(gaps('prices')).toMatchObject({ status: 2, stderr: expect.stringContaining('prices is empty') })
     const old = toBucketStart(Date.now(), '5m') - 10 * STEP
     await store(5, old)
@@ -117,7 +116,7 @@ describe('the exit code of gaps', () => {
   })
 })
 
-it('status and gaps count those DAOs too whose links were found', async () => {
+it('npm run status and npm run gaps include DAOs with discovered links', async () => {
   const { db } = database
   const registry = loadRegistry()
   await storeRegistry(db, registry, silent)
@@ -145,7 +144,7 @@ it('status and gaps count those DAOs too whose links were found', async () => {
   expect(run('find-gaps', 'telegram')).toMatchObject([{ id: found?.id, missing: 4, state: 'pending' }])
 })
 
-describe('migrate -- --check', () => {
+describe('npm run migrate -- --check', () => {
   const SCRATCH = 'dao_data_schema_check_'
   const command = [...toProgram(join(ROOT, 'clickhouse/migrate.ts')), '--check']
   const scratches = async () => {
@@ -153,20 +152,20 @@ describe('migrate -- --check', () => {
     return database.server.rows({ name: 'scratches', sql, schema: z.object({ name: z.string() }) })
   }
 
-  it('tells what a migrate would change, and leaves nothing behind, nor what a killed one left a day ago', async () => {
+  it('prints the changes of a migration, and drops its own scratch tables and day-old ones', async () => {
     await putInForce(database.db, silent)
     const [left, young] = [toScratchName(Date.now() - 2 * DAY_MS), toScratchName(Date.now() - DAY_MS / 2)]
     for (const name of [left, young]) await database.server.command({ name: 'left', sql: `CREATE DATABASE ${name}` })
     const { status, stdout } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
-    expect(stdout).toContain('the schema is what the files say')
-    expect(stdout).toContain('the registry in force is that of the files')
+    expect(stdout).toContain('the schema matches the files')
+    expect(stdout).toContain('the active registry matches the files')
     expect(status).toBe(0)
     expect(await scratches()).toEqual([{ name: young }])
     await dropScratch(database.server, young)
   })
 
   it.each([0, 1, 20, 40])(
-    'leaves nothing behind when it is stopped at its table %i, and claims nothing',
+    'drops its scratch tables and reports no result if it is stopped at table %i',
     async (made) => {
       const child = spawn(process.execPath, command, { env: env() })
       const ended = once(child, 'exit')
@@ -184,18 +183,20 @@ describe('migrate -- --check', () => {
   )
 })
 
-describe('options that npm keeps for itself', () => {
+describe('commands with options that npm consumed', () => {
   it.each([
     [['backfill', 'prices', '--from', '2024-01-01', '--again'], '--from and --again'],
     [['jobs', 'list', '--state', 'delayed'], '--state'],
     [['restore', '/nowhere', '--into-existing'], '--into-existing'],
-  ])('are told: npm run %j', (args, taken) => {
+  ])('fail with a hint: npm run %j', (args, taken) => {
     const { status, stderr } = spawnSync('npm', ['run', '--silent', ...args], {
       cwd: ROOT,
       env: env(),
       encoding: 'utf8',
     })
-    expect(stderr).toContain(`npm took ${taken} for itself: put -- before the options, as in npm run ${args[0]} -- --`)
+    expect(stderr).toContain(
+      `npm parsed ${taken} as its own option: put -- before the options, as in npm run ${args[0]} -- --`,
+    )
     expect(status).toBe(1)
   })
 })

@@ -22,7 +22,7 @@ import { silent } from '../support/silent.ts'
 const HOUR = 3_600_000
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 
-/** The same job for a slot of over so few tokens. */
+/** The same job with a smaller limit of tokens per slot job. */
 const cut = (job: Job): Job => ({ ...job, slotEntities: 10 })
 const PIECES = 16
 
@@ -31,7 +31,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((pipeline) => pipeline.close()))
 })
 
-/** Two services alike: one for slots that are one job each, the other for slots that are cut. */
+/** Two equal services: one runs a slot as one job, the other divides it into several. */
 async function openBoth(settings: Readonly<Record<string, string>> = {}) {
   const open = async () => {
     const pipeline = await createServedPipeline({
@@ -41,7 +41,7 @@ async function openBoth(settings: Readonly<Record<string, string>> = {}) {
       settings: { DEX_FIRST_RUN_HOURS: '3', ...settings },
     })
     opened.push(pipeline)
-    // Their market caps say which tokens are the largest.
+    // Market caps, which define the largest tokens.
     await pipeline.collect(prices)
     pipeline.upstream.requests.clear()
     return pipeline
@@ -49,7 +49,7 @@ async function openBoth(settings: Readonly<Record<string, string>> = {}) {
   return { whole: await open(), pieces: await open() }
 }
 
-/** Has the slot of now enqueued, and two workers collect it. @returns how many jobs it was. */
+/** Enqueues the current slot and collects it with two workers. @returns the number of jobs. */
 async function collectSlot(pipeline: ServedPipeline, job: Job): Promise<number> {
   const { context, registry } = pipeline
   const { db, redis, now, config } = context
@@ -95,7 +95,7 @@ const toPaths = (dataset: string) => [
 
 const row = z.record(z.string(), z.unknown())
 
-/** Everything that is stored and served, by where it is. */
+/** Stored rows and served responses, by table or path. */
 async function readAll({ database, url, commits }: ServedPipeline, { dataset }: Job): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {}
   for (const [table, sql] of Object.entries(TABLES)) {
@@ -111,7 +111,7 @@ async function readAll({ database, url, commits }: ServedPipeline, { dataset }: 
   return found
 }
 
-/** What the provider was asked for, and how often. */
+/** Requests to the provider, with their counts. */
 const toAsked = ({ upstream }: ServedPipeline, name?: string) =>
   upstream.requests
     .all()
@@ -119,7 +119,7 @@ const toAsked = ({ upstream }: ServedPipeline, name?: string) =>
     .map(({ provider, path, count }) => `${provider} ${path} ${count}`)
     .sort()
 
-/** Hears of commits of a dataset from now on. */
+/** Records the change events of a dataset from now on. */
 async function followCommits({ context }: ServedPipeline, { dataset }: Job) {
   const { db, config } = context
   const feed = createCommitFeed(createRedis(config.redis.url, silent, 'subscriber'), {
@@ -132,7 +132,7 @@ async function followCommits({ context }: ServedPipeline, { dataset }: Job) {
     if (change?.dataset === dataset.name && change.entities !== undefined) heard.push(change)
   })
   return {
-    /** What the commits of a slot say together. */
+    /** The merged content of a slot's change events. */
     sum: () => ({
       from: Math.min(...heard.map(({ from }) => from ?? Number.NaN)),
       to: Math.max(...heard.map(({ to }) => to ?? Number.NaN)),
@@ -142,7 +142,7 @@ async function followCommits({ context }: ServedPipeline, { dataset }: Job) {
   }
 }
 
-/** The paths of the swaps of the tokens that Moralis is asked for, the largest token first. */
+/** Paths of the tokens' swaps in the requests to Moralis, the largest token first. */
 async function readLargest({ database, registry, clock }: ServedPipeline): Promise<string[]> {
   const live = dexTrades.entities(registry).filter((token) => isThereAt(token, clock.now))
   const tokens = live.flatMap(({ key }) => registry.tokenByKey.get(key) ?? [])
@@ -152,7 +152,7 @@ async function readLargest({ database, registry, clock }: ServedPipeline): Promi
     .map(({ contractAddress }) => `/api/v2.2/erc20/${contractAddress}/swaps`)
 }
 
-/** A database before whose so many further writes the process dies. */
+/** A database that fails, like a killed process, after this many further writes. */
 function dyingAt(db: Database, writes: number): Database {
   let left = writes
   const die = () => {
@@ -183,13 +183,13 @@ const isDead = (run: Promise<unknown>): Promise<boolean> =>
     },
   )
 
-/** What 80,000 units a day are in an hour for trades: 1,600 calls, of which 0.3 in 24 slots. */
+/** The hourly share of 80,000 units a day for trades: 1,600 calls, times 0.3, over 24 slots. */
 const CALLS = 20
 
 const JOBS = [holders, dexTrades]
 
-describe('a slot that is cut', () => {
-  it.each(JOBS)('of $name comes to the rows, the coverage, the commits and the answers of one job', async (job) => {
+describe('slot that is divided into several jobs', () => {
+  it.each(JOBS)('stores the rows, coverage, change events and responses of a single job for $name', async (job) => {
     const { whole, pieces } = await openBoth()
     const heard = [await followCommits(whole, job), await followCommits(pieces, job)] as const
     for (let slot = 0; slot < 3; slot += 1) {
@@ -204,7 +204,7 @@ describe('a slot that is cut', () => {
     for (const each of heard) each.close()
   })
 
-  it('of holders has the turns of one job, where a plan has not room for all', async () => {
+  it('rotates through the tokens of holders like a single job if the plan is too small for all', async () => {
     const { whole, pieces } = await openBoth({ MORALIS_UNITS_PER_DAY: '40000' })
     for (let slot = 0; slot < 4; slot += 1) {
       await collectSlot(whole, holders)
@@ -217,7 +217,7 @@ describe('a slot that is cut', () => {
     expect(pieces.upstream.requests.count('moralis', '/owners')).toBeGreaterThanOrEqual(4 * 9)
   })
 
-  it('of trades asks for the largest tokens that one job asks for, with no more calls', async () => {
+  it('requests trades of the same largest tokens as a single job, with no more calls', async () => {
     const { whole, pieces } = await openBoth({ RPC_URLS: '', MORALIS_UNITS_PER_DAY: '80000' })
     await collectSlot(whole, dexTrades)
     await collectSlot(pieces, cut(dexTrades))
@@ -229,7 +229,7 @@ describe('a slot that is cut', () => {
     expect(whole.upstream.requests.count('moralis')).toBe(CALLS)
   })
 
-  it.each(JOBS)('of $name is whole when its pieces die at any step, and are done twice at once', async (job) => {
+  it.each(JOBS)('completes $name if its jobs die at any write and run twice concurrently', async (job) => {
     const { whole, pieces } = await openBoth()
     await collectSlot(whole, job)
     const small = cut(job)

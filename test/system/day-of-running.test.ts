@@ -24,10 +24,10 @@ const NO_KEYS = {
   TELEGRAM_BOT_TOKEN: '',
   RPC_URLS: '',
 }
-/** What free plans have: the stand-in's settings are wider. A later slot is counted, so that the first may be short. */
+/** Quotas of free plans: the stand-in's settings are larger. A later slot is counted, because the first one may be short. */
 const FREE_PLANS = { ETHPLORER_REQUESTS_PER_HOUR: '16', MORALIS_UNITS_PER_DAY: '40000', DEX_FIRST_RUN_HOURS: '1' }
 
-/** Keys that cost nothing: X has none, and a node of such a plan gives logs of ten blocks a call. */
+/** Free keys: X has none, and a node of a free plan returns logs of ten blocks per call. */
 const FREE_KEYS = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', COINGECKO_CALLS_PER_MONTH: '10000', X_BEARER_TOKEN: '' }
 const FREE_NODE = { host: 'alchemy', mostBlocks: 10 } as const
 
@@ -50,11 +50,11 @@ function toChains(habits: NodeHabits): Readonly<Record<string, Chain>> {
 interface Day {
   /** Requests by provider. */
   readonly requests: ReadonlyMap<string, number>
-  /** The share of a dataset's entities that are answered, or have their turn on that day. */
+  /** The share of a dataset's entities that have data, or a turn on that day. */
   readonly answered: ReadonlyMap<string, number>
 }
 
-/** A slot of a job that has run before, as most do. */
+/** A slot of a job that has run before, as most have. */
 async function runSlot(pipeline: Pipeline, job: Job): Promise<{ entities: number; uncovered: number }> {
   const { context, clock, upstream } = pipeline
   const step = INTERVAL_SECONDS[job.cadence] * 1000
@@ -63,7 +63,7 @@ async function runSlot(pipeline: Pipeline, job: Job): Promise<{ entities: number
     clock.now = at
     upstream.requests.clear()
     const slot = toBucketStart(at, job.cadence)
-    // Limits of an hour go by the real clock: each slot has its own.
+    // Hourly limits use the real clock: each slot has separate ones.
     const collectors = job.connect({ ...context, http: createHttpClients({ log: context.log, backoffMs: 1 }) })
     const report = await runJob(job, collectors, context, { kind: 'slot', slot }).catch(toPendingReport)
     uncovered = report.uncovered
@@ -88,8 +88,8 @@ const days = new Map<string, Day>()
 const pipelines: Pipeline[] = []
 afterAll(async () => void (await Promise.all(pipelines.map((pipeline) => pipeline.close()))))
 
-describe('a day of running', () => {
-  it.each(Object.entries(WAYS))('with %s', async (way, { settings, habits }) => {
+describe('simulated day of the pipeline', () => {
+  it.each(Object.entries(WAYS))('runs with %s', async (way, { settings, habits }) => {
     const pipeline = await createPipeline({
       registry: loadRegistry(),
       now: NOW,
@@ -100,7 +100,7 @@ describe('a day of running', () => {
     days.set(way, await liveThroughDay(pipeline))
   })
 
-  it('stays within the free plans, of which those by the month are spread over its days', () => {
+  it('stays within the free plans, and spreads monthly plans over their days', () => {
     const toCount = (way: string, provider: string) => days.get(way)?.requests.get(provider)
     for (const way of ['free keys', 'all keys']) expect(toCount(way, 'moralis')).toBeLessThanOrEqual(800)
     expect(toCount('free keys', 'coinmarketcap')).toBeLessThanOrEqual(15_000 / 31)
@@ -112,15 +112,15 @@ describe('a day of running', () => {
   const incomplete = (way: string) =>
     [...(days.get(way)?.answered ?? [])].filter(([, share]) => share < 0.5).map(([name]) => name)
 
-  it('has every dataset with all keys but the ratings, which come from a file', () => {
+  it('collects every dataset with all keys, except ratings, which need a file', () => {
     expect(incomplete('all keys')).toEqual(['ratings'])
   })
 
-  it('has every dataset with free keys but those of X, and those that go back further than a free node', () => {
+  it('collects every dataset with free keys, except those of X and those beyond the history of a free node', () => {
     expect(incomplete('free keys')).toEqual(['governors', 'ratings', 'twitter', 'twitter-sentiment'])
   })
 
-  it('is what the guide says that it is', () => {
+  it('matches the table in the guide', () => {
     const page = readFileSync(PAGE, 'utf8')
     const told = toPage(page)
     if (process.env.RECORD_DAY !== undefined) writeFileSync(PAGE, told)

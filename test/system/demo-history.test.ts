@@ -25,7 +25,7 @@ GROUP BY day ORDER BY day`,
     schema: z.object({ day: z.string(), inserted: z.number(), daos: z.number() }),
   })
 
-it('collects the days that are missing, each once and as it was', async () => {
+it('demo history collects each missing day once, with the values of that day', async () => {
   expect(await collect(2)).toEqual({ collected: 8, failed: 0 })
   expect(await collect(4)).toEqual({ collected: 8, failed: 0 })
   expect(await collect(4)).toEqual({ collected: 0, failed: 0 })
@@ -39,11 +39,11 @@ it('collects the days that are missing, each once and as it was', async () => {
     sql: 'SELECT uniqExact(followers) AS different, count() AS points FROM twitter_counts GROUP BY dao',
     schema: z.object({ different: z.number(), points: z.number() }),
   })
-  // A past moment is asked for, not the present over and over.
+  // Requests past times, not the present repeatedly.
   expect(series.some(({ different, points }) => different === points)).toBe(true)
 })
 
-it('never asks a real provider about the past', async () => {
+it('demo history requests no past data from a real provider', async () => {
   const { config } = pipeline.context
   const x = { ...config.providers.x, baseUrl: 'https://api.x.example' }
   const context = { ...pipeline.context, config: { ...config, providers: { ...config.providers, x } } }

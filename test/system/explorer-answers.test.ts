@@ -14,7 +14,7 @@ const DAY = 24 * HOUR
 
 const startOf = (route: Route) => Date.parse(new URL(route.request().url()).searchParams.get('start') ?? '')
 
-/** A price every five minutes for a day, from where it is asked for. */
+/** A price every five minutes for a day, from the requested start. */
 const answerPrices = (route: Route) => {
   const data = Array.from({ length: 288 }, (_, step) => {
     const timestamp = new Date(startOf(route) + step * 300_000).toISOString()
@@ -23,11 +23,11 @@ const answerPrices = (route: Route) => {
   return route.fulfill({ json: { name: 'Sample', id: ID, data } })
 }
 
-describe.skipIf(!hasBrowser)('the page', () => {
+describe.skipIf(!hasBrowser)('explorer page', () => {
   const explorer = serveExplorer()
   const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
 
-  it('calls missing what is due and not collected, and nothing else that is pending', async () => {
+  it('lists due buckets without data as missing, but no other pending ones', async () => {
     const range = (from: number, to: number, state: string, reason: string | null) => ({
       ...{ entity: ID, from: new Date(from).toISOString(), to: new Date(to).toISOString(), state, reason },
       ...{ provider: null, interval: null },
@@ -53,30 +53,27 @@ describe.skipIf(!hasBrowser)('the page', () => {
     [0, '+50.00 %'],
     [2, '+50.00 %'],
     [29 * 24, 'not known'],
-  ])(
-    'tells of the Index no change over 30 days that history does not reach back, %i hours without it',
-    async (hours, change) => {
-      const { page, close } = await open('/', {
-        'index/historic': (route: Route) => {
-          const start = startOf(route)
-          const points = Array.from({ length: 30 * 24 }, (_, hour) => ({
-            createdAt: new Date(start + hour * HOUR).toISOString(),
-            valueUsd: hour < hours ? null : hour < 29 * 24 + 12 ? 10 : 15,
-          }))
-          return route.fulfill({ json: points })
-        },
-      })
-      const card = page.getByRole('region', { name: 'Index', exact: true })
-      await card.locator('.lead data').first().waitFor()
-      expect(await card.locator('.lead').textContent()).toContain(`${change} 30 d`)
-      await close()
-    },
-  )
+  ])('shows no 30-day change of the Index if history is shorter, with %i hours missing', async (hours, change) => {
+    const { page, close } = await open('/', {
+      'index/historic': (route: Route) => {
+        const start = startOf(route)
+        const points = Array.from({ length: 30 * 24 }, (_, hour) => ({
+          createdAt: new Date(start + hour * HOUR).toISOString(),
+          valueUsd: hour < hours ? null : hour < 29 * 24 + 12 ? 10 : 15,
+        }))
+        return route.fulfill({ json: points })
+      },
+    })
+    const card = page.getByRole('region', { name: 'Index', exact: true })
+    await card.locator('.lead data').first().waitFor()
+    expect(await card.locator('.lead').textContent()).toContain(`${change} 30 d`)
+    await close()
+  })
   it.each([
     [`/tokens/${ID}?range=24h`, '/historic-financial', DAY],
     [`/compare?ids=${ID}&range=24h`, '/historic-financial', DAY],
     ['/', '/index/historic', 30 * DAY],
-  ])('of %s looks back no further after days than when it was opened', async (path, series, length) => {
+  ])('keeps the length of the range in %s after days in an open page', async (path, series, length) => {
     const asked: URL[] = []
     const { page, close } = await open(path, { tokens: [TOKEN], 'tokens/historic-financial': answerPrices })
     await page
@@ -91,12 +88,12 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await expect.poll(() => asked.some(isNew), { timeout: 10_000 }).toBe(true)
     if (path !== '/') {
       await expect.poll(() => page.locator('[aria-busy=true]').count(), { timeout: 10_000 }).toBe(0)
-      // It is the same chart all the time.
+      // The chart element is the same all the time.
       expect(await canvas?.evaluate(({ isConnected }) => isConnected)).toBe(true)
     }
     await close()
   })
-  it('asks again within half a minute for what the service had no time for, though changes are told', async () => {
+  it('retries within half a minute after 503, even while change events arrive', async () => {
     let isBusy = true
     const refuse = (route: Route) => route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: {} })
     const { page, close } = await open('/tokens', {
@@ -110,7 +107,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('tells of each that is compared how to take it out, also where nothing is known of it, and what is not found', async () => {
+  it('offers to remove each compared item, also an unknown one, and reports a name without a match', async () => {
     const { page, close } = await open(`/compare?of=daos&ids=${ID}`, {})
     await page.getByLabel('Add').fill('nobody')
     await page.getByText('None of the DAOs is called so.').waitFor()
@@ -119,7 +116,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('keeps a chart whose range moves on while the service is away, and says that it is', async () => {
+  it('keeps a chart and marks it as old if the service is unavailable while the range moves', async () => {
     let isAway = false
     const answer = (route: Route) => (isAway ? route.abort() : answerPrices(route))
     const { page, close } = await open(`/tokens/${ID}?range=24h`, {
@@ -139,7 +136,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
   it.each([
     ['demo', ['DEMO: all numbers are simulated.']],
     ['live', []],
-  ])('says of %s whether its numbers are simulated, also where the service answers nothing', async (mode, notices) => {
+  ])('shows for mode %s whether its numbers are simulated, also if the service fails', async (mode, notices) => {
     const config = parseConfig({ DAO_DATA_MODE: mode })
     const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
     const tokens = ['first', 'second', 'third', 'fourth'].map((name, at) => ({
@@ -156,7 +153,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     })
     await page.locator('.chart[data-drawn]').waitFor()
     expect(await page.getByText('DEMO', { exact: true }).count()).toBe(notices.length)
-    // What is written into a picture, and whether it is in it whole.
+    // The text in an exported picture, and whether it fits.
     await page.evaluate(`(() => {
       globalThis.written = []
       const write = CanvasRenderingContext2D.prototype.fillText
@@ -184,7 +181,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
     await served.close()
   })
-  it('opens what the words in the box find, never what the words before found', async () => {
+  it('opens the result of the current search text, not of an earlier one', async () => {
     let release = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
@@ -210,7 +207,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('keeps in view which of many hits is chosen', async () => {
+  it('scrolls the selected search result into view', async () => {
     const { page, close } = await explorer.open(`/`, {
       screen: 'small phone',
       prepare: toPrepare({
@@ -236,7 +233,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await expect.poll(isInView, { timeout: 5_000 }).toBe(true)
     await close()
   })
-  /** The page of a service that a test makes; where the browser answers in its place, it keeps nothing. */
+  /** The page of a service under test control; responses that the browser intercepts are not cached. */
   const serve = async (answer: (path: string, request: IncomingMessage, response: ServerResponse) => unknown) => {
     const service = createServer(async (request, response) => {
       const { url = '/' } = request
@@ -256,7 +253,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
   }
   const prepare = (page: Page) => page.clock.install({ time: NOW })
 
-  it('says that data is stale for as long as it is, though nothing of it changed', async () => {
+  it('shows that data is stale until it is fresh, even if its content is unchanged', async () => {
     let [isStale, sent] = [true, 0]
     const { url, stop } = await serve((path, { headers }, response) => {
       if (path.startsWith('/data/stream')) return response.writeHead(404).end()
@@ -281,7 +278,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     stop()
   })
 
-  it('asks again for what changed while another page was shown', async () => {
+  it('reloads data that changed while another page was open', async () => {
     let price = 1.5
     let stream: ServerResponse | undefined
     const { url, stop } = await serve((path, _request, response) => {
@@ -296,7 +293,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       const told = path.startsWith('/data/tokens?') ? [token] : /historic-(?:fin|dex-ohlcv)/.test(path) ? series : []
       return response.end(JSON.stringify(told))
     })
-    // It takes no time: what is asked for again is not so because of its age.
+    // No time passes on this clock: the second request is not caused by the cache's age.
     const { page, close } = await explorer.open(`${url}/tokens/${ID}`, { now: NOW })
     const shown = page.locator('.title .large')
     await shown.getByText('$1.50').waitFor()
@@ -313,7 +310,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     stop()
   })
 
-  it.each(['tokens', 'daos'])('of an id that is none of the %s has a title of its own', async (kind) => {
+  it.each(['tokens', 'daos'])('sets a separate title for an unknown id among %s', async (kind) => {
     const { page, close } = await open(`/${kind}`, {})
     await expect.poll(() => page.title()).toMatch(/^(?:Tokens|DAOs) – /)
     await page.evaluate(`document.querySelector('nav a').setAttribute('href', '${kind}/${ID}')`)

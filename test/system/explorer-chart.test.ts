@@ -5,7 +5,7 @@ import { ID, NOW, serveExplorer, TOKEN } from '../support/explorer-page.ts'
 
 const HOUR = 3_600_000
 
-/** A day of hours: nothing was observed from the 8th to the 15th, and around the 20th. */
+/** A day of hourly values: none from the 8th to the 15th hour and around the 20th. */
 const isObserved = (hour: number) => !(hour >= 8 && hour <= 15) && hour !== 19 && hour !== 21
 const VALUES = Array.from({ length: 24 }, (_, hour) => (isObserved(hour) ? 10 + Math.sin(hour) : null))
 
@@ -35,7 +35,7 @@ const answer = (route: Route) => {
   return known === undefined ? route.fulfill({ json: [] }) : route.fulfill({ json: known })
 }
 
-/** For each column of the chart's canvas, how many of its pixels have one of the colours in which data is drawn. */
+/** For each column of the chart's canvas, how many of its pixels have one of the data colours. */
 const countColumns = (page: Page) =>
   page.evaluate<number[]>(`(() => {
     const chart = document.querySelector('.chart[data-drawn]')
@@ -48,7 +48,7 @@ const countColumns = (page: Page) =>
       Array.from({ length: height }, (_, y) => (y * width + x) * 4).filter(isData).length)
   })()`)
 
-describe.skipIf(!hasBrowser)('a chart', () => {
+describe.skipIf(!hasBrowser)('chart of the explorer', () => {
   const explorer = serveExplorer()
 
   const open = async (query: string, options: Parameters<TestBrowser['open']>[1] = {}) => {
@@ -58,7 +58,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     return opened
   }
 
-  it.each(['price', 'candles'])('of %s draws nothing where nothing was observed, and a lone point', async (metric) => {
+  it.each(['price', 'candles'])('draws %s with a gap for missing values and a dot for a lone value', async (metric) => {
     const { page, wrong, close } = await open(`metric=${metric}&range=24h&interval=1h`)
     const columns = await countColumns(page)
     const drawn = columns.flatMap((count, x) => (count > 0 ? [x] : []))
@@ -70,14 +70,14 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     expect(right - left).toBeGreaterThan(300)
     const seen = VALUES.map((_, hour) => around(hour) > 0)
     expect(seen).toEqual(VALUES.map((value) => value !== null))
-    // Halfway between two points a line is seen, and between two candles nothing.
+    // A line connects two points, but two candles have a gap between them.
     expect(around(4.5) > 0).toBe(metric === 'price')
     await page.getByText('10 of 24 points are not known').waitFor()
     expect(wrong).toEqual([])
     await close()
   })
 
-  it('says in words and as a table what it shows', async () => {
+  it('has a text description and a table of its values', async () => {
     const { page, close } = await open('metric=price&range=24h&interval=1h')
     const words = await page.locator('.chart').first().getAttribute('aria-label')
     expect(words).toContain('24 points from 9 Mar 2024, 12:02 UTC to 10 Mar 2024, 11:02 UTC, 10 without a value')
@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
-  it('tells what is not known from what is nothing', async () => {
+  it('distinguishes unknown values from zero', async () => {
     const { page, close } = await open('range=24h')
     const numbers = page.getByRole('region', { name: 'Numbers', exact: true })
     const textOf = (name: string) =>
@@ -104,7 +104,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
-  it('shows a newer price without being loaded again where no stream tells of it', async () => {
+  it('updates the price without a reload if the stream is unavailable', async () => {
     const { page, close } = await explorer.open(`/tokens/${ID}?range=24h`, {
       prepare: async (page) => {
         await page.clock.install({ time: NOW })
@@ -121,8 +121,8 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
-  it('shows a part for as long as it is the same chart, and another range as a whole', async () => {
-    // In the middle of any range nothing was observed.
+  it('keeps the zoom while the chart stays the same, and resets it for another range', async () => {
+    // Each range has no values in its middle.
     const answerRange = (route: Route) => {
       const { searchParams } = new URL(route.request().url())
       const start = Date.parse(searchParams.get('start') ?? '')
@@ -143,7 +143,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     })
     const chart = page.locator('.chart[data-drawn]').first()
     await chart.waitFor()
-    /** How much of the chart's width has data. */
+    /** The share of the chart's width that has data. */
     const share = async () => {
       const columns = await countColumns(page)
       return columns.filter((count) => count > 0).length / columns.length
@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
-  it('is a picture to keep', async () => {
+  it('can be saved as a picture', async () => {
     const { page, close } = await open('range=24h')
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -179,7 +179,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
-  it('is a picture to paste, with its title, range and source', async () => {
+  it('can be copied as a picture with its title, range and source', async () => {
     const permissions = ['clipboard-read', 'clipboard-write']
     const { page, wrong, close } = await open('range=24h', { permissions })
     const plain = await page.evaluate<number>(`document.querySelector('.chart canvas').height`)

@@ -8,7 +8,7 @@ interface Token {
   readonly symbol: string
 }
 
-describe.skipIf(!hasBrowser)('lists in a browser', () => {
+describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
   let demo: Demo
   let browser: TestBrowser
   beforeAll(async () => {
@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
   const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
   const names = (page: Page) => page.locator('tbody tr td:first-child a').allTextContents()
 
-  it('sorts, filters and finds by name; the address says all of it', async () => {
+  it('sort, filter and search by name, and keep all of it in the URL', async () => {
     const { page, close } = await open('/tokens')
     await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
     await page.getByRole('button', { name: 'Price' }).click()
@@ -54,7 +54,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     await close()
   })
 
-  it('brings whoever returns back to the row, and whoever turns the page to its beginning', async () => {
+  it('restore the scroll position after going back, and start at the top of the next page', async () => {
     const { page, close } = await open('/tokens')
     await page.getByRole('link', { name: 'Next page' }).waitFor()
     const row = page.locator('tbody tr').nth(84).getByRole('link')
@@ -70,14 +70,14 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     const table = page.getByRole('region', { name: 'Table: All tokens' })
     await expect.poll(() => table.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
     expect(await page.evaluate<number>('scrollY')).toBeLessThan(place)
-    // Who types leaves the page for another list, and goes on typing.
+    // Typing in the search box opens another list and keeps the focus.
     await page.getByLabel('Name').pressSequentially('unisw')
     await expect.poll(() => names(page)).toEqual(['Uniswap UNI'])
     await close()
   })
 
-  it('shows the columns that are chosen, says so in the address, and opens them as CSV', async () => {
-    // Columns are the same over few rows, which are drawn anew at each of so many clicks.
+  it('show the selected columns, keep them in the URL, and open them as CSV', async () => {
+    // A category with few rows: the columns are the same, and each of the many clicks renders faster.
     const { page, close } = await open('/tokens?category=dex')
     await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
     const headings = async (of: Page) =>
@@ -88,7 +88,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     expect(await findBarriers(page)).toEqual([])
     for (const box of await boxes.all()) if (!(await box.isChecked())) await box.press('Space')
     expect(await headings(page)).toHaveLength((await boxes.count()) + 1)
-    // The interface sorts by each of them that can be clicked.
+    // The page sorts by every column with a sort button.
     for (const button of await page.locator('thead button').all()) {
       await button.click()
       await settled(page)
@@ -110,7 +110,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     await close()
   })
 
-  it('shows the newest proposals of all DAOs', async () => {
+  it('show the newest proposals of all DAOs', async () => {
     const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
     const proposalsOf = (dao: string) =>
       get<{ title: string; createdAt: string }[]>(`/data/daos/governance/proposals?id=${dao}&limit=5`)
@@ -128,7 +128,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
         dao: href?.slice('daos/'.length) ?? '',
       })
     }
-    // Proposals of several DAOs may be of one moment: which of them are shown is told by nothing.
+    // Proposals of several DAOs may have the same time: the order among them is undefined.
     const times = shown.map(async ({ title, dao }) => {
       const found = (await proposalsOf(dao)).find((proposal) => proposal.title === title)
       return found?.createdAt
@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     await close()
   })
 
-  it('opens what it shows as JSON, CSV and Parquet', async () => {
+  it('open their content as JSON, CSV and Parquet', async () => {
     const { page, close } = await open('/tokens?category=dex')
     await page.getByText('Open as: All tokens').click()
     for (const [format, type] of [

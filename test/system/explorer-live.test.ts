@@ -16,7 +16,7 @@ interface Token {
   readonly financialData: Readonly<Record<string, number | string | null>>
 }
 
-/** What moved in a page without anybody having touched it, from now on. */
+/** Layout shifts in a page without user input, from now on. */
 const watchShifts = (page: Page) =>
   page.evaluate(`(() => {
     globalThis.shifts = []
@@ -28,7 +28,7 @@ const watchShifts = (page: Page) =>
   })()`)
 const shiftsOf = (page: Page) => page.evaluate<string[]>('globalThis.shifts')
 
-describe.skipIf(!hasBrowser)('a page that stays open', () => {
+describe.skipIf(!hasBrowser)('explorer page that stays open', () => {
   let pipeline: ServedPipeline
   let browser: TestBrowser
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
     return opened
   }
   const list = async (query: string) => (await (await fetch(`${pipeline.url}/data/tokens?${query}`)).json()) as Token[]
-  /** Of each row its token, and its numbers with all their digits. */
+  /** The token of each row, with its numbers in full precision. */
   const rows = (page: Page) =>
     page.locator('tbody tr').evaluateAll((all) =>
       all.map((row) => ({
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
   const byId = <T extends { id: string | undefined }>(all: T[]) =>
     all.toSorted((a, b) => String(a.id).localeCompare(String(b.id)))
 
-  it('lives through a day: numbers change, nothing moves', { timeout: 300_000 }, async () => {
+  it('updates numbers for a day without a layout shift', { timeout: 300_000 }, async () => {
     const uni = pipeline.tokenOf('UNI').id
     const query = 'sort=-financialData.marketCap'
     const table = await open(`/tokens?${query}`)
@@ -102,14 +102,14 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
     const focused = 'document.activeElement.getAttribute("href")'
     expect(await table.page.evaluate(focused)).toBe(`tokens/${before[29]?.id}`)
     expect(await token.page.evaluate('document.activeElement.className')).toBe('chart')
-    // Where somebody reads, rows stay; they are in order again when asked for it.
+    // Rows stay in place while the user reads, and are sorted again on request.
     const again = table.page.getByRole('button', { name: 'The order has changed: sort again' })
     if (await again.isVisible()) await again.click()
     expect(await rows(table.page)).toEqual(asked.map(toRow))
     for (const { close } of opened) await close()
   })
 
-  it('asks once for each of its answers that changed, and for no other', async () => {
+  it('requests each changed response once, and no other', async () => {
     const { page, close } = await open(`/tokens/${pipeline.tokenOf('UNI').id}?range=24h`)
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
@@ -120,7 +120,7 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
     await close()
   })
 
-  it('says when it hears nothing, and asks then; hears what it missed afterwards', async () => {
+  it('shows a lost stream, polls until it is back, and then loads missed changes', async () => {
     const { page, close } = await open(`/tokens/${pipeline.tokenOf('UNI').id}?range=24h`)
     const shown = page.locator('.title .large data')
     const isNewest = async () => {
@@ -148,7 +148,7 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
   it.each([
     ['hears what it missed', () => {}, false],
     ['asks for everything where that is not known any more', () => pipeline.forget(), true],
-  ])('after its stream broke off it %s', async (_what, meanwhile, isEverything) => {
+  ])('after a lost stream it %s', async (_what, meanwhile, isEverything) => {
     const uni = pipeline.tokenOf('UNI').id
     const { page, close } = await open(`/tokens/${uni}?range=24h`)
     await page.route('**/data/stream', (route) => route.abort())
@@ -165,7 +165,7 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
     const price = page.locator('.title .large data')
     await expect.poll(() => price.getAttribute('value')).toBe(String(one?.financialData.price))
     await expect.poll(() => asked.has('/data/tokens/dex-data')).toBe(true)
-    // Of chains no tick tells.
+    // No tick changes chains.
     expect(asked.has('/data/chains')).toBe(isEverything)
     await close()
   })

@@ -9,7 +9,7 @@ import { noDatabase } from '../support/no-database.ts'
 
 const UNDER = '/some/where'
 
-/** A proxy as they are usually set up: it takes its own path off, and tells nobody. */
+/** A proxy with the usual configuration: it strips its path prefix and sends no header about it. */
 function createProxy(target: string): Server {
   return createServer((asked, response) => {
     const path = asked.url ?? '/'
@@ -24,7 +24,7 @@ function createProxy(target: string): Server {
   })
 }
 
-describe.skipIf(!hasBrowser)('behind a proxy that serves it under a path', () => {
+describe.skipIf(!hasBrowser)('explorer behind a proxy with a path prefix', () => {
   let api: TestApi
   let proxy: Server
   let browser: TestBrowser
@@ -44,7 +44,7 @@ describe.skipIf(!hasBrowser)('behind a proxy that serves it under a path', () =>
     await api?.close()
   })
 
-  it('the page loads, asks and links under that path alone', async () => {
+  it('loads, requests and links under that path only', async () => {
     const asked: string[] = []
     const { page, wrong, close } = await browser.open(`${url}/tokens/a00a15074c647764fac27d6c`, {
       prepare: async (page) => {

@@ -13,7 +13,7 @@ const DAO = {
 
 const queryOf = (route: Route) => new URL(route.request().url()).searchParams
 
-/** A price a day from where it is asked for, as many as there are days until the page is looked at. */
+/** A price a day from the requested start until the page's current time. */
 const answerPrices = (route: Route) => {
   const start = Date.parse(queryOf(route).get('start') ?? '')
   const data = Array.from({ length: 20 }, (_, day) => {
@@ -23,16 +23,16 @@ const answerPrices = (route: Route) => {
   return route.fulfill({ json: { name: 'Sample', id: ID, data } })
 }
 
-/** What a property of an element comes to. */
+/** Computed value of an element's style property. */
 const styleOf = (of: Locator, property: string) =>
   of.evaluate((one, name) => one.ownerDocument.defaultView?.getComputedStyle(one).getPropertyValue(name), property)
 
-describe.skipIf(!hasBrowser)('the page', () => {
+describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   const explorer = serveExplorer()
   const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
   const chartOf = (page: Page) => page.locator('.chart[data-drawn]').first()
 
-  it('is printed with the headings of its lists, and what is dark on dark', async () => {
+  it('prints lists with their headings, and dark areas as dark', async () => {
     const { page, close } = await explorer.open('/tokens', {
       scheme: 'dark',
       prepare: toPrepare({
@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('shows what is chosen, and where it is, in the reader’s own colours', async () => {
+  it('shows the selection and the current page in forced colours', async () => {
     const { page, close } = await explorer.open('/daos', { forcedColors: 'active', prepare: toPrepare({}) })
     const backOf = (of: Locator) => styleOf(of, 'background-color')
     const choice = (name: string) => page.getByRole('button', { name, exact: true })
@@ -69,7 +69,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('asks anew for the images of a list as the day goes on', async () => {
+  it('reloads the images of a list during the day', async () => {
     const { page, close } = await open('/tokens', { tokens: [TOKEN] })
     await page.getByRole('img', { name: /^Price of Sample/ }).waitFor()
     const renewed = page.waitForRequest('**/charts/24h/**')
@@ -78,10 +78,10 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('says for a while that a browser without a clipboard copies nothing', async () => {
+  it('shows for a while that copying failed in a browser without a clipboard', async () => {
     const { page, wrong, close } = await explorer.open('/tokens', {
       prepare: async (page) => {
-        // As it is on pages that come unencrypted.
+        // The clipboard is undefined on pages that are served without encryption.
         await page.addInitScript(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
         await toPrepare({ tokens: [TOKEN] })(page)
       },
@@ -95,7 +95,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('is loaded again where what draws the charts is gone', async () => {
+  it('offers a reload if the code of the charts is not available', async () => {
     const { page, close } = await explorer.open(`/tokens/${ID}?range=90d`, {
       prepare: async (page) => {
         await toPrepare({
@@ -114,14 +114,14 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('says of a DAO in which nothing was voted on that nothing was, and not that it is not known', async () => {
+  it('shows "no proposals" for a DAO without votes instead of "not known"', async () => {
     const { page, close } = await open(`/daos/${ID}`, { daos: [DAO] })
     await page.getByText('No proposals yet.').waitFor()
     await page.getByText('Nobody has voted yet.').waitFor()
     await close()
   })
 
-  it('keeps the newest proposals where those of one DAO do not come, and says whose', async () => {
+  it('keeps the newest proposals if those of one DAO fail, and names the DAO', async () => {
     const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(24))
     let [daos, isAway] = [ids.slice(0, 2), false]
     let release = () => {}
@@ -164,7 +164,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('compares what is known: names what fails, and puts no chart under the name of another range', async () => {
+  it('compares the tokens that loaded, names the failed ones, and shows no chart of another range', async () => {
     let away: readonly (string | null)[] = [ID, OTHER]
     let release = () => {}
     const released = new Promise<void>((resolve) => {
@@ -195,7 +195,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('shows no chart of a range for another one of the same interval, and keeps what it has of each', async () => {
+  it('shows no chart of another range with the same interval, and caches the chart of each range', async () => {
     let isAway = true
     const { page, close } = await open(`/tokens/${ID}?range=90d`, {
       tokens: [TOKEN],
@@ -212,7 +212,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     isAway = false
     await card.getByRole('button', { name: 'Try again' }).click()
     await expect.poll(named).toMatch(/1y by 1d\./)
-    // The one before is there at once, and asked for no second time so soon.
+    // The previous chart appears without a second request.
     await page.route('**/historic-financial?*', (route) => route.abort())
     await page.getByRole('button', { name: '90d', exact: true }).click()
     await expect.poll(named).toMatch(/90d by 1d\./)
@@ -220,7 +220,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
 
-  it('tells days without a trade from days that are known', async () => {
+  it('distinguishes days without trades from days without data', async () => {
     const candle = { timestamp: '2024-03-01T00:00:00.000Z', volumeUsd: 5 }
     const { page, close } = await open(`/tokens/${ID}`, {
       tokens: [TOKEN],

@@ -11,7 +11,7 @@ interface Token {
   readonly financialData: Readonly<Record<string, number | string | null>>
 }
 
-describe.skipIf(!hasBrowser)('the page in a browser', () => {
+describe.skipIf(!hasBrowser)('explorer in a browser', () => {
   let demo: Demo
   let browser: TestBrowser
   beforeAll(async () => {
@@ -46,7 +46,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     ['/freshness', 'Data', 'Datasets'],
   ]
 
-  it.each(PAGES)('%s shows its data, on any screen, to anybody', async (path, heading, ...cards) => {
+  it.each(PAGES)('shows the data of %s on any screen without accessibility errors', async (path, heading, ...cards) => {
     for (const [screen, scheme] of [
       ['desktop', 'light'],
       ['small phone', 'dark'],
@@ -64,7 +64,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     }
   })
 
-  it('says what went wrong and tries again', async () => {
+  it('shows an error with its reason and retries', async () => {
     const problem = { title: 'Not available', status: 503, detail: 'The database is away.', code: 'unavailable' }
     const refused = {
       status: 503,
@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     await close()
   })
 
-  it('keeps what it shows while the service is away', async () => {
+  it('keeps its content while the service is unavailable', async () => {
     const { page, close } = await open('/tokens')
     await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
     await page.route('**/data/tokens?*', (route) => route.abort())
@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     await close()
   })
 
-  it('says that it waits for a slow service', async () => {
+  it('shows a message while it waits for a slow service', async () => {
     let release = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
@@ -115,7 +115,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     await close()
   })
 
-  it('is used without a mouse', async () => {
+  it('works without a mouse', async () => {
     const { page, close } = await open('/')
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.keyboard.press('Control+k')
@@ -139,7 +139,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     await close()
   })
 
-  it('has the numbers of the interface', async () => {
+  it('shows the numbers of the API', async () => {
     const random = createRandom(7)
     const tokens = await listTokens('limit=100')
     const { page, close } = await open('/compare')
@@ -160,7 +160,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     await close()
   })
 
-  it('shows the colours that are chosen, also the next time', async () => {
+  it('keeps the selected colour scheme after a reload', async () => {
     const { page, close } = await open('/index')
     const back = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
     const light = await back()

@@ -6,7 +6,7 @@ import { toOpenApi } from '../../api/openapi/document.ts'
 import { routes } from '../../api/routes.ts'
 
 const DATA = join(import.meta.dirname, '../../.data')
-/** The generators take 300 MB: they are installed here when this test runs, and stay until another version is asked for. */
+/** The generators need 300 MB: this test installs them here on its first run, and keeps them until the version changes. */
 const INSTALLED = join(DATA, 'generators')
 const WANTED = join(import.meta.dirname, '../generators')
 const UNREACHABLE = /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/
@@ -68,7 +68,7 @@ export default defineConfig({
 
 const bin = (name: string) => join('node_modules', '.bin', name)
 
-/** How each generator is called, and a program whose `List` is what its client answers for a list of tokens. */
+/** The arguments of each generator, and a program whose `List` is the client's return type for a list of tokens. */
 const GENERATORS = [
   [
     'hey-api',
@@ -111,8 +111,8 @@ assert<Is<Token['symbol'], string>>()
 assert<Is<Token['financialData']['marketCap'], number | null>>()
 `
 
-describe('a generated client', () => {
-  it.for(GENERATORS)('has the type of a list as %s makes it', ([name, args, program], { skip }) => {
+describe('generated client', () => {
+  it.for(GENERATORS)('has the type of a list from %s', ([name, args, program], { skip }) => {
     skip(!isInstalled, 'the generators are not installed')
     runNode(args)
     writeFileSync(join(folder, `${name}-check.ts`), program + CHECK)

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => api?.stop())
 
 it.each([...MEMORY_ATTACKS, ...WORK_ATTACKS])(
-  'with a heap of 512 MB another client is served beside $name',
+  'API with a heap of 512 MB serves other clients during $name',
   async (attack) => {
     const [result] = await runHostile({ url, attacks: [attack], requests: 50 })
     expect(result).toMatchObject({ name: attack.name, requests: 50, failures: 0 })

@@ -7,10 +7,10 @@ import { createTestConfig, createTestDatabase } from '../support/database.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
 const SCHEDULER = join(import.meta.dirname, '../../workers/programs/scheduler.ts')
-/** Its ticks are five seconds apart: it misses at least one of them. */
+/** Its ticks are five seconds apart: the scheduler misses at least one of them. */
 const HELD_MS = 11_000
 
-it('every line of a scheduler is JSON, also about ticks that it missed', async () => {
+it('scheduler logs every line as JSON, also those of missed ticks', async () => {
   const config = createTestConfig()
   const database = await createTestDatabase(config)
   const settings = { ...toStoreSettings(config), LOG_LEVEL: 'debug', SCHEDULER_OPS_PORT: '0' }

@@ -18,7 +18,7 @@ import { createTestConfig, createTestDatabase, type TestDatabase } from '../supp
 import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
 import { silent } from '../support/silent.ts'
 
-/** Their keys as text are longer than the 1 MiB that ClickHouse takes of a request's line unless it is told otherwise. */
+/** Their keys as text exceed the 1 MiB limit that ClickHouse sets by default for a request's URL. */
 const TOKENS = 65_000
 const NOW = Date.parse('2026-03-04T12:03:00Z')
 
@@ -28,7 +28,7 @@ let api: TestApi
 let registry: Registry
 let folder: RegistryFolder
 
-/** The shipped registry with as many tokens more, each of a DAO of its own. */
+/** The shipped registry with this many additional tokens, each of a separate DAO. */
 function createLargeFolder(): RegistryFolder {
   const folder = createRegistryFolder()
   const numbers = Array.from({ length: TOKENS }, (_, number) => number)
@@ -60,8 +60,8 @@ afterAll(async () => {
   folder?.remove()
 })
 
-describe('a registry of tens of thousands of tokens', () => {
-  it('is stored whole', async () => {
+describe('registry of tens of thousands of tokens', () => {
+  it('is stored completely', async () => {
     const sql = 'SELECT count() AS tokens, uniqExact(dao_key) AS daos FROM tokens FINAL'
     const schema = z.object({ tokens: z.number(), daos: z.number() })
     const [stored] = await database.db.rows({ name: 'tokens', sql, schema })
@@ -74,7 +74,7 @@ describe('a registry of tens of thousands of tokens', () => {
     expect(registry).toEqual({ ...loadRegistry(folder.dir), version, changedAt })
   })
 
-  it('has all of its keys in statements of every kind, of the writer and of the reader', async () => {
+  it('passes all of its keys to statements of every kind, for the writer and the reader', async () => {
     const keys = registry.tokens.map(({ key }) => key)
     const expected = { n: keys.length, sum: keys.reduce((sum, key) => (sum + BigInt(key)) % 2n ** 64n, 0n).toString() }
     const schema = z.object({ n: z.number(), sum: z.string() })
@@ -89,7 +89,7 @@ describe('a registry of tens of thousands of tokens', () => {
     }
   })
 
-  it('is told about by every request that needs no parameter', async () => {
+  it('is served by every route without a required parameter', async () => {
     const plain = routes.filter(({ path, isEndless }) => !path.includes('{') && !isEndless)
     const statuses = new Map<string, number>()
     for (const { path } of plain) {
@@ -98,7 +98,7 @@ describe('a registry of tens of thousands of tokens', () => {
       statuses.set(path, response.status)
       if (response.status === 400) expect(JSON.parse(body), path).toMatchObject({ code: 'missing_parameter' })
     }
-    // Those that need one say so, and of the Index Token nothing was collected.
+    // Routes with a required parameter return 400, and nothing was collected for the Index Token.
     expect(statuses.get('/data/index/token-data')).toBe(404)
     statuses.delete('/data/index/token-data')
     expect([...statuses].filter(([, status]) => status !== 200 && status !== 400)).toEqual([])
@@ -106,7 +106,7 @@ describe('a registry of tens of thousands of tokens', () => {
     expect(statuses.get('/data/changes')).toBe(200)
   })
 
-  it('lacks what was not collected of each of them', async () => {
+  it('reports the missing buckets of each token', async () => {
     const dataset = datasets.find(({ name }) => name === tokenPrices.name)
     if (dataset === undefined) throw new Error('there is no dataset of prices')
     const entities = tokenPrices.entities(registry)

@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import type { IncomingHttpHeaders, Server } from 'node:http'
+import { get, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createApiServer } from '../../api/server.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { findFreePort } from '../../shared/free-port.ts'
@@ -24,7 +24,7 @@ let folder: string
 let [url, configuration] = ['', '']
 const seen: IncomingHttpHeaders[] = []
 
-/** The documented configuration with other ports, in a folder of its own. */
+/** The documented configuration with other ports, in a temporary folder. */
 function toConfiguration(apiPort: number, port: number): string {
   const docs = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
   const documented = /```nginx\n(.*?)```/s.exec(docs)?.[1] ?? ''
@@ -38,9 +38,15 @@ http { access_log off; ${temporary.join(' ')}
 ${own}}`
 }
 
+/** Sends a request from a local address. */
+async function ask(localAddress: string, path: string): Promise<IncomingMessage> {
+  const [response] = await once(get(url + path, { localAddress, agent: false }), 'response')
+  return response
+}
+
 beforeAll(async () => {
   if (!hasNginx) return
-  const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1' })
+  const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1', STREAM_CLIENTS_PER_ADDRESS: '500' })
   server = createApiServer({
     ...{ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed(), commitLog: emptyLog },
     ...{ log: silent, metrics: createMetrics('test') },
@@ -53,14 +59,7 @@ beforeAll(async () => {
   configuration = join(folder, 'nginx.conf')
   writeFileSync(configuration, toConfiguration((server.address() as AddressInfo).port, port))
   nginx = spawn('nginx', ['-c', configuration, '-p', folder], { stdio: 'ignore' })
-  await expect
-    .poll(() =>
-      fetch(url).then(
-        ({ status }) => status > 0,
-        () => false,
-      ),
-    )
-    .toBe(true)
+  await vi.waitFor(() => fetch(url), { timeout: 60_000 })
 })
 afterAll(async () => {
   if (!hasNginx) return
@@ -72,8 +71,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-describe.skipIf(!hasNginx)('the documented configuration of nginx', () => {
-  it('is valid', () => {
+describe.skipIf(!hasNginx)('documented nginx configuration', () => {
+  it('passes nginx -t', () => {
     execFileSync('nginx', ['-t', '-c', configuration, '-p', folder], { stdio: 'pipe' })
   })
 
@@ -86,7 +85,7 @@ describe.skipIf(!hasNginx)('the documented configuration of nginx', () => {
     expect([forwardedFor, forwarded]).toEqual(['127.0.0.1', undefined])
   })
 
-  it('sends the events of a stream as they come', async () => {
+  it('forwards stream events without buffering', async () => {
     const left = new AbortController()
     const response = await fetch(`${url}/data/stream`, { signal: left.signal })
     const { value } = (await response.body?.getReader().read()) ?? {}
@@ -94,7 +93,31 @@ describe.skipIf(!hasNginx)('the documented configuration of nginx', () => {
     left.abort()
   })
 
-  it('refuses larger heads and bodies than the API does', async () => {
+  it('limits the open connections of an address to 100', async () => {
+    const responses = await Promise.all(Array.from({ length: 101 }, () => ask('127.0.0.2', '/data/stream')))
+    const statuses = responses.map(({ statusCode }) => statusCode)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(100)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1)
+    for (const response of responses) response.destroy()
+  })
+
+  it('admits a burst of 200 requests of an address, and rejects a flood with 429', async () => {
+    let admitted = 0
+    await expect
+      .poll(
+        async () => {
+          const responses = await Promise.all(Array.from({ length: 50 }, () => ask('127.0.0.3', '/health/live')))
+          const statuses = responses.map((response) => response.resume().statusCode)
+          admitted += statuses.filter((status) => status === 200).length
+          return statuses
+        },
+        { interval: 1, timeout: 60_000 },
+      )
+      .toContain(429)
+    expect(admitted).toBeGreaterThanOrEqual(200)
+  })
+
+  it('rejects too large URLs, bodies and headers with 414, 413 and 400', async () => {
     expect((await fetch(`${url}/data/tokens?name=${'x'.repeat(33_000)}`)).status).toBe(414)
     expect((await fetch(`${url}/mcp`, { method: 'POST', body: 'x'.repeat(65_537) })).status).toBe(413)
     const client = connect(Number(new URL(url).port), '127.0.0.1')

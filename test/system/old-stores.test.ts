@@ -28,7 +28,7 @@ async function withStore<T>(dataDir: string, work: (server: Database, db: Databa
   }
 }
 
-/** A data folder whose store was made by a program that had another file of a name that was released since. */
+/** A data folder whose store has another checksum for a released migration, as programs before the first release left it. */
 async function createOldFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'dao-data-old-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -54,7 +54,7 @@ async function startSystem(mode: 'demo' | 'live', folder: string) {
     WORKER_OPS_PORT: '0',
     API_PORT: String(await findFreePort()),
   }
-  // Stores of its own, whatever the environment or .env name.
+  // Uses its own stores, regardless of the environment and .env.
   const stores = { CLICKHOUSE_URL: '', REDIS_URL: '' }
   const env = {
     ...process.env,
@@ -71,15 +71,14 @@ async function startSystem(mode: 'demo' | 'live', folder: string) {
   return { said, system, ended: once(system, 'exit') }
 }
 
-it('a demo from before the first release is put aside, and filled anew', async () => {
+it('demo mode renames stores older than the first release, and fills new ones', async () => {
   const folder = await createOldFolder()
   const { said, system, ended } = await startSystem('demo', folder)
   await vi.waitFor(() => expect(said.text).toContain('dao-data is up'), { timeout: 120_000 })
   system.kill('SIGTERM')
   await ended
-  const aside = /made before the first release: it is put aside as (clickhouse-until-\S+) and (redis-until-\S+), /.exec(
-    said.text,
-  )
+  const aside =
+    /from before the first release: they are renamed to (clickhouse-until-\S+) and (redis-until-\S+), /.exec(said.text)
   expect(await readdir(folder)).toEqual(
     expect.arrayContaining(['clickhouse', 'redis', ...(aside?.slice(1) ?? ['none'])]),
   )
@@ -91,7 +90,7 @@ it('a demo from before the first release is put aside, and filled anew', async (
   expect(first?.checksum).toBe('of another file')
 })
 
-it('a live system from before the first release is refused in one line, and left as it is', async () => {
+it('live mode rejects stores older than the first release with one line, and leaves them unchanged', async () => {
   const folder = await createOldFolder()
   const { said, ended } = await startSystem('live', folder)
   expect(await ended).toEqual([1, null])

@@ -25,7 +25,7 @@ async function rows<T>(client: ClickHouseClient, query: string, query_params: Re
   return (await client.query({ query, query_params, format: 'JSONEachRow' })).json<T>()
 }
 
-/** What the server answers to a bare request of the writer. */
+/** The server's response to a plain HTTP request of the writer. */
 function request(search: string, headers: Record<string, string> = {}, body?: Buffer): Promise<Response> {
   const { name, password } = server.users.writer
   return fetch(`${server.url}/?${search}`, {
@@ -43,8 +43,8 @@ afterAll(async () => {
   await server.stop()
 })
 
-describe('the client', () => {
-  it('keeps a temporary table for its session, and for no other', async () => {
+describe('ClickHouse client of the embedded server', () => {
+  it('keeps a temporary table within its session', async () => {
     const [one, other] = [connect({ session_id: 'one' }), connect({ session_id: 'other' })]
     await one.command({ query: 'CREATE TEMPORARY TABLE kept (a UInt8)' })
     await one.insert({ table: 'kept', values: [{ a: 1 }, { a: 2 }], format: 'JSONEachRow' })
@@ -52,7 +52,7 @@ describe('the client', () => {
     await expect(rows(other, 'SELECT * FROM kept')).rejects.toMatchObject({ code: '60', type: 'UNKNOWN_TABLE' })
   })
 
-  it('stops a statement by its id', async () => {
+  it('cancels a statement by its id', async () => {
     const query_id = 'the endless one'
     const running = connect().query({ query: 'SELECT count() FROM system.numbers', query_id })
     const stopped = expect(running).rejects.toMatchObject({ code: '394', type: 'QUERY_WAS_CANCELLED' })
@@ -65,7 +65,7 @@ describe('the client', () => {
     expect(await isRunning()).toBe(0)
   })
 
-  it('is told what was written and read, and how far a statement is', async () => {
+  it('receives counts of written and read rows, and the progress of a statement', async () => {
     const client = connect()
     await client.command({ query: 'CREATE TABLE counted (a UInt32) ENGINE = MergeTree ORDER BY a' })
     const values = Array.from({ length: 1_000 }, (_, a) => ({ a }))
@@ -104,7 +104,7 @@ describe('the client', () => {
         values,
       },
       format: 'JSONEachRow',
-      // As a body of parts: 3,000 texts are too long for a URL.
+      // Sent as a multipart body: 3,000 texts are too long for a URL.
       use_multipart_params: true,
     })
     expect(await result.json()).toEqual([
@@ -115,7 +115,7 @@ describe('the client', () => {
     ])
   })
 
-  it('reads formats whole, however they are compressed', async () => {
+  it('reads complete responses in every format and compression', async () => {
     const query = 'SELECT number AS n FROM numbers(200000)'
     for (const client of [connect(), connect({ compression: { response: true, request: true } })]) {
       const json = await (await client.query({ query, format: 'JSON' })).json<{ n: string }>()
@@ -125,7 +125,7 @@ describe('the client', () => {
     }
   })
 
-  it('sees a failure in the midst of an answer', async () => {
+  it('detects a failure in the middle of a response', async () => {
     const query =
       'SELECT throwIf(number = 300000) AS x, randomString(100) AS noise FROM numbers(400000) SETTINGS max_threads = 1'
     for (const client of [connect(), connect({ compression: { response: true } })]) {
@@ -139,14 +139,14 @@ describe('the client', () => {
   })
 })
 
-describe('a bare request', () => {
-  it('brings any bytes into a parameter and back', async () => {
+describe('plain HTTP request to the embedded server', () => {
+  it('passes any bytes through a parameter unchanged', async () => {
     const sent = 'a%5C0%FF%FE%C3%28%5C%5C%5Ct' // a \0 FF FE C3 ( \ tab, with ClickHouse's own escapes
     const answer = await request(`param_p=${sent}&query=SELECT+{p:String}+FORMAT+RawBLOB`)
     expect(Buffer.from(await answer.arrayBuffer()).toString('hex')).toBe('6100fffec3285c09')
   })
 
-  it.each(['gzip', 'deflate', 'br', 'zstd', 'lz4'])('gets an answer in %s', async (encoding) => {
+  it.each(['gzip', 'deflate', 'br', 'zstd', 'lz4'])('receives a response compressed with %s', async (encoding) => {
     const answer = await request('enable_http_compression=1&query=SELECT+1', { 'Accept-Encoding': encoding })
     expect([answer.status, answer.headers.get('content-encoding')]).toEqual([200, encoding])
   })
@@ -160,7 +160,7 @@ describe('a bare request', () => {
     ['a chunk without length', 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nno number'],
     ['half a body', 'POST / HTTP/1.1\r\nAuthorization: Basic !!!\r\nContent-Length: 9\r\n\r\nSELECT'],
     ['broken escapes', 'GET /?query=%ZZ&param_%00=%FF HTTP/1.1\r\nContent-Encoding: nonsense\r\n\r\n'],
-  ])('with %s does no harm', async (_, bytes) => {
+  ])('leaves the server running when it consists of %s', async (_, bytes) => {
     const { hostname, port } = new URL(server.url)
     const socket = connectSocket(Number(port), hostname).on('error', () => {})
     socket.resume().end(bytes)
@@ -168,7 +168,7 @@ describe('a bare request', () => {
     expect(await (await request('query=SELECT+1')).text()).toBe('1\n')
   })
 
-  it('with an unknown format fails at once, as often as it comes', async () => {
+  it('fails without a delay for an unknown format, also when repeated', async () => {
     const searches = ['query=SELECT+1+FORMAT+Foo', 'query=SELECT+1&default_format=Foo']
     const answers = await Promise.all([...searches, ...searches, ...searches].map((search) => request(search)))
     const codes = answers.map((answer) => answer.headers.get('x-clickhouse-exception-code'))
@@ -178,7 +178,7 @@ describe('a bare request', () => {
 })
 
 it.each(['Parquet', 'Native', 'ArrowStream', 'JSONCompactEachRow'])(
-  'takes %s back byte for byte, plain or compressed',
+  'embedded server exports and imports %s byte for byte, plain and compressed',
   async (format) => {
     const run = (query: string, headers?: Record<string, string>, body?: Buffer) =>
       request(String(new URLSearchParams({ query })), headers, body)
@@ -193,13 +193,13 @@ it.each(['Parquet', 'Native', 'ArrowStream', 'JSONCompactEachRow'])(
   },
 )
 
-/** Bytes of memory that the server's process holds. */
+/** Resident memory of the server's process, in bytes. */
 function residentBytes(): number {
   const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))
   return Number(line?.[1]) * 1024
 }
 
-it('holds little of a long answer in memory', async () => {
+it('embedded server streams a long response with little memory', async () => {
   const query = 'SELECT number, repeat(toString(number), 20) AS text FROM numbers(2000000) FORMAT JSONEachRow'
   const reader = connectAs('reader')
   const read = async () => {
@@ -211,7 +211,7 @@ it('holds little of a long answer in memory', async () => {
     }
     return { bytes, peak }
   }
-  // Once before, so that the buffers of a statement of this kind are not counted as growth.
+  // Warm-up, so that the buffers of this kind of statement do not count as growth.
   await read()
   const before = residentBytes()
   const { bytes, peak } = await read()
@@ -219,7 +219,7 @@ it('holds little of a long answer in memory', async () => {
   expect(peak - before).toBeLessThan(120_000_000)
 })
 
-it('ends a statement of the reader when its client leaves, before and during the answer', async () => {
+it("embedded server cancels the reader's statement when its client disconnects, before and during the response", async () => {
   const [writer, reader] = [connect(), connectAs('reader')]
   const ofReader = "SELECT query FROM system.processes WHERE user = 'reader' AND startsWith(query, {query:String})"
   const running = async (query: string) => (await rows(writer, ofReader, { query })).length

@@ -23,7 +23,7 @@ function createFolder(): string {
   return dir
 }
 
-/** The processes of a data folder, npm and the server, each by its id. */
+/** Process ids of a data folder's processes, npm and the server. */
 const processesOf = (dataDir: string): number[] =>
   findProcesses(({ environment }) => environment.includes(`DATA_DIR=${dataDir}`)).map(({ pid }) => pid)
 
@@ -43,10 +43,10 @@ function run(dataDir: string, settings: Record<string, string> = {}) {
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
   return {
     child,
-    /** Resolves with its exit code, when nobody holds its output any more. */
+    /** Resolves with the exit code, when all holders of the output have exited. */
     ended: async () => ({ code: (await closed)[0], errors }),
     ready: async () => String((await untilReady({ name: 'ClickHouse', process: child })).url),
-    /** The server itself, which keeps its id in its folder. */
+    /** The server's process id, from its folder. */
     pid: () => Number(readFileSync(join(clickhouseDir(dataDir), 'server.lock'), 'utf8')),
   }
 }
@@ -58,7 +58,7 @@ function post(dataDir: string, sql: string): Promise<Response> {
 }
 const ask = async (dataDir: string, sql: string) => (await (await post(dataDir, sql)).text()).trim()
 
-/** Starts a statement and resolves when it runs; its answer is in an array, so that it is not waited for. */
+/** Starts a statement and resolves when it runs; the response is wrapped in an array, so that await does not wait for it. */
 async function begin(dataDir: string, sql: string): Promise<[Promise<string>]> {
   const answer = ask(dataDir, sql).catch(String)
   const running = `SELECT count() FROM system.processes WHERE query = '${sql}'`
@@ -66,7 +66,7 @@ async function begin(dataDir: string, sql: string): Promise<[Promise<string>]> {
   return [answer]
 }
 
-/** Five seconds of waiting, whatever else the machine has to do: less than a statement has for finishing. */
+/** Five seconds, also on a busy machine: shorter than the time that a running statement gets to finish. */
 const SLOW = 'SELECT count() FROM numbers(50) WHERE sleepEachRow(0.1) = 0 SETTINGS max_block_size = 1'
 const ENDLESS = 'SELECT sum(sipHash64(number)) > 0 FROM numbers(1000000000000)'
 
@@ -79,7 +79,7 @@ afterEach(async () => {
 })
 
 describe('npm run clickhouse', () => {
-  it('makes passwords, keeps them and its rows, and shows them to nobody else', async () => {
+  it('creates passwords readable by their owner only, and keeps them and the rows over restarts', async () => {
     const dataDir = createFolder()
     const first = run(dataDir)
     const url = await first.ready()
@@ -103,7 +103,7 @@ describe('npm run clickhouse', () => {
     expect(await ask(dataDir, 'SELECT a FROM kept')).toBe('7')
   })
 
-  it('uses the users and passwords that it is given', async () => {
+  it('uses the configured users and passwords', async () => {
     const dataDir = createFolder()
     const file = join(dataDir, 'secret')
     writeFileSync(file, 'a&b<c>"\'é\n')
@@ -121,7 +121,7 @@ describe('npm run clickhouse', () => {
     expect(await (await fetch(`${access?.url}/?query=SELECT+currentUser()`, { headers: owner })).text()).toBe('owner\n')
   })
 
-  describe('says in one line why it cannot start, and exits with 1', () => {
+  describe('npm run clickhouse that cannot start', () => {
     const fails = async (dataDir: string, settings: Record<string, string>, reason: string) => {
       const { code, errors } = await run(dataDir, settings).ended()
       expect(errors).toContain(reason)
@@ -129,7 +129,7 @@ describe('npm run clickhouse', () => {
       expect(processesOf(dataDir)).toEqual([])
     }
 
-    it('in a folder that another one has', async () => {
+    it('names the reason in one line if another server uses the folder', async () => {
       const dataDir = createFolder()
       const first = run(dataDir)
       const url = await first.ready()
@@ -140,21 +140,24 @@ describe('npm run clickhouse', () => {
       expect(readClickHouseAccess(clickhouseDir(dataDir))?.url).toBe(url)
     })
 
-    it.each(['CLICKHOUSE_EMBEDDED_PORT', 'CLICKHOUSE_EMBEDDED_TCP_PORT'])('at a %s that is taken', async (name) => {
-      const other = createServer().listen(0, '127.0.0.1')
-      await once(other, 'listening')
-      const port = String((other.address() as { port: number }).port)
-      await fails(createFolder(), { [name]: port }, `ClickHouse cannot listen on 127.0.0.1:${port}`)
-      other.close()
-    })
+    it.each(['CLICKHOUSE_EMBEDDED_PORT', 'CLICKHOUSE_EMBEDDED_TCP_PORT'])(
+      'names the reason in one line if %s is in use',
+      async (name) => {
+        const other = createServer().listen(0, '127.0.0.1')
+        await once(other, 'listening')
+        const port = String((other.address() as { port: number }).port)
+        await fails(createFolder(), { [name]: port }, `ClickHouse cannot listen on 127.0.0.1:${port}`)
+        other.close()
+      },
+    )
 
-    it('in a folder below a file', async () => {
+    it('names the reason in one line if the folder is below a file', async () => {
       const file = join(createFolder(), 'file')
       writeFileSync(file, '')
       await fails(join(file, 'data'), {}, join(file, 'data', 'clickhouse'))
     })
 
-    it('on a full disk', async () => {
+    it('names the reason in one line if the disk is full', async () => {
       const disk = createFullDisk()
       if (disk === undefined) return
       try {
@@ -165,17 +168,20 @@ describe('npm run clickhouse', () => {
       }
     })
 
-    it('without a library for this platform', async () => {
+    it('names the reason in one line if there is no library for this platform', async () => {
       const reason = `no ClickHouse for ${process.platform}-${process.arch}`
       await fails(createFolder(), { CHDB_LIBCHDB_PATH: '/nowhere/libchdb.so' }, reason)
     })
 
-    it.each(['default', 'reader', 'two words'])('for a writer called %s', async (name) => {
-      await fails(createFolder(), { CLICKHOUSE_USER: name }, `"${name}" and "reader"`)
-    })
+    it.each(['default', 'reader', 'two words'])(
+      'names the reason in one line if the writer is named %s',
+      async (name) => {
+        await fails(createFolder(), { CLICKHOUSE_USER: name }, `"${name}" and "reader"`)
+      },
+    )
   })
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('lets a running statement finish at %s', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('finishes a running statement at %s', async (signal) => {
     const dataDir = createFolder()
     const server = run(dataDir)
     await server.ready()
@@ -185,7 +191,7 @@ describe('npm run clickhouse', () => {
     expect(await server.ended()).toEqual({ code: 0, errors: '' })
   })
 
-  it('ends at once when it is asked twice', async () => {
+  it('exits without waiting at the second signal', async () => {
     const dataDir = createFolder()
     const server = run(dataDir)
     await server.ready()
@@ -197,7 +203,7 @@ describe('npm run clickhouse', () => {
     expect(await answer).toContain('fetch failed')
   })
 
-  it('leaves nothing when npm is killed', async () => {
+  it('leaves no process when npm is killed', async () => {
     const dataDir = createFolder()
     const { child, ready, pid } = run(dataDir)
     await ready()
@@ -206,7 +212,7 @@ describe('npm run clickhouse', () => {
     await expect.poll(() => processesOf(dataDir), PATIENTLY).toEqual([])
   })
 
-  it('leaves nothing when npm is killed before it is ready', async () => {
+  it('leaves no process when npm is killed before the server is ready', async () => {
     const dataDir = createFolder()
     const { child } = run(dataDir)
     await expect.poll(() => existsSync(join(clickhouseDir(dataDir), 'server.lock')), PATIENTLY).toBe(true)
@@ -214,7 +220,7 @@ describe('npm run clickhouse', () => {
     await expect.poll(() => processesOf(dataDir), PATIENTLY).toEqual([])
   })
 
-  it('starts over what a killed one left, on the same port', async () => {
+  it('restarts after a kill on the same port', async () => {
     const dataDir = createFolder()
     const settings = { CLICKHOUSE_EMBEDDED_PORT: String(await findFreePort()) }
     for (let round = 0; round < 2; round++) {
@@ -231,8 +237,8 @@ describe('npm run clickhouse', () => {
   })
 })
 
-describe('a server that is asked to stop', () => {
-  it('stops statements that take too long', async () => {
+describe('embedded server that is stopped', () => {
+  it('cancels statements that exceed the time limit', async () => {
     const server = await startOwnClickHouse({ finishMs: 200 })
     const { writer } = server.users
     const headers = { 'X-ClickHouse-User': writer.name, 'X-ClickHouse-Key': writer.password }
@@ -245,7 +251,7 @@ describe('a server that is asked to stop', () => {
     expect(server.exitCode()).toBe(0)
   })
 
-  it('ends though a statement cannot be stopped, because nobody reads its answer', async () => {
+  it('exits although a statement cannot be cancelled because its client does not read', async () => {
     const server = await startOwnClickHouse({ finishMs: 200 })
     const { writer } = server.users
     const headers = { 'X-ClickHouse-User': writer.name, 'X-ClickHouse-Key': writer.password }

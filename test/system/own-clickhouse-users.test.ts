@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** The answer's text, or `error` and ClickHouse's code: what a statement gives a user, with settings in the URL. */
+/** The response text, or `error` and ClickHouse's code, of a statement by a user, with settings in the URL. */
 async function ask(
   user: Credentials | undefined,
   sql: string,
@@ -45,8 +45,8 @@ const CONSTRAINT = 'error 452'
 const ACCESS_DENIED = 'error 497'
 const AUTHENTICATION_FAILED = 'error 516'
 
-describe('the reader', () => {
-  it('reads its own databases, with settings that only shape the answer', async () => {
+describe('reader account', () => {
+  it('reads its databases, with settings that only format the response', async () => {
     const settings = { output_format_json_quote_64bit_integers: '0', max_threads: '1', max_execution_time: '5' }
     const sql = `SELECT count() AS n, {p:String} AS p FROM ${OWN}.t FORMAT JSONEachRow`
     expect(await asReader(sql, { ...settings, param_p: "x'" })).toBe(`{"n":0,"p":"x'"}`)
@@ -97,7 +97,7 @@ describe('the reader', () => {
     ['max_concurrent_queries_for_user', '0', CONSTRAINT],
     ['profile', "'writer'", CONSTRAINT],
     ['readonly', '0', READONLY],
-  ])('cannot set %s to %s, wherever it says so', async (name, value, error) => {
+  ])('cannot set %s to %s, in any part of the request', async (name, value, error) => {
     const inUrl = await asReader('SELECT 1', { [name]: value.replaceAll("'", '') })
     expect([
       await asReader(`SET ${name} = ${value}`),
@@ -106,7 +106,7 @@ describe('the reader', () => {
     ]).toEqual([error, error, error])
   })
 
-  it('is stopped at its limits', async () => {
+  it('is limited in rows, time and memory', async () => {
     expect(await asReader('SELECT number FROM numbers(50000001) FORMAT Null')).toBe('error 396')
     const tooLong = 'SELECT sum(sipHash64(number)) FROM numbers(100000000000)'
     expect(await asReader(tooLong, { max_execution_time: '1' })).toBe('error 159')
@@ -116,16 +116,16 @@ describe('the reader', () => {
   })
 })
 
-describe('a password', () => {
-  // The engine's local mode lets the scalar function file() read any file for whoever may run a SELECT.
+describe('password of the embedded server', () => {
+  // The engine's local mode permits every user with SELECT to read any file through the scalar function file().
   const sql = "SELECT length(file('/proc/self/comm')) > 0"
 
-  it('is all that stands between a client and the files of this machine', async () => {
+  it("is the only protection of this machine's files from clients", async () => {
     const { writer, reader } = server.users
     expect([await ask(writer, sql), await ask(reader, sql)]).toEqual(['1', '1'])
   })
 
-  it.each(['writer', 'reader'] as const)('is needed to be the %s', async (role) => {
+  it.each(['writer', 'reader'] as const)('is required for the %s', async (role) => {
     const { name } = server.users[role]
     for (const password of ['', 'wrong', server.users[role === 'writer' ? 'reader' : 'writer'].password]) {
       expect(await ask({ name, password }, sql)).toBe(AUTHENTICATION_FAILED)
@@ -134,7 +134,7 @@ describe('a password', () => {
   })
 })
 
-describe("the engine's own user, who has no password", () => {
+describe("the engine's default user without a password", () => {
   it.each([
     ['SELECT 1', TOO_BIG_AST],
     ["SELECT file('/etc/hostname')", TOO_BIG_AST],
@@ -143,7 +143,7 @@ describe("the engine's own user, who has no password", () => {
     ['USE system', TOO_BIG_AST],
     ['SYSTEM STOP LISTEN HTTP', QUOTA_EXCEEDED],
     ['SET max_ast_elements = 100', QUOTA_EXCEEDED],
-  ])('can do nothing with %s', async (sql, error) => {
+  ])('cannot run %s', async (sql, error) => {
     for (const user of [undefined, { name: 'default', password: '' }]) {
       expect(await ask(user, sql)).toBe(error)
       expect(await ask(user, sql, { max_ast_elements: '100' })).toBe(CONSTRAINT)
@@ -153,7 +153,7 @@ describe("the engine's own user, who has no password", () => {
     expect(await asReader('SELECT 1')).toBe('1')
   })
 
-  it('can do nothing by the native protocol either', async () => {
+  it('cannot run statements over the native protocol', async () => {
     const { writer } = server.users
     const remote = (user: string) => ask(writer, `SELECT * FROM remote('127.0.0.1:${tcpPort}', system.one, ${user})`)
     expect(await remote(`'${writer.name}', '${writer.password}'`)).toBe('0')

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toProgram } from '../../tools/children.ts'
-import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
+import { createDayLimit } from '../../workers/http/limits.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
@@ -27,24 +27,24 @@ describe('npm run providers', () => {
     )
   }
 
-  it('ends with 1 where a provider that is set up does not answer, and says which', async () => {
+  it('exits with 1 and names the configured provider that does not respond', async () => {
     const { code, stdout } = await command({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }, '--short')
     expect(stdout).toMatch(/^snapshot +governance +now +no answer +\d+ +- +Uniswap +snapshot .*the connection failed/m)
     expect(code).toBe(1)
   })
 
-  it('says what is left today of a plan that the workers count', async () => {
+  it("prints today's remaining quota of a plan that workers share", async () => {
     const { redis, config } = pipeline.context
     const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
     const settings = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', QUEUE_PREFIX: config.redis.prefix }
-    await createSharedDayLimit('coinmarketcap', 322, sharedBy).take(new AbortController().signal, 1, 22)
+    await createDayLimit('coinmarketcap', 322, { sharedBy }).take(new AbortController().signal, 1, 22)
     expect((await command(settings, '--short')).stdout).toMatch(/^coinmarketcap +300 of 322 +1 credit per 100/m)
     const away = await command({ ...settings, REDIS_URL: 'redis://127.0.0.1:9' }, '--short')
     expect(away.stdout).toMatch(/^coinmarketcap +- +1 credit per 100/m)
     expect(away.stderr).toMatch(/Redis is away/)
   })
 
-  it('names an option that makes no sense', async () => {
+  it('names an invalid option', async () => {
     expect(await command({}, '--timeout', 'soon')).toMatchObject({
       code: 1,
       stderr: '--timeout: soon is no number of seconds\n',

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { GUIDES } from '../../api/pages/guides.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
 
-/** Debian's own Python has the packages of Debian, whichever comes first on the PATH. */
+/** Debian's Python has the packages of Debian, regardless of the first python on the PATH. */
 const python = ['python3', '/usr/bin/python3'].find(
   (program) => spawnSync(program, ['-c', 'import pandas, requests']).status === 0,
 )
 if (python === undefined) console.log('Python samples: skipped, there is no Python with pandas and requests')
 
-/** Runs each program of the list on standard input, and prints those that failed with their errors. */
+/** Runs each program of the list on standard input, and prints the failed ones with their errors. */
 const RUNNER = `
 import contextlib, io, json, sys, traceback
 failed = {}
@@ -27,20 +27,20 @@ for code in json.load(sys.stdin):
 print(json.dumps(failed))
 `
 
-describe.skipIf(python === undefined)('the Python of the pages', () => {
+describe.skipIf(python === undefined)('Python samples of the documentation', () => {
   let demo: Demo
   beforeAll(async () => {
     demo = await startDemo()
   })
   afterAll(() => demo?.close())
 
-  it('runs', async () => {
+  it('run without errors', async () => {
     const pages = ['/reference.md', ...GUIDES.map(({ name }) => `/guides/${name}.md`)]
     const texts = await Promise.all(pages.map(async (page) => (await fetch(demo.url + page)).text()))
     const samples = texts
       .flatMap((page) => [...page.matchAll(/```python\n(?<code>.*?)```/gs)])
       .map(({ groups }) => (groups?.code ?? '').replaceAll(/https?:\/\/[^/"]+/g, demo.url))
-      // DuckDB fetches its part that reads addresses from its own site.
+      // DuckDB downloads its HTTP extension from its own site.
       .filter((code) => !code.includes('duckdb'))
     expect(samples.length).toBeGreaterThan(20)
     const child = spawn(String(python), ['-c', RUNNER], { stdio: ['pipe', 'pipe', 'inherit'] })

@@ -24,7 +24,7 @@ const SYMBOLS = ['UNI', 'AAVE', 'MKR', 'CRV', 'LDO', 'ENS', '1INCH', 'DYDX']
 const FROM = '2024-01-01'
 const TO = '2024-09-07'
 
-/** The opening prices in the file as it stands, by open time, within the range. */
+/** Opening prices of the file, unchanged, by open time, within the range. */
 function readOpens(symbol: string, interval: '5m' | '1h' | '1d'): Map<number, number> {
   const file = readdirSync(join(folder, interval)).find((name) => name.startsWith(`${symbol}_`))
   const lines = gunzipSync(readFileSync(join(folder, interval, file ?? '')))
@@ -45,14 +45,14 @@ const seriesShape = z.object({
   ),
 })
 
-describe.skipIf(!present)('eight months of real 5-minute candles, back-filled through the queue', () => {
+describe.skipIf(!present)('back-fill of eight months of real 5-minute candles through the queue', () => {
   let pipeline: Pipeline
   let runner: Worker
   let db: Database
   let api: TestApi
   const opens = new Map<string, Map<number, number>>()
 
-  /** The one on Ethereum: DYDX is also that of the dYdX Chain, which has the symbol from a later day on. */
+  /** The token on Ethereum: from a later day on, DYDX is also the symbol of the dYdX Chain's token. */
   const tokenOf = (symbol: string) =>
     pipeline.registry.tokens.find((token) => token.symbol === symbol && token.chain === 'ethereum')
 
@@ -127,7 +127,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
     )
   })
 
-  it.each(SYMBOLS)('serves for %s in each longer bucket its first 5-minute observation', async (symbol) => {
+  it.each(SYMBOLS)('serves the first 5-minute price of %s in each longer bucket', async (symbol) => {
     for (const interval of INTERVALS.filter((one) => one !== '5m')) {
       const first = new Map<string, { price: number; timestamp: string }>()
       for (const [at, price] of opens.get(symbol) ?? []) {
@@ -145,7 +145,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
     }
   })
 
-  it.each(['1h', '1d'] as const)("serves at %s the opening prices of the exchange's own candles", async (interval) => {
+  it.each(['1h', '1d'] as const)("serves the exchange's opening prices at %s", async (interval) => {
     for (const symbol of SYMBOLS) {
       const served = await series(symbol, interval)
       const recorded = readOpens(symbol, interval)

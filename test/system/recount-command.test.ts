@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => pipeline?.close())
 
-/** How many buckets of prices are stored, as the coverage has it. */
+/** Stored buckets of prices, according to the coverage. */
 async function readStored(): Promise<number> {
   const [row] = await pipeline.database.db.rows({
     name: 'stored-buckets',
@@ -33,7 +33,7 @@ async function readStored(): Promise<number> {
   return Number(row?.buckets)
 }
 
-/** What tells the last commit of prices from those before. */
+/** The id of the last change event of prices. */
 async function readCommit(): Promise<string | undefined> {
   const [row] = await pipeline.database.db.rows({
     name: 'last-commit',
@@ -52,7 +52,7 @@ function recount(...args: string[]) {
   return { status, stdout, stderr }
 }
 
-it('npm run coverage tells what has no row, and takes it out when told to', async () => {
+it('npm run coverage reports buckets without rows, and removes them with --repair', async () => {
   const before = await readStored()
   expect(recount('prices')).toMatchObject({ status: 0 })
   const committed = await readCommit()
@@ -63,7 +63,7 @@ it('npm run coverage tells what has no row, and takes it out when told to', asyn
   expect(recount('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/^prices +0 +[1-9]\d+$/m) })
   expect(await readCommit()).toBe(committed)
   expect(recount('prices', '--repair')).toMatchObject({ status: 0, stdout: expect.stringContaining('taken out') })
-  // Answers that are kept say what the coverage says.
+  // The change event invalidates cached responses that contain coverage.
   expect(await readCommit()).not.toBe(committed)
   expect(await readStored()).toBe(before - 12 * ids.length)
   expect(recount('prices')).toMatchObject({ status: 0 })
@@ -71,7 +71,7 @@ it('npm run coverage tells what has no row, and takes it out when told to', asyn
   expect(recount('weather')).toMatchObject({ status: 1 })
 })
 
-it('npm run coverage takes out of what cannot be collected again only what it is asked to by its own option', async () => {
+it('npm run coverage keeps buckets that cannot be collected again, unless a separate option removes them', async () => {
   const bucket = Date.parse('2024-05-05') / 86_400_000
   const report = {
     entity: 7,

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createCommitFeed, publishCommit } from '../../shared/store/commits.ts'
 import { planBackfill, runBackfills } from '../../workers/backfill/plan.ts'
-import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
+import { createRateLimit } from '../../workers/http/limits.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { createRunner } from '../../workers/run/runner.ts'
@@ -18,7 +18,7 @@ import { silent } from '../support/silent.ts'
 
 if (!canCluster) console.log('no redis-server and redis-cli here: the tests over a Redis Cluster are skipped')
 
-describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
+describe.skipIf(!canCluster)('Redis Cluster of three nodes', () => {
   let servers: RedisClusterServers
   let pipeline: Pipeline
   beforeAll(async () => {
@@ -30,7 +30,7 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     await servers?.stop()
   })
 
-  it('takes slots from the scheduler and gives them to workers', async () => {
+  it('passes slots from the scheduler to workers', async () => {
     const { context, registry, database, config, clock } = pipeline
     await requireRedis(context.redis)
     const { prefix } = config.redis
@@ -47,7 +47,7 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     }
   })
 
-  it('carries a back-fill and what follows it', async () => {
+  it('runs a back-fill and the computations that follow', async () => {
     const { context, registry, config } = pipeline
     const runner = createRunner(prices, context, 'history')
     const request = { dataset: 'prices', from: '2024-04-30', to: '2024-05-01', interval: '1h', only: 'UNI,AAVE' }
@@ -60,7 +60,7 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     await runner.close()
   })
 
-  it('spreads queues over its nodes, each whole on one', async () => {
+  it('spreads queues over its nodes, with each queue on one node', async () => {
     const owners = new Map<string, Set<string>>()
     for (const { url } of servers.nodes) {
       const node = createRedis(url, silent)
@@ -75,10 +75,10 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     for (const [tag, nodes] of owners) expect([tag, nodes.size]).toEqual([tag, 1])
   })
 
-  it('holds a rate limit for all processes together', async () => {
+  it('enforces a rate limit over all processes', async () => {
     const processes = [0, 1, 2].map(() => createRedis(servers.url, silent))
     const limits = processes.map((redis) =>
-      createSharedRateLimit('provider', 60, { redis, prefix: pipeline.config.redis.prefix, log: silent }),
+      createRateLimit('provider', 60, { sharedBy: { redis, prefix: pipeline.config.redis.prefix, log: silent } }),
     )
     await Promise.all(processes.map((redis) => redis.ping()))
     let granted = 0
@@ -97,7 +97,7 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     for (const redis of processes) redis.disconnect()
   })
 
-  it('tells of commits, also when the node that told of them is gone', async () => {
+  it('delivers change events, also after the node that delivered them is down', async () => {
     const { context, config, database } = pipeline
     const { prefix } = config.redis
     const subscriber = createRedis(servers.url, silent, 'subscriber')
@@ -120,7 +120,7 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
   })
 })
 
-/** Writes and reads keys of many slots and receives what is published, over connections as all programs make them. */
+/** Writes and reads keys of many hash slots and receives published messages, over the connections of all programs. */
 const TLS_CLIENT = `
   import { createRedis } from ${JSON.stringify(join(import.meta.dirname, '../../shared/queue/redis.ts'))}
   import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../shared/telemetry/log.ts'))}
@@ -137,7 +137,7 @@ const TLS_CLIENT = `
 
 const canSign = spawnSync('openssl', ['version']).status === 0
 
-describe.skipIf(!canCluster || !canSign)('a Redis Cluster over TLS with a certificate for a name', () => {
+describe.skipIf(!canCluster || !canSign)('Redis Cluster over TLS with a certificate for a host name', () => {
   const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-tls-'))
   const [certificate, key] = [join(dir, 'certificate.pem'), join(dir, 'key.pem')]
   beforeAll(() => {
@@ -147,18 +147,21 @@ describe.skipIf(!canCluster || !canSign)('a Redis Cluster over TLS with a certif
   })
   afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-  it.each(['hostname', 'ip'] as const)('is reached when its nodes announce themselves by %s', async (announced) => {
-    const tls = await startRedisCluster({ certificate, key, announced })
-    // Node reads trusted certificates when a process starts.
-    const env = { ...process.env, NODE_EXTRA_CA_CERTS: certificate }
-    const args = ['--import', 'tsx', '--input-type=module', '-e', TLS_CLIENT, tls.url]
-    const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 60_000 })
-    await tls.stop()
-    expect([status, stderr]).toEqual([0, ''])
-  })
+  it.each(['hostname', 'ip'] as const)(
+    'accepts connections if its nodes announce themselves by %s',
+    async (announced) => {
+      const tls = await startRedisCluster({ certificate, key, announced })
+      // Node reads trusted certificates only at process start.
+      const env = { ...process.env, NODE_EXTRA_CA_CERTS: certificate }
+      const args = ['--import', 'tsx', '--input-type=module', '-e', TLS_CLIENT, tls.url]
+      const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8', timeout: 60_000 })
+      await tls.stop()
+      expect([status, stderr]).toEqual([0, ''])
+    },
+  )
 })
 
-/** Resolves when `isSo` holds, asked at every change that the feed tells of. */
+/** Resolves when `isSo` is true, which is checked at every change event. */
 function until(isSo: () => boolean, feed: { follow(listener: () => void): void }): Promise<void> {
   return new Promise((resolve) => {
     const check = () => isSo() && resolve()

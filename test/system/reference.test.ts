@@ -17,9 +17,9 @@ const get = async (path: string) => {
   return response
 }
 
-describe('the pages', () => {
+describe('documentation pages', () => {
   it.each(['/reference', '/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)])(
-    '%s is Markdown as well',
+    'serve %s as Markdown too',
     async (path) => {
       const page = await get(path)
       expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -33,29 +33,29 @@ describe('the pages', () => {
     },
   )
 
-  it('tells each failure once', async () => {
+  it('list each error code once', async () => {
     const html = await (await get('/reference')).text()
     expect(html.split('<code>not_acceptable</code>')).toHaveLength(2)
   })
 
-  it('lead from llms.txt to every operation and guide', async () => {
+  it('link every operation and guide from llms.txt', async () => {
     const text = await (await get('/llms.txt')).text()
     const links = [...text.matchAll(/\]\((?<url>[^)]+)\)/g)].map((match) => new URL(match.groups?.url ?? '').pathname)
     expect(links.length).toBeGreaterThanOrEqual(routes.length + GUIDES.length)
     for (const link of links) await get(link)
   })
 
-  it('have requests in the guides that answer', async () => {
+  it('contain only working requests in the guides', async () => {
     for (const { name } of GUIDES) {
       const text = await (await get(`/guides/${name}.md`)).text()
       const urls = [...text.matchAll(/https?:\/\/[^\s'"`)]+/g)].map(([url]) => new URL(url))
-      // The service's address alone is what a client is made with, and assistants post to theirs.
+      // The base URL alone configures a client, and /mcp accepts POST only.
       const requests = urls.filter(({ pathname }) => pathname !== '/' && pathname !== '/mcp')
       for (const { pathname, search } of requests) await (await get(pathname + search)).arrayBuffer()
     }
   })
 
-  it('are kept by clients', async () => {
+  it('are cached by clients', async () => {
     const tag = (await get('/reference')).headers.get('etag') ?? ''
     const again = await fetch(`${demo.url}/reference`, { headers: { 'if-none-match': tag } })
     expect(again.status).toBe(304)
@@ -63,20 +63,20 @@ describe('the pages', () => {
   })
 })
 
-describe.skipIf(!hasBrowser)('the reference in a browser', () => {
+describe.skipIf(!hasBrowser)('API reference in a browser', () => {
   let browser: TestBrowser
   beforeAll(async () => {
     browser = await startBrowser()
   })
   afterAll(() => browser?.close())
 
-  it.each(['desktop', 'phone'] as const)('answers with data for every operation on a %s', async (screen) => {
+  it.each(['desktop', 'phone'] as const)('returns data for every operation on a %s', async (screen) => {
     const { page, wrong, close } = await browser.open(`${demo.url}/reference`, { screen })
-    // What has no end is not tried, but followed.
+    // Streams have no end: their form is not sent.
     const tried = routes.filter(({ isEndless }) => !isEndless)
     const forms = new Map<string, ElementHandle | null>()
-    // Each is found once, and all are sent before the first is waited for: whatever looks at this long page, or has it
-    // laid out anew, looks at all of it.
+    // Finds all forms first and sends all of them before it waits: each lookup or layout of this long page covers the whole
+    // page.
     for (const { operation } of tried) {
       const form = await page.getByRole('form', { name: `Try ${operation}`, exact: true }).elementHandle()
       await (await form?.$('role=button[name="Send"]'))?.click()
@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)('the reference in a browser', () => {
     await close()
   })
 
-  it.each(['/docs', '/docs/'])('%s is Swagger UI with every operation', async (path) => {
+  it.each(['/docs', '/docs/'])('shows every operation in Swagger UI at %s', async (path) => {
     const { page, wrong, close } = await browser.open(demo.url + path, { screen: 'desktop' })
     await page.waitForSelector('.opblock')
     expect(await page.locator('.opblock').count()).toBeGreaterThanOrEqual(routes.length)
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('the reference in a browser', () => {
     ['/reference', 'desktop'],
     ['/reference', 'phone'],
     ['/guides/freshness', 'phone'],
-  ] as const)('%s is accessible on a %s, light and dark', async (path, screen) => {
+  ] as const)('has no accessibility errors in %s on a %s, light and dark', async (path, screen) => {
     const { page, close } = await browser.open(demo.url + path, { screen, scheme: 'light' })
     expect(await findBarriers(page)).toEqual([])
     await page.emulateMedia({ colorScheme: 'dark' })
@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser)('the reference in a browser', () => {
     await close()
   })
 
-  it('fits a small phone, with each of its guides', async () => {
+  it('fits a small phone, like each guide', async () => {
     const { page, close } = await browser.open(`${demo.url}/reference`, { screen: 'small phone' })
     expect(await isWide(page)).toBe(false)
     for (const path of ['/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)]) {

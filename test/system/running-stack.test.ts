@@ -9,7 +9,7 @@ import { findFreePort } from '../../shared/free-port.ts'
 import { toProgram } from '../../tools/children.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** As an operator has it who has set nothing. */
+/** The environment of an operator without any settings. */
 const UNSET = { CLICKHOUSE_URL: '', REDIS_URL: '', DATA_DIR: '', CLICKHOUSE_DATABASE: '', QUEUE_PREFIX: '' }
 
 let folder: string
@@ -38,7 +38,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
 })
 
-/** A command in the folder over which the system runs, without any setting. */
+/** Runs a command in the folder of the running system, without any setting. */
 async function run(file: string, ...args: string[]) {
   const child = spawn(process.execPath, [...toProgram(join(ROOT, file)), ...args], {
     cwd: folder,
@@ -53,9 +53,9 @@ async function run(file: string, ...args: string[]) {
   return { status, ...output }
 }
 
-it('the commands find the stores, the database and the queues of a system that runs, and say when none does', async () => {
+it('operator commands find the stores of a running system, and report if none runs', async () => {
   const status = await run('workers/commands/status.ts', '--json')
-  // Nothing is stored yet, which is what it tells.
+  // Nothing is stored yet, so the command exits with 1.
   expect(status).toMatchObject({ status: 1, stderr: '' })
   expect(JSON.parse(status.stdout)).toContainEqual(expect.objectContaining({ dataset: 'prices', state: 'empty' }))
   expect(await run('workers/commands/queued-jobs.ts', 'list', '--state', 'completed')).toMatchObject({ status: 0 })

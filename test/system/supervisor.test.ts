@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const WAIT = { timeout: 60_000 }
 
-/** A program that notes each of its starts, and a part that runs it. */
+/** A program that records each of its starts, and a supervised process that runs it. */
 async function createPart(program: string) {
   const file = join(folder, 'part.ts')
   const starts = join(folder, 'starts')
@@ -31,17 +31,15 @@ async function createPart(program: string) {
 
 const READY = `console.log(JSON.stringify({ ready: true, pid: process.pid }));`
 
-it('starts a part again and says so', async () => {
+it('supervisor restarts a process and logs it', async () => {
   const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
   const { pid } = await supervisor.start(part)
   process.kill(Number(pid), 'SIGKILL')
-  await expect
-    .poll(() => said, WAIT)
-    .toEqual(['part ended with SIGKILL: it is started again in 0.001 s', 'part is back'])
+  await expect.poll(() => said, WAIT).toEqual(['part ended with SIGKILL: it is restarted in 0.001 s', 'part is back'])
   expect([await countStarts(), lost]).toEqual([2, []])
 })
 
-it('ends one part, which may be started anew', async () => {
+it('supervisor stops one process, which can be started again', async () => {
   const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
   const { pid } = await supervisor.start(part)
   await supervisor.end(part)
@@ -52,7 +50,7 @@ it('ends one part, which may be started anew', async () => {
   expect([await countStarts(), said.length, lost]).toEqual([3, 2, []])
 })
 
-it('kills a part that hangs instead of ending', async () => {
+it('supervisor kills a process that does not exit', async () => {
   const { part } = await createPart(
     `process.on('SIGTERM', () => { while (true); }); ${READY} setInterval(() => {}, 1000)`,
   )
@@ -64,24 +62,24 @@ it('kills a part that hangs instead of ending', async () => {
   expect(said).toEqual(['part did not end within 0.1 s: it is killed'])
 })
 
-it('gives up, with its last words, when a part keeps dying', async () => {
+it('supervisor gives up when a process keeps failing, and logs its last output', async () => {
   const { part, countStarts } = await createPart(
     `${READY} console.error('no use'); setTimeout(() => process.exit(3), 50)`,
   )
   await supervisor.start(part)
   await expect
     .poll(() => lost, WAIT)
-    .toEqual(['part ended with code 3 for the 4th time in a row: its last words were\nno use'])
+    .toEqual(['part ended with code 3 for the 4th time in a row: its last output was\nno use'])
   expect(await countStarts()).toBe(4)
 })
 
-it('refuses a part that was never ready', async () => {
+it('supervisor rejects a process that was never ready', async () => {
   const { part } = await createPart('process.exit(4)')
   await expect(supervisor.start(part)).rejects.toThrow('part ended with code 4 before it was ready')
   expect([said, lost]).toEqual([[], []])
 })
 
-it('starts a part whose disk is full when there is room again, however often it had died', async () => {
+it('supervisor restarts a process when its full disk has room again, regardless of earlier failures', async () => {
   let fault: string | undefined
   const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
   const say = (line: string) => void said.push(line)
@@ -98,7 +96,7 @@ it('starts a part whose disk is full when there is room again, however often it 
   process.kill(Number(pid), 'SIGKILL')
   await expect.poll(() => looks.length, WAIT).toBeGreaterThan(10)
   expect([said, await countStarts()]).toEqual([
-    ['part ended with SIGKILL: the disk of /data is full: it is started again when it can write there'],
+    ['part ended with SIGKILL: the disk of /data is full: it is restarted when it can write there'],
     1,
   ])
   fault = undefined

@@ -24,13 +24,13 @@ let query: string
 
 const open = (url: string) => new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject))
 
-/** What the API's process holds, by its own account. */
+/** Memory of the API's process, from its metrics. */
 async function readResident(): Promise<number> {
   const metrics = await (await fetch(`http://127.0.0.1:${facts.opsPort}/metrics`)).text()
   return Number(/^process_resident_memory_bytes\S* (\S+)$/m.exec(metrics)?.[1])
 }
 
-/** Downloads a table, not faster than it is measured; tells how much the process grew at most. */
+/** Downloads a table no faster than its memory is measured; returns the process's largest growth. */
 async function download(format: string, eat: (chunk: Buffer) => void): Promise<{ bytes: number; growth: number }> {
   const before = await readResident()
   const response = await open(`${facts.url}/data/tokens/historic-financial?${query}&format=${format}`)
@@ -58,7 +58,7 @@ beforeAll(async () => {
     LOG_LEVEL: 'silent',
   })
   facts = (await untilReady(child)) as typeof facts
-  // Code that runs for the first time takes memory of its own.
+  // Code that runs for the first time allocates memory.
   for (const format of ['csv', 'parquet']) {
     await (
       await fetch(`${facts.url}/data/tokens/historic-financial?${query}&limit=20000&format=${format}`)
@@ -70,8 +70,8 @@ afterAll(async () => {
   await database?.drop()
 })
 
-describe('a table of a million points', () => {
-  it('is downloaded as CSV in flat memory', async () => {
+describe('download of a table with a million points', () => {
+  it('has a constant memory use as CSV', async () => {
     let lines = 0
     const { bytes, growth } = await download('csv', (chunk) => {
       for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) lines += 1
@@ -81,7 +81,7 @@ describe('a table of a million points', () => {
     expect(growth).toBeLessThan(64 * MIB)
   })
 
-  it('is downloaded as Parquet in flat memory', async () => {
+  it('has a constant memory use as Parquet', async () => {
     const chunks: Buffer[] = []
     const { growth } = await download('parquet', (chunk) => chunks.push(chunk))
     const file = new Uint8Array(Buffer.concat(chunks)).buffer

@@ -29,7 +29,7 @@ afterEach(async () => {
 
 type LogLine = Record<string, unknown>
 
-/** A part as a process of its own; `stop` ends it and returns its exit code and the lines of its log. */
+/** Starts a process of the system; `stop` ends it and returns its exit code and log lines. */
 async function start(file: string, settings: Record<string, string>) {
   const { CLICKHOUSE_READ_USER = 'reader' } = settings
   const child = spawn(process.execPath, toProgram(join(ROOT, file)), {
@@ -54,14 +54,14 @@ async function start(file: string, settings: Record<string, string>) {
   return { url: String(facts.url), stop }
 }
 
-/** An API whose stores are away. */
+/** An API without available stores. */
 const startApi = (settings: Record<string, string>) =>
   start('api/main.ts', { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1', ...settings })
 
 const ask = async (url: string) => (await fetch(`${url}/data/chains`, { headers: { traceparent: TRACEPARENT } })).status
 
-describe('the API process', () => {
-  it('sends what is unsent before it ends, and only traces', async () => {
+describe('API process with tracing', () => {
+  it('exports pending spans before it exits, and only traces', async () => {
     const api = await startApi({ ...collector.env, OTEL_BSP_SCHEDULE_DELAY: '600000' })
     const response = await fetch(`${api.url}/data/categories`, { headers: { traceparent: TRACEPARENT } })
     expect(response.status).toBe(200)
@@ -73,14 +73,14 @@ describe('the API process', () => {
     expect(collector.requests.map(({ url }) => url.pathname)).toEqual(['/v1/traces'])
   })
 
-  it('is called what the environment calls it', async () => {
+  it('uses the service name of the environment', async () => {
     const api = await startApi({ ...collector.env, OTEL_SERVICE_NAME: 'named' })
     await fetch(`${api.url}/nowhere`)
     await api.stop()
     expect(collector.spans.map(({ name, service }) => [name, service])).toEqual([['GET', 'named']])
   })
 
-  it('serves and ends as ever while the collector is away or silent, and says so once', async () => {
+  it('serves and exits normally if the collector is unavailable, and logs it once', async () => {
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo
@@ -91,12 +91,12 @@ describe('the API process', () => {
       for (let times = 0; times < 3; times++) expect(await ask(api.url)).toBe(200)
       const { code, lines } = await api.stop()
       expect(code).toBe(0)
-      expect(lines.filter(({ msg }) => String(msg).startsWith('tracing has trouble'))).toHaveLength(1)
+      expect(lines.filter(({ msg }) => String(msg).startsWith('tracing fails'))).toHaveLength(1)
     }
     silent.close()
   })
 
-  it('names the trace in the log lines of a request', async () => {
+  it('logs the trace id of a request', async () => {
     const api = await startApi(collector.env)
     await fetch(`${api.url}/data/tokens`, { headers: { traceparent: TRACEPARENT } })
     const served = await collector.until(({ kind }) => kind === KIND.server)
@@ -106,10 +106,10 @@ describe('the API process', () => {
     expect(lines.find(({ msg }) => msg === 'API started')).not.toHaveProperty('trace_id')
   })
 
-  it('loads and sends nothing when no trace is wanted', async () => {
+  it('loads and exports nothing if tracing is off', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'dao-data-loaded-'))
     const loaded = async (settings: Record<string, string>) => {
-      // What V8 reports of its coverage names every module that a process loaded.
+      // V8's coverage reports name every module that a process loaded.
       const api = await startApi({ ...settings, NODE_V8_COVERAGE: dir })
       await ask(api.url)
       await api.stop()
@@ -128,7 +128,7 @@ describe('the API process', () => {
   })
 })
 
-describe('the worker process', () => {
+describe('worker process with tracing', () => {
   let pipeline: Pipeline
   beforeAll(async () => {
     await untilHourIsYoung()
@@ -138,7 +138,7 @@ describe('the worker process', () => {
     await pipeline?.close()
   })
 
-  it('names the trace of a job in its log lines', async () => {
+  it('logs the trace id of a job', async () => {
     const worker = await start('workers/programs/worker.ts', {
       ...collector.env,
       ...toStoreSettings(pipeline.config),

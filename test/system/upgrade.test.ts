@@ -15,15 +15,15 @@ import { copyMigrations } from '../support/migration-files.ts'
 import { silent } from '../support/silent.ts'
 import { EVERY_REQUEST, readAnswers, SITE_NOW } from '../support/site.ts'
 
-/** A day after its newest rows. */
+/** A day after the newest rows of the baseline. */
 const NOW = SITE_NOW + 86_400_000
 const buckets = z.object({ buckets: z.number() })
 const BUCKETS = `SELECT sum(n) AS buckets FROM (SELECT bitmapCardinality(groupBitmapMergeState(buckets)) AS n FROM coverage GROUP BY dataset, entity)`
 
-/** `all` records the baseline anew, `answers` what its database answers after today's migrations. */
+/** `all` records the baseline again, `answers` the responses of its database after the current migrations. */
 const record = process.env.RECORD_BASELINE
 
-/** A database of the baseline, brought through every migration of a folder. */
+/** Upgrades a database of the baseline with every migration of a folder. */
 async function upgrade({ backup }: Baseline, migrations?: string) {
   const config = createTestConfig()
   const { server, db, drop } = await createTestDatabase(config, { empty: true })
@@ -34,31 +34,31 @@ async function upgrade({ backup }: Baseline, migrations?: string) {
   return { config, db, tables, applied: [...applied.keys()] }
 }
 
-/** The requests that are not answered as they were. */
+/** Requests with changed responses. */
 async function findChanged({ registry, answers }: Baseline, config: Config): Promise<string[]> {
   const got = await readAnswers({ registry }, config, Object.keys(answers))
   return Object.keys(answers).filter((path) => got[path] !== answers[path])
 }
 
-it.runIf(record === 'all')('the baseline is recorded', () => recordBaseline())
+it.runIf(record === 'all')('records the baseline', () => recordBaseline())
 
-it.runIf(record === 'answers')('its answers are recorded', async () => {
+it.runIf(record === 'answers')("records the baseline's responses", async () => {
   const baseline = loadBaseline()
   const { config } = await upgrade(baseline)
   await recordAnswers(baseline.registry, config)
 })
 
-describe.skipIf(record)('a database of the baseline', () => {
-  it('has the files that were released first, and rows in every table', async () => {
+describe.skipIf(record)('database of the baseline', () => {
+  it('has the first released migrations, and rows in every table', async () => {
     const { migrations, tables } = await readManifest(loadBaseline().backup)
     const released = [...loadReleased()].map(([name, checksum]) => ({ name, checksum }))
     expect(migrations).toEqual(released.slice(0, migrations.length))
     expect(tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])
   })
 
-  it('answers what is documented as it did, after every later migration', async () => {
+  it('returns the same documented responses after every later migration', async () => {
     const baseline = loadBaseline()
-    // What came since is documented and was not answered then.
+    // Routes that were added since are documented but have no recorded response.
     expect(EVERY_REQUEST).toEqual(expect.arrayContaining(Object.keys(baseline.answers)))
     for (const answer of Object.values(baseline.answers)) expect(answer).toMatch(/^200 /)
     const { config, tables, applied } = await upgrade(baseline)
@@ -67,9 +67,9 @@ describe.skipIf(record)('a database of the baseline', () => {
     expect(await findChanged(baseline, config)).toEqual([])
   })
 
-  it('has its coverage made from its rows, also when that was ended midway', async () => {
+  it('derives its coverage from its rows, also after an interruption', async () => {
     const { db } = await upgrade(loadBaseline())
-    const filled = datasets.filter(({ name }) => !['dex-trades', 'governance', 'governors'].includes(name))
+    const filled = datasets.filter(({ name }) => !['dex-trades', 'governance', 'governors', 'fees'].includes(name))
     await recountUpgraded(db, datasets, silent, NOW)
     for (const dataset of filled) {
       expect([dataset.name, await findUnfounded(db, dataset)]).toEqual([dataset.name, []])
@@ -79,7 +79,7 @@ describe.skipIf(record)('a database of the baseline', () => {
     }
     const [before] = await db.rows({ name: 'buckets', sql: BUCKETS, schema: buckets })
     expect(before?.buckets).toBeGreaterThan(1_000)
-    // It had begun with prices, and nobody knows how far it came.
+    // The interrupted run had started with prices, and its progress is unknown.
     await db.command({
       name: 'lose',
       sql: "ALTER TABLE coverage DELETE WHERE dataset = 'prices' AND entity % 2 = 0",
@@ -93,7 +93,7 @@ describe.skipIf(record)('a database of the baseline', () => {
     expect(await db.rows({ name: 'buckets', sql: BUCKETS, schema: buckets })).toEqual([before])
   })
 
-  it('answers the same with a column more', async () => {
+  it('returns the same responses with an additional column', async () => {
     const later = copyMigrations({
       '900_note.sql': "ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS note String DEFAULT 'none';",
     })
@@ -103,7 +103,7 @@ describe.skipIf(record)('a database of the baseline', () => {
     expect(await findChanged(baseline, config)).toEqual([])
   })
 
-  it('is seen to answer something else when a migration loses rows', async () => {
+  it('returns changed responses if a migration loses rows', async () => {
     const later = copyMigrations({
       '900_loss.sql': 'ALTER TABLE market_caps DELETE WHERE 1 SETTINGS mutations_sync = 2;',
     })

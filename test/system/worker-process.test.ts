@@ -12,7 +12,7 @@ import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { startProcess } from '../support/processes.ts'
 import { untilHourIsYoung } from '../support/young-hour.ts'
 
-/** A provider in front of the stand-in that keeps its first request waiting until it is opened. */
+/** A proxy before the stand-in that delays its first request until it is opened. */
 async function createGate(upstream: string) {
   let asked: (() => void) | undefined
   let held: { url: URL; response: ServerResponse } | undefined
@@ -65,8 +65,8 @@ async function countStored(): Promise<number | undefined> {
   return row?.rows
 }
 
-describe('a worker that is told to stop while a job runs', () => {
-  it('hands the job back when its time is over, and another worker does it', async () => {
+describe('worker that is stopped during a job', () => {
+  it('returns the job to the queue at its time limit, and another worker completes it', async () => {
     const worker = await start({ WORKER_DRAIN_SECONDS: '0' })
     const queue = await enqueue()
     await gate.isAsked
@@ -82,7 +82,7 @@ describe('a worker that is told to stop while a job runs', () => {
     expect(await countStored()).toBeGreaterThan(0)
   })
 
-  it('does not begin a job that it is given once more', async () => {
+  it('does not start a returned job again', async () => {
     const returned = vi.fn()
     const metrics = { ...createWorkerMetrics(createMetrics('worker')), returned }
     const queue = await enqueue()
@@ -93,7 +93,7 @@ describe('a worker that is told to stop while a job runs', () => {
     expect([await job?.getState(), job?.attemptsMade, await countStored()]).toEqual(['waiting', 0, 0])
   })
 
-  it('finishes the job when there is time', async () => {
+  it('completes the job within its time limit', async () => {
     const worker = await start({ WORKER_DRAIN_SECONDS: '20' })
     const queue = await enqueue()
     await gate.isAsked
@@ -106,8 +106,8 @@ describe('a worker that is told to stop while a job runs', () => {
   })
 })
 
-describe("a worker's operations port", () => {
-  it('tells what it did and what it depends on', async () => {
+describe('operations port of a worker', () => {
+  it('reports jobs in metrics, and dependencies in /health/ready', async () => {
     const worker = await start({})
     const ready = await worker.get('/health/ready')
     expect([ready.status, await ready.json()]).toEqual([
@@ -120,7 +120,7 @@ describe("a worker's operations port", () => {
     await gate.isAsked
     gate.open()
     const sample = (name: string, labels: string) => new RegExp(`^${name}\\{${labels},process="worker"\\} (\\S+)$`, 'm')
-    // The process hears that its job is complete after everybody else could.
+    // The process receives the completion event after all other clients.
     await expect
       .poll(worker.metrics)
       .toMatch(/^worker_jobs_total\{dataset="tvl",outcome="completed",process="worker"\} 1$/m)

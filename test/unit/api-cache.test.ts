@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
-import { createByteCache } from '../../api/serving/cache.ts'
-import { createQueue } from '../../api/serving/queue.ts'
-import type { ReadyAnswer } from '../../api/serving/ready.ts'
+import { createFairQueue } from '../../api/admission/fair-queue.ts'
+import { createResponseCache } from '../../api/cache/responses.ts'
+import type { ReadyAnswer } from '../../api/serving/respond.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 
@@ -15,12 +15,12 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
 })
 
 const REGISTRY = 'the registry in force'
-const of = (key: string, basis = REGISTRY) => ({
-  ...{ key, basis, datasets: [tokenPrices] },
-  asker: { client: 'a', route: 'r' },
+const of = (key: string, registryVersion = REGISTRY) => ({
+  ...{ key, registryVersion, datasets: [tokenPrices] },
+  client: 'a',
 })
 
-/** Of a client that never leaves. */
+/** Signal of a client that never disconnects. */
 const { signal } = new AbortController()
 setMaxListeners(0, signal)
 const stays = () => signal
@@ -28,7 +28,7 @@ const stays = () => signal
 function setUp(maxBytes = 1_000_000) {
   const state = {
     version: 'v1' as string | undefined,
-    basis: REGISTRY,
+    registryVersion: REGISTRY,
     since: 0,
     now: 0,
     made: 0,
@@ -50,10 +50,17 @@ function setUp(maxBytes = 1_000_000) {
     renew: () => {},
     close: () => {},
   }
-  const onLost = (error: unknown) => void state.lost.push(error)
-  const meters = { waiting: () => {}, waited: () => {}, refused: () => void state.refused++ }
-  const queue = createQueue({ places: 64, most: 0, meters, clock: () => state.now })
-  const cache = createByteCache({ maxBytes, commits, basis: () => state.basis, queue, now: () => state.now, onLost })
+  const onRenewalFailed = (error: unknown) => void state.lost.push(error)
+  const meters = { waiting: () => {}, waited: () => {}, rejected: () => void state.refused++ }
+  const queue = createFairQueue({ slots: 64, maxWaiting: 0, clock: () => state.now }, meters)
+  const cache = createResponseCache<ReadyAnswer, never>({
+    maxBytes,
+    commits,
+    registryVersion: () => state.registryVersion,
+    queue,
+    now: () => state.now,
+    onRenewalFailed,
+  })
   const get = (key: string, answer = ready(key)) =>
     cache.get(
       of(key),
@@ -66,8 +73,8 @@ function setUp(maxBytes = 1_000_000) {
   return { state, cache, get }
 }
 
-describe('the byte cache', () => {
-  it('makes an answer once per version', async () => {
+describe('createResponseCache', () => {
+  it('builds a response once per data version', async () => {
     const { state, get } = setUp()
     expect((await get('a')).from).toBe('made')
     expect((await get('a')).from).toBe('cache')
@@ -76,7 +83,7 @@ describe('the byte cache', () => {
     expect(state.made).toBe(2)
   })
 
-  it('keeps no answer for longer where the clock is set back', async () => {
+  it('drops responses when the clock is set back', async () => {
     const { state, get } = setUp()
     state.now = 7_200_000
     const answer = ready('a', state.now + 5_000)
@@ -87,30 +94,30 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('cache')
   })
 
-  it('keeps nothing that was made with another registry, whatever the answer is made of', async () => {
+  it('does not serve responses of another registry, even without datasets', async () => {
     const { state, cache } = setUp()
     const asked = { ...of('a'), datasets: [] }
     const make = async () => ready('a')
     expect((await cache.get(asked, make, stays)).from).toBe('made')
     for (let hit = 0; hit < 200; hit += 1) expect((await cache.get(asked, make, stays)).from).toBe('cache')
-    state.basis = 'another registry'
+    state.registryVersion = 'another registry'
     state.version = 'v2'
-    expect(cache.peek('a', [], state.now)).toBeUndefined()
-    // Of a request that was understood before.
+    expect(cache.find('a', [], state.now)).toBeUndefined()
+    // A request that was parsed with the previous registry.
     expect((await cache.get(asked, make, stays)).from).toBe('made')
-    expect(cache.peek('a', [], state.now)).toBeUndefined()
-    expect((await cache.get({ ...asked, basis: state.basis }, make, stays)).from).toBe('made')
-    expect(cache.peek('a', [], state.now)?.tag).toBe('a')
+    expect(cache.find('a', [], state.now)).toBeUndefined()
+    expect((await cache.get({ ...asked, registryVersion: state.registryVersion }, make, stays)).from).toBe('made')
+    expect(cache.find('a', [], state.now)?.tag).toBe('a')
   })
 
-  it('lets everybody who asks meanwhile share one query', async () => {
+  it('shares one build among concurrent requests', async () => {
     const { state, get } = setUp()
     const answers = await Promise.all(Array.from({ length: 50 }, () => get('a')))
     expect(state.made).toBe(1)
     expect(answers.filter(({ from }) => from === 'flight')).toHaveLength(49)
   })
 
-  it('keeps nothing as current that was asked for before a commit', async () => {
+  it('does not cache a response if a change event arrives during its build', async () => {
     const { state, cache, get } = setUp()
     const slow = cache.get(
       of('a'),
@@ -121,43 +128,43 @@ describe('the byte cache', () => {
       stays,
     )
     await slow
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
     expect((await get('a')).from).toBe('made')
   })
 
-  it('serves for a second while commits cannot be heard, and not after they can', async () => {
+  it('serves a response for one second while the change stream is unavailable, and not afterwards', async () => {
     const { state, cache, get } = setUp()
     state.version = undefined
     await get('a')
     state.now = 999
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeDefined()
     state.now = 1000
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
     await get('a')
     state.version = 'v1'
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
-  it('drops an answer that the clock has overtaken', async () => {
+  it('drops a response when it expires', async () => {
     const { state, cache, get } = setUp()
     await get('a', ready('a', 5))
     state.now = 5
-    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
+    expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
-  it('serves a crowd the old answer for a second while the new one is made', async () => {
+  it('serves the old response of a popular key for a second while the new one is built', async () => {
     const { state, cache, get } = setUp()
     const old = await get('a')
     for (let hit = 0; hit < 100; hit++) await get('a')
     Object.assign(state, { version: 'v2', since: 5000, now: 5999 })
     const { answer, from } = await get('a', ready('new'))
     expect([answer, from]).toEqual([old.answer, 'stale'])
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)?.tag).toBe('new'))
     expect(state.made).toBe(2)
     expect((await get('a')).from).toBe('cache')
   })
 
-  it('gives not even a crowd what was made while commits could not be heard, once its second is over', async () => {
+  it('does not serve a response cached without a change stream after its second, even for a popular key', async () => {
     const { state, get } = setUp()
     state.version = undefined
     await get('a')
@@ -166,7 +173,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('made')
   })
 
-  it('lets a crowd wait for the new answer once the change is a second old, and nobody else be served an old one', async () => {
+  it('waits for the new response if the change is over a second old or the key is not popular', async () => {
     const { state, get } = setUp()
     await get('a')
     for (let hit = 0; hit < 99; hit++) await get('a')
@@ -177,7 +184,7 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('made')
   })
 
-  it('tells of a successor that could not be made, and tries again', async () => {
+  it('reports a failed rebuild and retries it', async () => {
     const { state, cache, get } = setUp()
     await get('a')
     for (let hit = 0; hit < 100; hit++) await get('a')
@@ -186,30 +193,30 @@ describe('the byte cache', () => {
     expect((await cache.get(of('a'), fail, stays)).from).toBe('stale')
     await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
+    await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
   })
 
-  it('keeps nothing with a budget of 0', async () => {
+  it('caches nothing with a budget of 0', async () => {
     const { get } = setUp(0)
     expect((await get('a')).from).toBe('made')
     expect((await get('a')).from).toBe('made')
   })
 
-  it('does not keep failures', async () => {
+  it('does not cache failures', async () => {
     const { cache, get } = setUp()
     const failing = cache.get(of('a'), async () => Promise.reject(new Error('no')), stays)
     await expect(failing).rejects.toThrow('no')
     expect((await get('a')).from).toBe('made')
   })
 
-  it('stays within its bytes', async () => {
+  it('stays within its byte limit', async () => {
     const { cache, get } = setUp(10_000)
     for (const key of ['a', 'b', 'c', 'd']) await get(key, ready('x'.repeat(1500)))
-    expect(cache.peek('a', [tokenPrices], 0)).toBeUndefined()
-    expect(cache.peek('d', [tokenPrices], 0)).toBeDefined()
+    expect(cache.find('a', [tokenPrices], 0)).toBeUndefined()
+    expect(cache.find('d', [tokenPrices], 0)).toBeDefined()
   })
 
-  it('goes on for those who still wait, and breaks off when the last one has left', async () => {
+  it('continues for the remaining clients, and aborts when the last one disconnects', async () => {
     const { cache } = setUp()
     const [one, other] = [new AbortController(), new AbortController()]
     const seen: AbortSignal[] = []
@@ -230,7 +237,7 @@ describe('the byte cache', () => {
     await vi.waitFor(() => expect(seen.map(({ aborted }) => aborted)).toEqual([true, false]))
   })
 
-  it('does not begin for who has left, and keeps what was made before somebody left', async () => {
+  it('does not start for a disconnected client, and keeps a response built before the disconnect', async () => {
     const { state, cache, get } = setUp()
     await expect(
       cache.get(
@@ -250,7 +257,7 @@ describe('the byte cache', () => {
     expect(state.made).toBe(0)
   })
 
-  it('makes the successor of an old answer to its end, whoever leaves', async () => {
+  it('finishes the rebuild of an old response after its client disconnects', async () => {
     const { state, cache, get } = setUp()
     await get('a')
     for (let hit = 0; hit < 100; hit++) await get('a')
@@ -269,16 +276,16 @@ describe('the byte cache', () => {
     leaves.abort()
     expect(abandoned?.aborted).toBe(false)
     resolve(ready('new'))
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)?.tag).toBe('new'))
   })
 
-  it('refuses more cold answers than it can make, but none that is urgent', async () => {
+  it('rejects uncached requests over the queue limit, except urgent ones', async () => {
     const { state, cache } = setUp()
     const never = () => new Promise<never>(() => {})
     for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, stays)
     await expect(cache.get(of('one more'), never, stays)).rejects.toMatchObject({ code: 'unavailable' })
     expect(state.refused).toBe(1)
-    const urgent = { ...of('urgent'), asker: undefined }
+    const urgent = { ...of('urgent'), client: undefined }
     expect((await cache.get(urgent, async () => ready('urgent'), stays)).from).toBe('made')
   })
 })

@@ -30,7 +30,7 @@ describe('createToClient', () => {
     ['10.0.0.1', '203.0.113.5:port', '10.0.0.1'],
     ['10.0.0.1', '203.0.113.500', '10.0.0.1'],
     ['10.0.0.1', '[203.0.113.5]:80:80', '10.0.0.1'],
-  ])('with the peer %s and X-Forwarded-For %j returns %s', (peer, forwarded, address) => {
+  ])('returns for peer %s with X-Forwarded-For %j the address %s', (peer, forwarded, address) => {
     expect(toClient(request(peer, forwarded))).toBe(address)
   })
 
@@ -48,7 +48,7 @@ describe('createToClient', () => {
     ['for=192.0.2.43, proto=https', '10.0.0.1'],
     ['xfor=192.0.2.43', '10.0.0.1'],
     ['', '10.0.0.1'],
-  ])('with Forwarded %j returns %s', (forwarded, address) => {
+  ])('returns for Forwarded %j the address %s', (forwarded, address) => {
     expect(toClient(request('10.0.0.1', undefined, forwarded))).toBe(address)
   })
 
@@ -69,7 +69,7 @@ describe('createToClient', () => {
     expect(toClient(request('10.0.0.1', '1'.repeat(30_000)))).toBe('10.0.0.1')
   })
 
-  it('reads no header of a peer that is not trusted', () => {
+  it('reads no header of an untrusted peer', () => {
     const headers = new Proxy({}, { get: () => expect.unreachable('the header was read') })
     expect(toClient({ socket: { remoteAddress: '192.0.2.9' }, headers } as unknown as IncomingMessage)).toBe(
       '192.0.2.9',

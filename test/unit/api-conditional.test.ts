@@ -1,27 +1,32 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { chooseEncoding, createMediaTypeChooser } from '../../api/http/accept.ts'
-import { isKnownTo, toEntityTag, toTagValue } from '../../api/http/conditional.ts'
-import { encode } from '../../api/http/encoding.ts'
+import {
+  chooseEncoding,
+  createMediaTypeChooser,
+  encode,
+  isKnownTo,
+  toEntityTag,
+  toTagValue,
+} from '../../api/http/negotiation.ts'
 
 describe('entity tags', () => {
-  it('differ with the bytes and with the encoding, and are strong', () => {
+  it('are strong and differ by bytes and encoding', () => {
     const value = toTagValue(Buffer.from('[1]'))
     expect(value).not.toBe(toTagValue(Buffer.from('[2]')))
     expect(toEntityTag(value, 'identity')).toBe(`"${value}"`)
     expect(toEntityTag(value, 'gzip')).toBe(`"${value}-gzip"`)
   })
 
-  it.each(['"v"', 'W/"v"', '"v-gzip"', 'W/"v-br"', '"other", "v"', '*', ' * '])('%s is known', (header) => {
+  it.each(['"v"', 'W/"v"', '"v-gzip"', 'W/"v-br"', '"other", "v"', '*', ' * '])('match If-None-Match %s', (header) => {
     expect(isKnownTo(header, 'v')).toBe(true)
   })
 
-  it.each([undefined, '', '"other"', 'v', '"v-zstd"', '"vv"'])('%s is not known', (header) => {
+  it.each([undefined, '', '"other"', 'v', '"v-zstd"', '"vv"'])('do not match If-None-Match %s', (header) => {
     expect(isKnownTo(header, 'v')).toBe(false)
   })
 })
 
-describe('encodings', () => {
+describe('chooseEncoding', () => {
   it.each([
     [undefined, 'identity'],
     ['', 'identity'],
@@ -34,18 +39,18 @@ describe('encodings', () => {
     ['deflate', 'identity'],
     ['identity, gzip;q=0.5', 'identity'],
     [`gzip${','.repeat(2_000)}`, 'identity'],
-  ])('%s gives %s', (header, encoding) => {
+  ])('maps Accept-Encoding %s to %s', (header, encoding) => {
     expect(chooseEncoding(header)).toBe(encoding)
   })
 
-  it('keep the bytes', async () => {
+  it('encode() preserves the bytes', async () => {
     const body = Buffer.from('x'.repeat(1000))
     expect(gunzipSync(await encode(body, 'gzip'))).toEqual(body)
     expect(await encode(body, 'identity')).toBe(body)
   })
 })
 
-describe('Accept', () => {
+describe('createMediaTypeChooser', () => {
   it.each([
     undefined,
     '',
@@ -55,12 +60,12 @@ describe('Accept', () => {
     'text/html, */*;q=0.1',
     'APPLICATION/JSON',
     `text/html${','.repeat(2_000)}`,
-  ])('%s takes JSON', (header) => {
+  ])('accepts JSON for Accept %s', (header) => {
     expect(createMediaTypeChooser(['application/json'])(header)).toBe('application/json')
   })
 
   it.each(['text/html', 'application/xml', 'application/json;q=0', 'application/json;q=0, */*', 'image/*'])(
-    '%s does not',
+    'rejects JSON for Accept %s',
     (header) => {
       expect(createMediaTypeChooser(['application/json'])(header)).toBeUndefined()
     },

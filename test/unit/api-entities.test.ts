@@ -16,17 +16,17 @@ const kind: EntityKind<Named> = {
 const registry = {} as Registry
 const find = (wanted: { id?: string; name?: string }) => findOne(kind, registry, wanted).key
 
-describe('one entity by id or name', () => {
-  it('prefers the exact name to parts of others', () => {
+describe('findOne', () => {
+  it('prefers the exact name to partial matches', () => {
     expect(find({ name: 'uni' })).toBe(1)
   })
 
-  it('takes a part that one entity has, whatever the case', () => {
+  it('matches a unique part of a name, ignoring case', () => {
     expect(find({ name: 'CORN' })).toBe(2)
     expect(find({ name: 'öKO' })).toBe(5)
   })
 
-  it('agrees on id and name', () => {
+  it('accepts id and name of the same entity', () => {
     expect(find({ id: '0', name: 'uniswap' })).toBe(0)
   })
 
@@ -37,11 +37,11 @@ describe('one entity by id or name', () => {
     [{ id: '0', name: 'uni' }, 'invalid_parameter'],
     [{ name: 'un' }, 'ambiguous_name'],
     [{ name: 'twin' }, 'ambiguous_name'],
-  ])('%o is %s', (wanted, code) => {
+  ])('throws for %o with code %s', (wanted, code) => {
     expect(() => find(wanted)).toThrowError(expect.objectContaining({ code }))
   })
 
-  it('lists the candidates', () => {
+  it('lists the candidates of an ambiguous name', () => {
     const candidates = [
       { id: '3', name: 'Twin' },
       { id: '4', name: 'TWIN' },
@@ -52,12 +52,12 @@ describe('one entity by id or name', () => {
   })
 })
 
-describe('a selection', () => {
-  it('is everything when nothing is asked for', () => {
+describe('selectMany', () => {
+  it('selects everything without parameters', () => {
     expect(selectMany(kind, registry, {})).toEqual({ all: true, keys: [], exact: [] })
   })
 
-  it('is the union of ids, parts of names and whole symbols', () => {
+  it('returns the union of ids, parts of names and whole symbols', () => {
     expect(selectMany(kind, registry, { id: ['5', '77'], name: ['UNI', 'twi'] })).toEqual({
       all: false,
       keys: [0, 1, 2, 3, 4, 5],

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { chooseFormat, FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
+import { chooseFormat, FORMAT_NAMES, FORMATS, toFileName } from '../../api/answers/formats.ts'
+import { readCursor, writeCursor } from '../../api/answers/keyset.ts'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
-import { toColumns, toJsonType } from '../../api/records/columns.ts'
-import { readCursor, writeCursor } from '../../api/records/cursor.ts'
-import { toFileName } from '../../api/records/file-name.ts'
+import { toColumns, toJsonType } from '../../api/records/answer.ts'
 import { routes } from '../../api/routes.ts'
 
-describe('the format of an answer', () => {
+describe('chooseFormat', () => {
   it.each([
     [undefined, 'json'],
     ['', 'json'],
@@ -25,11 +24,11 @@ describe('the format of an answer', () => {
     ['application/json;q=0, */*', 'csv'],
     ['application/vnd.apache.parquet', 'parquet'],
     ['application/vnd.apache.arrow.stream, application/json;q=0.9', 'arrow'],
-  ])('for Accept %s is %s', (accept, format) => {
+  ])('maps Accept %s to %s', (accept, format) => {
     expect(chooseFormat(accept)).toBe(format)
   })
 
-  it.each(['text/html', 'application/json;q=0', 'image/*'])('is none for Accept %s', (accept) => {
+  it.each(['text/html', 'application/json;q=0', 'image/*'])('throws not_acceptable for Accept %s', (accept) => {
     const allowed = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
     const problem = { code: 'not_acceptable', status: PROBLEM_CODES.not_acceptable.status, particulars: { allowed } }
     for (const _ of ['asked', 'asked again'])
@@ -37,7 +36,7 @@ describe('the format of an answer', () => {
   })
 })
 
-describe('columns', () => {
+describe('toColumns', () => {
   const record = z.strictObject({
     _id: z.string(),
     data: z.strictObject({ at: z.string(), deep: z.strictObject({ usd: z.number().nullable() }) }),
@@ -47,25 +46,25 @@ describe('columns', () => {
   const names = (format: 'json' | 'csv' | 'parquet', fields = Object.keys(record.shape)) =>
     toColumns(record, fields, FORMATS[format]).map(({ name }) => name)
 
-  it('are named after the members that lead to a value', () => {
+  it('names columns by the path of members to the value', () => {
     expect(names('csv')).toEqual(['_id', 'data_at', 'data_deep_usd', 'list', 'token_name', 'token_decimal'])
     expect(names('parquet', ['data'])).toEqual(['data_at', 'data_deep_usd'])
     expect(names('json')).toEqual(['_id', 'data', 'list', 'token'])
   })
 
-  it('have lists as they are, but for CSV', () => {
+  it('keeps lists, and writes them as JSON for CSV', () => {
     const list = (format: 'csv' | 'parquet') => toColumns(record, ['list'], FORMATS[format])[0]?.sql
     expect(list('csv')).toBe("toJSONString(tupleElement(record, 'list'))")
     expect(list('parquet')).toBe("tupleElement(record, 'list')")
   })
 
-  it('have types that read JSON', () => {
+  it('toJsonType() returns the ClickHouse type for the JSON', () => {
     expect(toJsonType(z.array(record))).toBe(
       'Array(Tuple(_id String, data Tuple(at String, deep Tuple(usd Nullable(Float64))), list Array(String), token Variant(Tuple(name String, decimal Int64))))',
     )
   })
 
-  it.each(routes.filter(({ record: own }) => own !== undefined))('of $path have names of their own', (route) => {
+  it.each(routes.filter(({ record: own }) => own !== undefined))('returns unique names for $path', (route) => {
     const own = route.record as z.ZodObject
     const all = toColumns(own, Object.keys(own.shape), FORMATS.csv).map(({ name }) => name)
     expect(new Set(all).size).toBe(all.length)
@@ -73,8 +72,8 @@ describe('columns', () => {
   })
 })
 
-describe('a cursor', () => {
-  it('gives back what it was made of, for the same query only', () => {
+describe('cursor', () => {
+  it('returns its position for the same query only', () => {
     const key = '[1,"-333333333.3333333","Aave é\\"",2049983409948784]'
     const cursor = writeCursor('/data/tokens?[]', key)
     expect(cursor).toMatch(/^[\w-]+$/)
@@ -93,7 +92,7 @@ describe('a cursor', () => {
   })
 })
 
-describe('the name of a file', () => {
+describe('toFileName', () => {
   const start = Date.parse('2024-01-01')
   it.each([
     ['/data/tokens', {}, [], 'csv', 'tokens.csv'],
@@ -114,7 +113,7 @@ describe('the name of a file', () => {
       '4-tokens-1d-2024-01-01.ndjson',
     ],
     ['/data/daos/socials/historic-twitter', {}, ['Aave'], 'csv', 'aave-historic-twitter.csv'],
-  ] as const)('%s %o', (path, query, names, format, name) => {
+  ] as const)('for %s %o', (path, query, names, format, name) => {
     expect(toFileName({ path, query, names, format })).toBe(name)
   })
 })

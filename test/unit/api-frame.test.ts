@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { frame, openFramed } from '../../api/answers/answer.ts'
 import { FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
-import { frame, openFramed } from '../../api/answers/frame.ts'
 
-/** How ClickHouse 26.7 ends an answer at which it fails, and how versions do that know no tags. */
+/** The end of a response that failed midway, in ClickHouse 26.7 and in versions without exception tags. */
 const MESSAGE = 'Code: 395. DB::Exception: boom: while executing it. (FUNCTION_THROW_IF_VALUE_IS_NON_ZERO)'
 const FAILURE = `\r\n__exception__\r\nklhpmixuiwuvndio\r\n${MESSAGE} (version 26.7.2.1)\n268 klhpmixuiwuvndio\r\n__exception__\r\n`
 const OLD_FAILURE = `${MESSAGE} (version 25.8.2.29 (official build))\n`
@@ -15,14 +15,14 @@ const { signal } = new AbortController()
 const framed = (...chunks: string[]) =>
   text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), around, signal)))
 
-describe('the frame around a streamed array', () => {
-  it('keeps every byte, however the chunks fall', async () => {
+describe('frame', () => {
+  it('preserves every byte for any split into chunks', async () => {
     const array = `[\n${Array.from({ length: 50 }, (_, i) => `{"n":${i}}`).join(',\n')}\n]\n`
     expect(await framed(array)).toBe(`{"data":${array}}`)
     expect(await framed(...array)).toBe(`{"data":${array}}`)
   })
 
-  it('fails before the end when the data no longer holds', async () => {
+  it('throws before the end if the data has changed', async () => {
     const chunks: Buffer[] = []
     const array = [Buffer.from(`[${'1,'.repeat(20_000)}`), Buffer.from(`${'1,'.repeat(20_000)}1]`)]
     const sent = frame(Readable.from(array), { ...around, holds: async () => false }, signal)
@@ -33,7 +33,7 @@ describe('the frame around a streamed array', () => {
     expect(Buffer.concat(chunks).toString()).toMatch(/^\{"data":\[1,.*[^\]}]$/)
   })
 
-  it('knows a table by how it ends', async () => {
+  it('recognizes a complete table by its last bytes', async () => {
     const table = (ending: Buffer | null, ...chunks: string[]) =>
       text(
         Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), { ...around, ending }, signal)),
@@ -46,16 +46,16 @@ describe('the frame around a streamed array', () => {
     await expect(table(end, `PAR1 and so on${FAILURE}`)).rejects.toMatchObject({ code: 'storage' })
   })
 
-  /** What anybody may have written who names a token or proposes something. */
+  /** Texts that anyone may store as the name of a token or the title of a proposal. */
   const words = ['__exception__', 'DB::Exception', FAILURE, 'Code: 1. DB::Exception: x (version 26.7.2.1)\n']
 
-  it.each(FORMAT_NAMES)('takes no text for a failure as %s, and every failure for one', async (format) => {
+  it.each(FORMAT_NAMES)('distinguishes stored texts from failures of the engine in %s', async (format) => {
     const { ending } = FORMATS[format]
     const send = (...chunks: Buffer[]) =>
       buffer(Readable.from(frame(Readable.from(chunks), { ...around, ending }, signal)))
     for (const one of words) {
       const quoted = JSON.stringify(one)
-      // CSV has line ends as they are.
+      // CSV does not escape line ends.
       const begun = {
         json: `[{"a":${quoted}}`,
         csv: `"a"\n"${one}"`,
@@ -72,7 +72,7 @@ describe('the frame around a streamed array', () => {
     }
   })
 
-  it('lets a source break off that nobody waits for any more', async () => {
+  it('handles a source that fails after its client disconnected', async () => {
     const left = new AbortController()
     const source = Readable.from(
       (async function* () {
@@ -90,9 +90,9 @@ describe('the frame around a streamed array', () => {
   })
 
   it.each([
-    ['an array that breaks off', ['[\n{"n":1},\n', '{"n":2}']],
-    ['nothing at all', []],
-  ])('fails on %s', async (_, chunks) => {
+    ['an incomplete array', ['[\n{"n":1},\n', '{"n":2}']],
+    ['an empty stream', []],
+  ])('throws for %s', async (_, chunks) => {
     await expect(framed(...chunks)).rejects.toMatchObject({ code: 'storage' })
   })
 })

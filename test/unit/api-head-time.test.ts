@@ -1,16 +1,16 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { noteHead } from '../../api/serving/head-time.ts'
+import { noteHead } from '../../api/serving/observe.ts'
 
-describe('when an answer began', () => {
+describe('noteHead', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
   afterEach(() => void vi.useRealTimers())
 
   it.each([
     ['with its head', (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/plain' })],
     ['with its first bytes', (response: ServerResponse) => response.write('x')],
-  ])('is told %s, however long the client reads', (_how, begin) => {
+  ])("returns the time when the response began %s, independent of the client's speed", (_how, begin) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
     const toBegun = noteHead(response)
     const startedAt = performance.now()

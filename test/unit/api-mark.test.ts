@@ -4,8 +4,8 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 
 const ID = '893ec80ae8dcc44e6c2a0b49'
 
-describe('a mark', () => {
-  it('is letters on a colour that follows from the id alone', () => {
+describe('toMark', () => {
+  it('draws letters on a colour that depends only on the id', () => {
     const svg = toMark(ID, 'Uniswap', 'UN')
     expect(svg).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" [^>]*aria-label="Uniswap">/)
     expect(svg).toContain('>UN</text>')
@@ -22,14 +22,14 @@ describe('a mark', () => {
     ['0x', '0X'],
     ['ether.fi', 'EF'],
     ['Friends With Benefits', 'FW'],
-  ])('of %s has the letters %s', (name, letters) => expect(toInitials(name)).toBe(letters))
+  ])('toInitials() maps %s to %s', (name, letters) => expect(toInitials(name)).toBe(letters))
 
-  it('shows four letters at most, and any name as text', () => {
+  it('shows at most four letters and escapes the name', () => {
     expect(toMark(ID, 'A "B" <c> & d', '<MORPHO')).toContain('aria-label="A &quot;B&quot; &lt;c&gt; &amp; d"')
     expect(toMark(ID, 'x', '<MORPHO')).toContain('>&lt;MOR</text>')
   })
 
-  it('has letters for every DAO of the registry', () => {
+  it('toInitials() returns letters for every DAO of the registry', () => {
     for (const { name } of loadRegistry().daos) expect(toInitials(name)).toMatch(/^[\p{Lu}\p{N}]{1,2}$/u)
   })
 })

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createRowCutter, readRows } from '../../api/answers/json-rows.ts'
-import { createMemory, type Place, type Sized } from '../../api/answers/memory.ts'
+import { createRowCutter, readRows } from '../../api/answers/rows.ts'
+import { type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed } from '../support/api.ts'
 
@@ -15,26 +15,25 @@ const toText = (text: string): Text => ({ text, size: text.length })
 function setUp(maxBytes = 100_000) {
   const commits = createHandFeed()
   let told: (signal: AbortSignal) => void = () => {}
-  // Its statements never end by themselves: what else is read is what a test hands out.
+  // Statements never finish on their own, so only the reads of a test complete.
   const db = {
     rows: ({ signal }: { signal: AbortSignal }) => {
       told(signal)
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   } as unknown as Database
-  const memory = createMemory({ maxBytes, commits, db })
-  const shelf = memory.shelf<Text>()
-  const place = (key: string, from: number, to: number): Place => ({ key, dataset: 'prices', from, to })
-  const keep = (key: string, from: number, to: number, mark = memory.mark()) =>
-    shelf.keep(place(key, from, to), mark, toText(key))
+  const chunks = createChunkCache({ maxBytes, commits, db })
+  const place = (key: string, from: number, to: number): ChunkKey => ({ key, dataset: 'prices', from, to })
+  const keep = (key: string, from: number, to: number, mark = chunks.mark()) =>
+    chunks.store(place(key, from, to), mark, toText(key))
   const onStatement = (tell: typeof told) => {
     told = tell
   }
-  return { commits, memory, shelf, keep, place, onStatement, get: (key: string) => shelf.get(key)?.text }
+  return { commits, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
 }
 
-describe('a memory', () => {
-  it('drops by a commit what is of its times, and nothing else', () => {
+describe('createChunkCache', () => {
+  it('drops only entries in the time range of a change event', () => {
     const { commits, get, keep } = setUp()
     keep('a', 0, 10)
     keep('b', 10, 20)
@@ -48,30 +47,30 @@ describe('a memory', () => {
     expect(get('a')).toBeUndefined()
   })
 
-  it('drops what is made of several datasets by a commit of any of them', () => {
-    const { commits, memory, shelf, get } = setUp()
-    const ofTwo = (key: string): Place => ({ key, dataset: ['prices', 'holders'], from: 0, to: 10 })
+  it('drops entries of several datasets at a change event of any of them', () => {
+    const { commits, chunks, get } = setUp()
+    const ofTwo = (key: string): ChunkKey => ({ key, dataset: ['prices', 'holders'], from: 0, to: 10 })
     for (const dataset of ['prices', 'holders']) {
-      shelf.keep(ofTwo('a'), memory.mark(), toText('a'))
+      chunks.store(ofTwo('a'), chunks.mark(), toText('a'))
       commits.commit('daos')
       expect(get('a')).toBe('a')
       commits.commit(dataset)
       expect(get('a')).toBeUndefined()
     }
-    const mark = memory.mark()
+    const mark = chunks.mark()
     commits.commit('holders')
-    shelf.keep(ofTwo('b'), mark, toText('b'))
+    chunks.store(ofTwo('b'), mark, toText('b'))
     expect(get('b')).toBeUndefined()
   })
 
-  it('does not keep what may have changed while it was read', () => {
-    const { commits, memory, get, keep } = setUp()
-    const mark = memory.mark()
+  it('does not cache data that may have changed during the read', () => {
+    const { commits, chunks, get, keep } = setUp()
+    const mark = chunks.mark()
     commits.commit('prices', { from: 15, to: 15 })
     keep('a', 0, 10, mark)
     keep('b', 10, 20, mark)
     expect([get('a'), get('b')]).toEqual(['a', undefined])
-    const old = memory.mark()
+    const old = chunks.mark()
     for (let change = 0; change < 1000; change++) commits.commit('holders')
     keep('c', 20, 30, old)
     expect(get('c')).toBeUndefined()
@@ -79,7 +78,7 @@ describe('a memory', () => {
     expect(get('c')).toBeDefined()
   })
 
-  it('loses what may have been missed', () => {
+  it('drops everything when the change stream is interrupted', () => {
     const { commits, get, keep } = setUp()
     keep('a', 0, 10)
     commits.away(true)
@@ -88,27 +87,27 @@ describe('a memory', () => {
     expect(get('a')).toBeUndefined()
   })
 
-  it('stays within its bytes', () => {
-    const { memory, get, keep } = setUp(2000)
+  it('stays within its byte limit', () => {
+    const { chunks, get, keep } = setUp(2000)
     for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
     expect(get('a')).toBeUndefined()
     expect(get('d')).toBeDefined()
     const collecting = new AbortController()
-    expect([1001, 600, 401].map((bytes) => memory.claim(bytes, collecting.signal))).toEqual([false, true, false])
+    expect([1001, 600, 401].map((bytes) => chunks.reserve(bytes, collecting.signal))).toEqual([false, true, false])
     collecting.abort()
-    expect(memory.claim(1000, collecting.signal)).toBe(false)
-    expect(memory.claim(1000, new AbortController().signal)).toBe(true)
+    expect(chunks.reserve(1000, collecting.signal)).toBe(false)
+    expect(chunks.reserve(1000, new AbortController().signal)).toBe(true)
     const none = setUp(0)
     none.keep('a', 0, 10)
     expect(none.get('a')).toBeUndefined()
   })
 })
 
-/** A reading that ends when it is told to. */
+/** A read that completes when the test calls `end`. */
 function createReading() {
   const asked: string[][] = []
   const ends: (() => void)[] = []
-  const read = (missing: readonly Place[]) =>
+  const read = (missing: readonly ChunkKey[]) =>
     new Promise<Text[]>((resolve) => {
       const turn = asked.push(missing.map(({ key }) => key))
       ends.push(() => resolve(missing.map(({ key }) => toText(`${key}${turn}`))))
@@ -118,35 +117,35 @@ function createReading() {
 
 const texts = async (asking: Promise<Text[]>) => (await asking).map(({ text }) => text)
 
-describe('what is asked of a memory', () => {
+describe('read', () => {
   const places = ({ place }: ReturnType<typeof setUp>) => ({
     a: place('a', 0, 10),
     b: place('b', 10, 20),
     c: place('c', 20, 30),
   })
 
-  it('is read once, however many ask and however their places overlap', async () => {
+  it('reads overlapping chunks once for concurrent requests', async () => {
     const setup = setUp()
     const { a, b, c } = places(setup)
     const { asked, read, end } = createReading()
     const stays = new AbortController().signal
-    const all = [[a, b], [a, b], [b, c], [c]].map((wanted) => setup.shelf.ask(wanted, read, stays))
+    const all = [[a, b], [a, b], [b, c], [c]].map((wanted) => setup.chunks.read(wanted, read, stays))
     expect(asked).toEqual([['a', 'b'], ['c']])
     end(2)
     end(1)
     expect(await Promise.all(all.map(texts))).toEqual([['a1', 'b1'], ['a1', 'b1'], ['b1', 'c2'], ['c2']])
-    expect(await texts(setup.shelf.ask([c, a], read, stays))).toEqual(['c2', 'a1'])
+    expect(await texts(setup.chunks.read([c, a], read, stays))).toEqual(['c2', 'a1'])
     expect(asked).toHaveLength(2)
   })
 
-  it('is read again by those who ask after a commit, and kept as it is then', async () => {
+  it('reads again for requests after a change event, and caches the new value', async () => {
     const setup = setUp()
     const { a, b } = places(setup)
     const { asked, read, end } = createReading()
     const stays = new AbortController().signal
-    const before = setup.shelf.ask([a, b], read, stays)
+    const before = setup.chunks.read([a, b], read, stays)
     setup.commits.commit('prices', { from: 12, to: 12 })
-    const after = setup.shelf.ask([a, b], read, stays)
+    const after = setup.chunks.read([a, b], read, stays)
     expect(asked).toEqual([['a', 'b'], ['b']])
     end(2)
     end(1)
@@ -157,17 +156,17 @@ describe('what is asked of a memory', () => {
     expect([setup.get('a'), setup.get('b')]).toEqual(['a1', 'b2'])
   })
 
-  it('ends when all who wait have left, and not before', async () => {
+  it('aborts the read when all waiting clients have disconnected, and not before', async () => {
     const setup = setUp()
     const { a } = places(setup)
     const [one, other] = [new AbortController(), new AbortController()]
     const left = new Error('left')
     const signals: AbortSignal[] = []
-    const read = (_: readonly Place[], bound: Database) =>
+    const read = (_: readonly ChunkKey[], bound: Database) =>
       bound.rows({ name: 'never', sql: '', schema: z.never() }) as Promise<Text[]>
     setup.onStatement((signal) => signals.push(signal))
-    const first = setup.shelf.ask([a], read, one.signal)
-    const second = setup.shelf.ask([a], read, other.signal)
+    const first = setup.chunks.read([a], read, one.signal)
+    const second = setup.chunks.read([a], read, other.signal)
     one.abort(left)
     await expect(first).rejects.toBe(left)
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
@@ -176,25 +175,25 @@ describe('what is asked of a memory', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true])
   })
 
-  it('is tried again after it failed', async () => {
+  it('reads again after a failure', async () => {
     const setup = setUp()
     const { a } = places(setup)
     const stays = new AbortController().signal
     const fails = async (): Promise<Text[]> => {
       throw new Error('no database')
     }
-    await expect(setup.shelf.ask([a], fails, stays)).rejects.toThrow('no database')
-    expect(await texts(setup.shelf.ask([a], async () => [toText('a')], stays))).toEqual(['a'])
+    await expect(setup.chunks.read([a], fails, stays)).rejects.toThrow('no database')
+    expect(await texts(setup.chunks.read([a], async () => [toText('a')], stays))).toEqual(['a'])
   })
 })
 
-describe('the rows of an array', () => {
+describe('readRows and createRowCutter', () => {
   const rows = Array.from({ length: 20 }, (_, n) => `{"n":${n}}`)
   const array = `[\n${rows.join(',\n')}\n]\n`
   const inChunks = (size: number) =>
     Readable.from(array.match(new RegExp(`[^]{1,${size}}`, 'g'))?.map((text) => Buffer.from(text)) ?? [])
 
-  it.each([1, 2, 3, 7, 50, 1000])('are cut into stretches, however the chunks fall (%d bytes)', async (size) => {
+  it.each([1, 2, 3, 7, 50, 1000])('cuts an array for any split into chunks (%d bytes)', async (size) => {
     const cutter = createRowCutter([3, 1, 10, 6])
     const passed: Buffer[] = []
     for await (const bytes of readRows(inChunks(size))) {
@@ -208,7 +207,7 @@ describe('the rows of an array', () => {
     )
   })
 
-  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])('are refused of %j', async (text) => {
+  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])('throws for %j', async (text) => {
     const read = async () => {
       const passed: Buffer[] = []
       for await (const bytes of readRows(Readable.from([Buffer.from(text)]))) passed.push(bytes)

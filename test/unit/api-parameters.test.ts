@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { limit, manyIds, manyNames, oneId, oneName, oneOf, optionalLimit, time } from '../../api/parameters/kinds.ts'
-import { nearestPath, nearestWord } from '../../api/parameters/nearest.ts'
+import {
+  limit,
+  manyIds,
+  manyNames,
+  nearestPath,
+  nearestWord,
+  oneId,
+  oneName,
+  oneOf,
+  optionalLimit,
+  time,
+} from '../../api/parameters/kinds.ts'
 import { parseParameters, type QueryShape, readQuery } from '../../api/parameters/parse.ts'
-import { toQuestions } from '../../api/parameters/questions.ts'
-import { recordParameters } from '../../api/parameters/records.ts'
+import { recordParameters, toQuestions } from '../../api/parameters/questions.ts'
 import { Problem } from '../../api/problem/problem.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 
@@ -36,43 +45,49 @@ const failure = (shape: QueryShape, query: string): Problem => {
   throw new Error(`${query} was accepted`)
 }
 
-describe('list parameters', () => {
-  it.each([`id=${A}&id=${B}`, `id[]=${B}&id[]=${A}`, `id=${A},${B}`, `id%5B%5D=${A}&id=${B},${A}`])('%s', (query) => {
-    expect(parse(list, query)).toEqual({ id: [A, B], limit: 10 })
-  })
+describe('parseParameters with lists', () => {
+  it.each([`id=${A}&id=${B}`, `id[]=${B}&id[]=${A}`, `id=${A},${B}`, `id%5B%5D=${A}&id=${B},${A}`])(
+    'accepts the ids in %s',
+    (query) => {
+      expect(parse(list, query)).toEqual({ id: [A, B], limit: 10 })
+    },
+  )
 
-  it('never splits names, which may hold commas and spaces', () => {
+  it('does not split names, which may contain commas and spaces', () => {
     expect(parse(list, 'name=a,b&name[]=c+d%2Be').name).toEqual(['a,b', 'c d+e'])
   })
 
-  it.each(['0', '-1', 'ten', '1.5', '501', '', '1e2', '0x10', '%2010', '99999999999999999999'])('limit=%s', (value) => {
-    const problem = failure(list, `limit=${value}`)
-    expect(problem.code).toBe('invalid_parameter')
-    expect(problem.particulars.param).toBe('limit')
-    if (value !== '') expect(problem.message).toContain('500')
-  })
+  it.each(['0', '-1', 'ten', '1.5', '501', '', '1e2', '0x10', '%2010', '99999999999999999999'])(
+    'rejects limit=%s',
+    (value) => {
+      const problem = failure(list, `limit=${value}`)
+      expect(problem.code).toBe('invalid_parameter')
+      expect(problem.particulars.param).toBe('limit')
+      if (value !== '') expect(problem.message).toContain('500')
+    },
+  )
 
-  it('takes 100 values and not 101', () => {
+  it('accepts at most 100 values', () => {
     const ids = (count: number) => Array.from({ length: count }, (_, i) => i.toString(16).padStart(24, '0')).join()
     expect(parse(list, `id=${ids(100)}`).id).toHaveLength(100)
     expect(failure(list, `id=${ids(101)}`).message).toContain('100')
   })
 
   it.each(['id=', `id=${A},`, 'id=xyz', `id=${'A'.repeat(24)}`, 'name=', 'name=%20', 'limit=1&limit=2', 'limit[]=1'])(
-    '%s is invalid',
+    'rejects %s',
     (query) => {
       expect(failure(list, query).code).toBe('invalid_parameter')
     },
   )
 
-  it('names the nearest known parameter', () => {
+  it('suggests the nearest known parameter', () => {
     const problem = failure(list, 'nmae=x')
     expect(problem.code).toBe('unknown_parameter')
     expect(problem.message).toContain('"name"')
     expect(problem.particulars.allowed).toEqual(['id', 'name', 'limit'])
   })
 
-  it('looks at no more of many values than it takes to refuse them', () => {
+  it('stops validating values after the first one over the limit', () => {
     let looked = 0
     const counted = z.string().refine(() => {
       looked += 1
@@ -88,12 +103,12 @@ describe('list parameters', () => {
     expect(failure(shape, `fields=${many}&id=1`).particulars.allowed).toEqual(['a'])
   })
 
-  it('counts repeated values before it drops them', () => {
+  it('counts repeated values before removing duplicates', () => {
     expect(parse(list, `id=${Array(100).fill(A).join()}`).id).toEqual([A])
     expect(failure(list, `id=${Array(101).fill(A).join()}`).message).toContain('100')
   })
 
-  it('splits no more of a text than it takes to refuse it', () => {
+  it('splits a long text only up to the value that exceeds the limit', () => {
     const limits: (number | undefined)[] = []
     const text = Object.assign(new String(','.repeat(240_000)), {
       split: (separator: string, limit?: number) => {
@@ -106,18 +121,18 @@ describe('list parameters', () => {
     expect(limits).toEqual([101])
   })
 
-  it('refuses more than 1000 parameters', () => {
+  it('rejects more than 1000 parameters', () => {
     expect(failure(list, '&'.repeat(1_000)).message).toContain('1000 parameters')
     expect(failure(list, 'nmae=x&'.repeat(2_000)).message).toContain('1000 parameters')
   })
 
-  it('refuses a malformed percent-encoding', () => {
+  it('rejects malformed percent-encoding', () => {
     expect(failure(list, 'name=%E0%A4%A').code).toBe('invalid_parameter')
   })
 })
 
-describe('single-entity parameters', () => {
-  it('parses times and words', () => {
+describe('parseParameters with one entity', () => {
+  it('parses times and enum values', () => {
     expect(parse(one, `id=${A}&interval=1h&start=2024-01-01&limit=7`)).toEqual({
       id: A,
       interval: '1h',
@@ -126,12 +141,12 @@ describe('single-entity parameters', () => {
     })
   })
 
-  it('tells which required parameter is missing', () => {
+  it('names a missing required parameter', () => {
     const problem = failure(one, 'start=2024-01-01')
     expect([problem.code, problem.particulars.param]).toEqual(['missing_parameter', 'interval'])
   })
 
-  it('lists the allowed words', () => {
+  it('lists the allowed values', () => {
     const problem = failure(one, 'interval=2h&start=2024-01-01')
     expect([problem.code, problem.particulars.allowed]).toEqual(['invalid_parameter', [...INTERVALS]])
   })
@@ -140,12 +155,12 @@ describe('single-entity parameters', () => {
     expect(failure(one, 'interval=1h&start=2022-01-31T23:59:59.999Z').message).toContain('2022-02-01')
   })
 
-  it.each([`id=${A}&id=${B}`, `id=${A},${B}`, `id[]=${A}`, `name=a&name=b`])('%s is not one value', (query) => {
+  it.each([`id=${A}&id=${B}`, `id=${A},${B}`, `id[]=${A}`, `name=a&name=b`])('rejects %s', (query) => {
     expect(failure(one, query).code).toBe('invalid_parameter')
   })
 })
 
-describe('questions', () => {
+describe('toQuestions', () => {
   const { parameters, toFilters } = toQuestions(z.object({ name: z.string(), price: z.number().nullable() }))
 
   it.each([
@@ -157,15 +172,15 @@ describe('questions', () => {
     ['name!=a=b', '!=', 'a=b'],
     ['name=a\n b', '=', 'a\n b'],
     ['price!=null', '!=', null],
-  ])('%j is read', (text, operator, literal) => {
+  ])('parses the filter %j', (text, operator, literal) => {
     expect(toFilters([text])).toMatchObject([{ operator, literal }])
   })
 
-  it.each(['price', '>=1', 'price 1', 'price=', 'price=1.2.3', 'price=x', '=', ''])('%j is none', (text) => {
+  it.each(['price', '>=1', 'price 1', 'price=', 'price=1.2.3', 'price=x', '=', ''])('rejects the filter %j', (text) => {
     expect(failure(parameters, `filter=${encodeURIComponent(text)}`).code).toBe('invalid_parameter')
   })
 
-  it('are not read when they are too long', () => {
+  it('rejects a sort or filter of more than 300 characters', () => {
     for (const text of [`name=a${' '.repeat(300)}b`, `nothing${'x'.repeat(300)}`]) {
       const told = [parameters.sort.safeParse(text), parameters.filter.safeParse([text])]
       for (const { error } of told)
@@ -174,18 +189,18 @@ describe('questions', () => {
   })
 })
 
-describe('nearest words', () => {
+describe('nearestWord', () => {
   it.each([
     ['nmae', 'name'],
     ['names', 'name'],
     ['ID', 'id'],
     ['intervall', 'interval'],
     ['strat', 'start'],
-  ])('%s means %s', (word, meant) => {
+  ])('suggests for %s the word %s', (word, meant) => {
     expect(nearestWord(word, ['id', 'name', 'interval', 'start', 'limit'])).toBe(meant)
   })
 
-  it.each(['colour', 'x'.repeat(10_000)])('is silent where nothing is near', (word) => {
+  it.each(['colour', 'x'.repeat(10_000)])('returns undefined if no word is near', (word) => {
     expect(nearestWord(word, ['id', 'name', 'limit'])).toBeUndefined()
   })
 })
@@ -210,11 +225,11 @@ describe('nearestPath', () => {
     ['financialdata.prise', 'financialData.price'],
     ['share', 'holders[].share'],
     ['nmae', 'name'],
-  ])('finds the member that %s means', (path, meant) => {
+  ])('finds for %s the member %s', (path, meant) => {
     expect(nearestPath(path, MEMBERS)).toBe(meant)
   })
 
-  it.each(['colour', '', '...', 'x'.repeat(10_000)])('returns undefined when nothing is near', (path) => {
+  it.each(['colour', '', '...', 'x'.repeat(10_000)])('returns undefined if no member is near', (path) => {
     expect(nearestPath(path, MEMBERS)).toBeUndefined()
   })
 })

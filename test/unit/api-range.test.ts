@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { isSameAs, toByteRange } from '../../api/http/range.ts'
+import { isSameAs, toByteRange } from '../../api/http/negotiation.ts'
 
-describe('a range of bytes', () => {
+describe('toByteRange', () => {
   it.each([
     ['bytes=0-0', { start: 0, end: 0 }],
     ['bytes=10-19', { start: 10, end: 19 }],
@@ -22,18 +22,18 @@ describe('a range of bytes', () => {
     ['items=0-1', undefined],
     ['', undefined],
     [undefined, undefined],
-  ] as const)('%s of a hundred is %j', (header, range) => {
+  ] as const)('parses %s of 100 bytes as %j', (header, range) => {
     expect(toByteRange(header, 100)).toEqual(range)
   })
 
-  it('is looked for once, however many blanks there are', () => {
+  it('parses a header with 250,000 spaces in linear time', () => {
     const since = performance.now()
     expect(toByteRange(`bytes=${' '.repeat(250_000)}`, 100)).toBeUndefined()
-    // Looked for from each blank on it takes half a minute.
+    // A quadratic search takes half a minute.
     expect(performance.now() - since).toBeLessThan(3_000)
   })
 
-  it('is none of nothing', () => {
+  it('is unsatisfiable for an empty body', () => {
     expect(toByteRange('bytes=-5', 0)).toBe('unsatisfiable')
     expect(toByteRange('bytes=0-', 0)).toBe('unsatisfiable')
   })
@@ -44,7 +44,7 @@ describe('a range of bytes', () => {
     ['"abd"', false],
     ['W/"abc"', false],
     ['Sun, 22 Nov 2026 14:00:00 GMT', false],
-  ])('with If-Range %s is given: %s', (header, isGiven) => {
+  ])('isSameAs() with If-Range %s returns %s', (header, isGiven) => {
     expect(isSameAs(header, '"abc"')).toBe(isGiven)
   })
 })

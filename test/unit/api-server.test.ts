@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createCounting } from '../../api/limits/counting.ts'
+import { createCounting } from '../../api/admission/counting.ts'
 import { createApiServer } from '../../api/server.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -16,7 +16,7 @@ const registry = loadRegistry()
 let server: Server
 let clients: Socket[] = []
 
-/** Starts the API without stores, and returns how to connect to it. */
+/** Starts the API without stores. Returns its URL and a function that connects to it. */
 async function start(
   env: Readonly<Record<string, string>> = {},
   more: Partial<Parameters<typeof createApiServer>[0]> = {},
@@ -46,7 +46,7 @@ const LIVE = 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n'
 
 describe('createApiServer', () => {
   describe('connections', () => {
-    it('answers 429 to one more connection of an address than it may have, and serves other addresses', async () => {
+    it('returns 429 for a connection over the limit per address, and serves other addresses', async () => {
       const { join } = await start({ CONNECTIONS_PER_ADDRESS: '3' })
       const first = await join()
       for (let count = 1; count < 3; count += 1) await join()
@@ -56,7 +56,7 @@ describe('createApiServer', () => {
       const other = await join('127.0.0.2')
       other.write(LIVE)
       expect(String((await once(other, 'data'))[0])).toContain('HTTP/1.1 200')
-      // A connection that ends makes room for another.
+      // A closed connection frees its place.
       first.destroy()
       await expect
         .poll(async () => {
@@ -76,7 +76,7 @@ describe('createApiServer', () => {
       }
     })
 
-    it('closes connections beyond those that fit into the limit of open files', async () => {
+    it('closes connections over the limit of open files', async () => {
       const { join } = await start({}, { maxConnections: 2 })
       await join()
       await join()
@@ -85,20 +85,20 @@ describe('createApiServer', () => {
       expect(server.maxConnections).toBe(2)
     })
 
-    it('leaves files for the stores below the limit of the process', async () => {
+    it('keeps file descriptors for the stores below the limit of the process', async () => {
       await start()
       const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number } } }
       expect(server.maxConnections).toBeGreaterThan(0)
       expect(server.maxConnections).toBeLessThan(userLimits.open_files.soft)
     })
 
-    it('gives a client seconds to send the head of a request', async () => {
+    it('limits the time for the headers to 10 seconds and for the request to 30 seconds', async () => {
       await start()
       expect([server.headersTimeout, server.requestTimeout]).toEqual([10_000, 30_000])
     })
   })
 
-  describe('heads', () => {
+  describe('request heads', () => {
     const send = async (bytes: string) => {
       const { join } = await start()
       const client = await join()
@@ -115,7 +115,7 @@ describe('createApiServer', () => {
       },
     )
 
-    it.each(['a', 'a.example.com:8080', '127.0.0.1:3000', '[::1]:3000', ''])('answers the Host %j', async (host) => {
+    it.each(['a', 'a.example.com:8080', '127.0.0.1:3000', '[::1]:3000', ''])('accepts the Host %j', async (host) => {
       const told = await send(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
       expect(told).toContain('HTTP/1.1 200 ')
     })
@@ -126,7 +126,7 @@ describe('createApiServer', () => {
       expect(told).toContain('32768 bytes')
     })
 
-    it('answers the requests before bytes that are no request', async () => {
+    it('answers the requests before malformed bytes', async () => {
       const told = await send(`${LIVE}${LIVE}what?\r\n\r\n`)
       expect(told.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
     })
@@ -140,7 +140,7 @@ describe('createApiServer', () => {
       '/docs/assets/swagger-ui-bundle.js',
     ] as const
 
-    it.each([...FILES, '/pages/style.css', '/guides'])('%s has conditions, parts and HEAD', async (path) => {
+    it.each([...FILES, '/pages/style.css', '/guides'])('supports 304, 206 and HEAD for %s', async (path) => {
       const { url } = await start()
       const ask = (headers: Record<string, string>, method = 'GET') =>
         fetch(url + path, { method, headers: { 'accept-encoding': 'identity', ...headers } })
@@ -166,7 +166,7 @@ describe('createApiServer', () => {
     })
   })
 
-  it('returns 412 for If-Match of other bytes of data, and 200 for the current ones', async () => {
+  it('returns 412 for If-Match with another ETag, and 200 with the current one', async () => {
     const { url } = await start()
     const ask = (ifMatch: string) => fetch(`${url}/data/categories`, { headers: { 'if-match': ifMatch } })
     const tag = String((await fetch(`${url}/data/categories`)).headers.get('etag'))
@@ -175,7 +175,7 @@ describe('createApiServer', () => {
     ).toEqual([412, 412, 200, 200, 200])
   })
 
-  it('lets no shared cache store an answer that says what is left of the limit of one client', async () => {
+  it('sends Cache-Control: private with rate-limit headers of one client', async () => {
     const limits = {
       keys: undefined,
       anonymous: { requests: 100, seconds: 60 },
@@ -195,7 +195,7 @@ describe('createApiServer', () => {
     ['values', `id=${','.repeat(30_000)}`, 'at most 100 values'],
     ['repeated values', `name=a&`.repeat(101), 'at most 100 values'],
     ['parameters', '&'.repeat(30_000), 'at most 1000 parameters'],
-  ])('returns 400 for a query of too many %s', async (_what, query, detail) => {
+  ])('returns 400 for a query with too many %s', async (_what, query, detail) => {
     const { url } = await start()
     const response = await fetch(`${url}/data/tokens?${query}`)
     expect([response.status, ((await response.json()) as { detail: string }).detail]).toEqual([

@@ -9,8 +9,8 @@ const draw = (title: string, points: readonly Point[], change: number | null = n
   toSparkline(title, { points: points.map(([at, value]) => ({ at, value })), change, range: within }, look)
 const colourOf = (svg: string) => /stroke="(?<colour>[^"]+)"/.exec(svg)?.groups?.colour
 
-describe('the 24-hour chart', () => {
-  it('spans the day and its values', () => {
+describe('toSparkline', () => {
+  it('scales to the range of times and values', () => {
     const svg = draw('Uniswap', [
       [0, 1],
       [100, 3],
@@ -20,17 +20,17 @@ describe('the 24-hour chart', () => {
     expect(svg).not.toMatch(/<script|href|font-family/)
   })
 
-  it('runs through the middle when nothing moves', () => {
+  it('draws constant values in the middle', () => {
     const flat = [0, 50, 100].map((at): Point => [at, 7])
     expect(draw('Flat', flat)).toContain('points="4,32 120,32 236,32"')
   })
 
-  it('shows one point as a dot and none in words', () => {
+  it('draws one point as a dot and writes "no data" without points', () => {
     expect(draw('One', [[50, 1]])).toContain('<circle cx="120" cy="32"')
     expect(draw('None', [])).toContain('no data')
   })
 
-  it('has a gap where there is no data, and a dot for what stands alone between two', () => {
+  it('draws a gap for missing data, and a dot for a single point between gaps', () => {
     const minutes = [0, 5, 14, 60, 120, 125, 240]
     const points = minutes.map((at): Point => [at * 60_000, at])
     const svg = draw('Gaps', points, null, USUAL, { from: 0, to: 240 * 60_000 })
@@ -44,7 +44,7 @@ describe('the 24-hour chart', () => {
     expect([...svg.matchAll(/<circle cx="([^"]+)"/g)].map(([, x]) => x)).toEqual(['62', '236'])
   })
 
-  it('has the colour of the change that lists tell, and of the line where they tell none', () => {
+  it('uses the colour of the given change, or of the line if the change is null', () => {
     const [up, down]: Point[][] = [
       [
         [0, 1],
@@ -61,7 +61,7 @@ describe('the 24-hour chart', () => {
     expect(colourOf(draw('x', down ?? [], 0.1))).toBe(rising)
   })
 
-  it('has the size and the theme that are asked for', () => {
+  it('uses the requested size and theme', () => {
     const points: Point[] = [
       [0, 1],
       [100, 3],

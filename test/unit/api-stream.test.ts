@@ -1,16 +1,18 @@
 import { Readable, Writable } from 'node:stream'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import type { ResponseLimit } from '../../api/admission/admission.ts'
+import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import type { StreamAnswer } from '../../api/answers/answer.ts'
+import { Problem } from '../../api/problem/problem.ts'
 import type { Exchange } from '../../api/route/exchange.ts'
-import { createQueue } from '../../api/serving/queue.ts'
-import type { Readers } from '../../api/serving/slow-readers.ts'
 import type { Spools } from '../../api/serving/spool.ts'
-import { createStreaming } from '../../api/serving/stream.ts'
+import { createStreaming, type SendStream } from '../../api/serving/stream.ts'
 
 const CHUNK = Buffer.alloc(64 * 1024, ' ')
-const meters = { waiting: () => {}, waited: () => {}, refused: () => {} }
+const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
+const unlimited: ResponseLimit = { add: () => {}, remove: () => {} }
 
-/** More than is read before the head is sent. */
+/** More bytes than are read before the headers are sent. */
 const answer = {
   open: async () => Readable.from([Buffer.from('['), ...Array(16).fill(CHUNK), Buffer.from(']')]),
   before: '',
@@ -19,54 +21,61 @@ const answer = {
   holds: async () => true,
 } as unknown as StreamAnswer
 
-/** As a disk with room takes it: ClickHouse is done at once, however slowly the client reads. */
+/** Spools to disk with free space: ClickHouse is done immediately, regardless of the client's speed. */
 const onDisk: Spools = {
   through: async function* (source, { ended }) {
     ended()
     yield* source as AsyncIterable<Buffer>
   },
 }
-const toStreaming = (spools: Spools, readers: Readers, places: number) =>
+const toStreaming = (spools: Spools, limits: { longAnswers?: ResponseLimit; statements?: ResponseLimit } = {}) =>
   createStreaming({
-    ...{ readers, spools, files: { get: async () => undefined } },
-    queue: createQueue({ places, most: 1, clock: () => 0, meters }),
+    ...{ spools, files: { get: async () => undefined } },
+    admission: {
+      downloads: createFairQueue({ slots: 1, maxWaiting: 1, clock: () => 0 }, meters),
+      ...{ longAnswers: unlimited, statements: unlimited, ...limits },
+    },
   })
 const toExchange = (response: Writable) =>
   ({ request: { method: 'GET', headers: {} }, response, extra: [] }) as unknown as Exchange
 
-it('a client has so many long answers at once and takes none from others', async () => {
-  const slow: unknown[] = []
-  const readers: Readers = {
-    closeSlowest: (among) => {
-      const [slowest] = [...among].filter((one) => slow.includes(one))
-      return slowest
-    },
-    watch: () => {},
-  }
-  const sendStream = toStreaming(onDisk, readers, 200)
-  const lefts: AbortController[] = []
-  /** Resolves with the response once its head is sent; nobody reads its body. */
-  const begin = (client: string) =>
-    new Promise<Writable>((resolve, reject) => {
-      const response = Object.assign(new Writable({ write: () => {} }), { writeHead: () => resolve(response) })
-      const left = new AbortController()
-      left.signal.addEventListener('abort', () => response.destroy())
-      lefts.push(left)
-      const head = { headers: [] } as never
-      sendStream(toExchange(response), { client, route: 'r' }, answer, head, 0, left.signal).catch(reject)
-    })
-  const begun: Writable[] = []
-  while (begun.length < 128) begun.push(await begin('a'))
-  await expect(begin('a')).rejects.toMatchObject({ code: 'rate_limited' })
-  const other = await begin('b')
-  slow.push(other)
-  await expect(begin('a')).rejects.toMatchObject({ code: 'rate_limited' })
-  slow.push(begun[7])
-  await begin('a')
-  for (const left of lefts) left.abort(new Error('left'))
+/** A client whose response is open until the test ends it. The body is not read. */
+function startClient(sendStream: SendStream, client: string) {
+  const left = new AbortController()
+  const writeHead = vi.fn()
+  const response = Object.assign(new Writable({ write: () => {} }), { writeHead })
+  left.signal.addEventListener('abort', () => response.destroy())
+  const sent = sendStream(toExchange(response), client, answer, { headers: [] } as never, 0, left.signal)
+  return { sent, left, begun: () => expect.poll(() => writeHead.mock.calls.length).toBe(1) }
+}
+
+it('createStreaming counts a long response until it ends, and its statement until ClickHouse has written it', async () => {
+  const open = { longAnswers: new Set<unknown>(), statements: new Set<unknown>() }
+  const toLimit = (responses: Set<unknown>): ResponseLimit => ({
+    add: (response) => void responses.add(response),
+    remove: (response) => void responses.delete(response),
+  })
+  const [longAnswers, statements] = [toLimit(open.longAnswers), toLimit(open.statements)]
+  const { sent, left, begun } = startClient(toStreaming(onDisk, { longAnswers, statements }), 'a')
+  await begun()
+  expect([open.longAnswers.size, open.statements.size]).toEqual([1, 0])
+  left.abort(new Error('left'))
+  await expect(sent).rejects.toThrow('left')
+  expect(open.longAnswers.size).toBe(0)
 })
 
-it('a long answer whose client leaves as it begins leaves nothing open', async () => {
+it('createStreaming sends nothing to a client over its limit of long responses', async () => {
+  const full: ResponseLimit = {
+    add: () => {
+      throw new Problem('rate_limited', 'full')
+    },
+    remove: () => {},
+  }
+  const { sent } = startClient(toStreaming(onDisk, { longAnswers: full }), 'a')
+  await expect(sent).rejects.toMatchObject({ code: 'rate_limited' })
+})
+
+it('createStreaming closes the spool if the client disconnects at the start of the response', async () => {
   const state = { isOpen: false }
   const spools: Spools = {
     through: async function* (source) {
@@ -85,10 +94,9 @@ it('a long answer whose client leaves as it begins leaves nothing open', async (
       response.destroy()
     },
   })
-  const sendStream = toStreaming(spools, { closeSlowest: () => undefined, watch: () => {} }, 1)
-  const asker = { client: 'a', route: 'r' }
+  const sendStream = toStreaming(spools)
   const head = { headers: [] }
-  const send = () => sendStream(toExchange(response), asker, answer, head as never, 0, left.signal)
+  const send = () => sendStream(toExchange(response), 'a', answer, head as never, 0, left.signal)
   await expect(send()).rejects.toThrow('left')
   expect(state.isOpen).toBe(false)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { parseTime } from '../../api/parameters/time.ts'
+import { parseTime } from '../../api/parameters/parse.ts'
 
-describe('times', () => {
+describe('parseTime', () => {
   it.each([
     ['2024-02-29', Date.UTC(2024, 1, 29)],
     ['2024-01-03T04:05', Date.UTC(2024, 0, 3, 4, 5)],
@@ -12,7 +12,7 @@ describe('times', () => {
     ['1704067200123', Date.UTC(2024, 0, 1) + 123],
     ['0', 0],
     ['9999-12-31T23:59:59-00:00', Date.UTC(9999, 11, 31, 23, 59, 59)],
-  ])('%s', (text, ms) => {
+  ])('parses %s', (text, ms) => {
     expect(parseTime(text)).toBe(ms)
   })
 
@@ -21,7 +21,7 @@ describe('times', () => {
     ...['2024-01-01T10:60:00Z', '2024-01-01T10:00:60Z', '2024-01-01 10:00', '24-01-01', 'yesterday', '', '-1'],
     ...['1.5', '1e9', '99999999999999', '2024-1-1', '2024-01-01T10:00:00+99:00'],
     '9999-12-31T23:59:59-12:00',
-  ])('%s is refused', (text) => {
+  ])('rejects %s', (text) => {
     expect(parseTime(text)).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Range } from '../../workers/job/define-job.ts'
-import { askEach } from '../../workers/providers/ask-each.ts'
+import { askEach } from '../../workers/providers/ask.ts'
 import { createState, toRun } from '../support/run.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))
@@ -11,7 +11,7 @@ const unknown = new DataError('provider_unknown', 'status 404')
 const range: Range = { from: 0, to: 3_600_000, interval: '1h' }
 const keys = entities.map(({ key }) => key)
 
-/** Asks for all; `fails` names what each entity comes to, else it answers its key. */
+/** Runs askEach over all entities. `fails` returns the error of an entity; without one the result is its key. */
 async function ask(fails: (key: number) => Error | undefined, options: { concurrency?: number; range?: Range } = {}) {
   const asked: number[] = []
   const { run, refused } = toRun()
@@ -29,13 +29,13 @@ async function ask(fails: (key: number) => Error | undefined, options: { concurr
 }
 
 describe('askEach', () => {
-  it('loses nobody to one that fails, and refuses that one', async () => {
+  it('rejects a failed entity and returns all others', async () => {
     const { outcome, refused } = await ask((key) => (key % 3 === 0 ? unavailable : undefined))
     expect(outcome).toEqual(keys.filter((key) => key % 3 !== 0))
     expect([...refused.keys()]).toEqual(keys.filter((key) => key % 3 === 0))
   })
 
-  it('stops after three failures in a row, returns the answers and refuses all other entities', async () => {
+  it('stops after three failures in a row, returns the answers and rejects all other entities', async () => {
     const { asked, outcome, refused } = await ask((key) => (key >= 5 ? unavailable : undefined))
     expect(outcome).toEqual([0, 1, 2, 3, 4])
     expect(asked).toHaveLength(8)
@@ -50,7 +50,7 @@ describe('askEach', () => {
   })
 
   it.each(['provider_rejected', 'provider_exhausted', 'provider_unconfigured'] as const)(
-    'sends no further question after %s',
+    'sends no further request after %s',
     async (code) => {
       const refusal = new DataError(code, 'no')
       const { asked, outcome, refused } = await ask((key) => (key === 2 ? refusal : undefined))
@@ -64,19 +64,19 @@ describe('askEach', () => {
     },
   )
 
-  it('goes on after any number of entities that the provider does not know', async () => {
+  it('continues after any number of entities unknown to the provider', async () => {
     const { asked, outcome, refused } = await ask((key) => (key < 10 ? unknown : undefined))
     expect(asked).toEqual(keys)
     expect(outcome).toEqual(keys.slice(10))
     expect([...refused]).toEqual(keys.slice(0, 10).map((key) => [key, unknown]))
   })
 
-  it('refuses everybody when nothing came', async () => {
+  it('rejects all entities if all requests fail', async () => {
     expect((await ask(() => unavailable)).refused.size).toBe(entities.length)
     expect(await ask(() => rejected)).toMatchObject({ asked: [0], outcome: [] })
   })
 
-  it('takes silence about everybody for trouble, and about somebody for an answer', async () => {
+  it('treats empty responses for all entities as a failure, and for some entities as a result', async () => {
     const all = toRun()
     expect(await askEach(entities, async () => undefined, { ...all.run, concurrency: 2 })).toEqual([])
     expect(new Set([...all.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
@@ -91,25 +91,25 @@ describe('askEach', () => {
     expect(await askEach([], async () => undefined, { ...some.run, concurrency: 2 })).toEqual([])
   })
 
-  it('takes the word of a provider that knows none of a few that others left', async () => {
+  it('accepts provider_unknown for all of a few remaining entities', async () => {
     const { run, refused } = toRun()
     await askEach(entities.slice(0, 9), () => Promise.reject(unknown), { ...run, concurrency: 1 })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
   })
 
-  it('takes the word of a provider that knows nobody of a range, and of many of now', async () => {
+  it('accepts provider_unknown for all entities of a range, but not of the current slot', async () => {
     const { refused } = await ask(() => unknown, { range })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
     expect((await ask(() => unknown)).refused.get(0)).toMatchObject({ code: 'provider_unavailable' })
   })
 
-  it('takes the word of a provider that knows none of the many that are left of a slot', async () => {
+  it('accepts provider_unknown for all remaining entities of a slot', async () => {
     const { run, refused } = toRun()
     await askEach(entities.slice(0, 12), () => Promise.reject(unknown), { ...run, concurrency: 1, whole: entities })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
   })
 
-  it('asks last about those that failed last time, the longest unasked first, and forgets failures that passed', async () => {
+  it('requests recently failed entities last, the least recently requested first, and forgets resolved failures', async () => {
     const state = createState()
     const asked: number[] = []
     const down = new Set([0, 1, 2, 3])
@@ -131,7 +131,7 @@ describe('askEach', () => {
     expect([await round(), asked]).toEqual([8, [0, 1, 2, 3, 4, 5, 6, 7]])
   })
 
-  it('asks no more at once than it may', async () => {
+  it('runs at most `concurrency` requests at a time', async () => {
     let open = 0
     let most = 0
     const answers = await askEach(
@@ -149,7 +149,7 @@ describe('askEach', () => {
     expect(most).toBe(4)
   })
 
-  it('lets a programming error through', async () => {
+  it('rethrows a programming error', async () => {
     const { asked, outcome } = await ask((key) => (key === 1 ? new TypeError('x') : undefined))
     expect(outcome).toBeInstanceOf(TypeError)
     expect(asked).toEqual([0, 1])

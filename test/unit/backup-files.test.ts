@@ -9,15 +9,15 @@ let tables = 0
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe("a backup's folder", () => {
-  it('is made with those above it, and has to be empty', async () => {
+describe('makeFolder', () => {
+  it('creates missing parent folders and requires an empty folder', async () => {
     const deep = join(folder, 'some/where/else')
     await makeFolder(deep)
     await makeFolder(deep)
     await expect(makeFolder(join(folder, 'some'))).rejects.toThrow('is not empty')
   })
 
-  it.each(['/proc/nope', '/proc/nope/deeper'])('is refused at once where nothing can be made: %s', async (nowhere) => {
+  it.each(['/proc/nope', '/proc/nope/deeper'])('rejects a path that cannot be created: %s', async (nowhere) => {
     const refusal = { code: 'config', message: expect.stringMatching(`^${nowhere} cannot be made or read: ENOENT`) }
     await expect(makeFolder(nowhere)).rejects.toMatchObject(refusal)
   })
@@ -33,8 +33,8 @@ const write = (...chunks: string[]) => {
 
 const TEXT = '1\t2\n3\t4\n5\t6\n'
 
-describe("a table's text", () => {
-  it('is the same however it is cut on its way', async () => {
+describe('writeTable', () => {
+  it('writes the same file for any split into chunks', async () => {
     const whole = await write(TEXT)
     for (let at = 1; at < TEXT.length; at++) {
       for (let end = at; end < TEXT.length; end++) {
@@ -46,9 +46,9 @@ describe("a table's text", () => {
 
   it.each([
     ['in the middle of a row', ['1\t2\n3']],
-    ['with words that are no row', ['1\t2\n', 'Code: 241. DB::Exception\n3\t4\nMemory limit\n']],
-    ['with more than a row holds', ['1\t2\t3\n']],
-  ])('is not taken for whole when it ends %s', async (_how, chunks) => {
-    await expect(write(...chunks)).rejects.toThrow('broke off')
+    ['with text that is not a row', ['1\t2\n', 'Code: 241. DB::Exception\n3\t4\nMemory limit\n']],
+    ['with a row of too many columns', ['1\t2\t3\n']],
+  ])('rejects a stream that ends %s', async (_how, chunks) => {
+    await expect(write(...chunks)).rejects.toThrow('ended early')
   })
 })

@@ -11,8 +11,8 @@ const without = (told: Manifest, table: string): Manifest => ({
   tables: told.tables.filter(({ name }) => name !== table),
 })
 
-describe('the schema of a backup', () => {
-  it('is that of its migrations, with every table that these make', async () => {
+describe('toSchemaOf', () => {
+  it("returns the schema of the backup's migrations with all their tables", async () => {
     const told = await read()
     const { own, later } = toSchemaOf(told)
     expect(own).toHaveLength(told.migrations.length)
@@ -20,7 +20,7 @@ describe('the schema of a backup', () => {
   })
 
   it.each(['token_prices', 'job_state', 'dao_ratings_latest'])(
-    'is refused where the manifest lacks the table %s',
+    'throws if the manifest lacks the table %s',
     async (table) => {
       const told = without(await read(), table)
       expect(() => toSchemaOf(told)).toThrow(`its manifest lacks the tables ${table}, which its schema has`)

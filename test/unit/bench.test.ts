@@ -9,7 +9,7 @@ describe('toMedian', () => {
     [[4, 1, 3, 2], 2.5],
     [[7], 7],
     [[10, 9, 100], 10],
-  ])('of %j is %d', (values, median) => expect(toMedian(values)).toBe(median))
+  ])('returns for %j the median %d', (values, median) => expect(toMedian(values)).toBe(median))
 })
 
 describe('compare', () => {
@@ -21,14 +21,14 @@ describe('compare', () => {
     },
   })
 
-  it('takes the median of the ratios of rounds, not the ratio of unlike rounds, and leaves the first round out', async () => {
+  it('returns the median of the ratios per round, without the first round', async () => {
     const a = side('a', [99, 2, 20, 30])
     const b = side('b', [1, 1, 10, 10])
     const row = await compare({ what: 'x', unit: 'ms', a, b, rounds: 3 })
     expect(row).toMatchObject({ ratio: 2, spread: [2, 3], rounds: 3, a: { value: 20 }, b: { value: 10 } })
   })
 
-  it('measures both sides in every round and lets each go first in turn', async () => {
+  it('measures both sides in every round and alternates their order', async () => {
     const order: string[] = []
     await compare({
       what: 'x',
@@ -40,14 +40,14 @@ describe('compare', () => {
     expect(order.slice(2).join('')).toBe('abbaab')
   })
 
-  it('refuses an even number of rounds', async () => {
+  it('throws for an even number of rounds', async () => {
     await expect(compare({ what: 'x', unit: 'ms', a: side('a', []), b: side('b', []), rounds: 4 })).rejects.toThrow(
       RangeError,
     )
   })
 })
 
-describe('the page', () => {
+describe('benchmark page', () => {
   const row: BenchRow = {
     what: 'bytes | points',
     a: { name: 'ours', value: 7, unit: 'B' },
@@ -56,18 +56,18 @@ describe('the page', () => {
     target: atMost(0.7),
   }
 
-  it('judges a row by its ratio, else by its figure', () => {
+  it('isMet() checks the ratio of a row, or its value without a ratio', () => {
     expect(isMet(row)).toBe(true)
     expect(isMet({ ...row, ratio: 0.71 })).toBe(false)
     expect(isMet({ what: 'x', a: { name: '', value: 3, unit: 'rows' }, target: atMost(0, '') })).toBe(false)
     expect(isMet({ what: 'x', a: row.a })).toBeUndefined()
   })
 
-  it('aligns a table and keeps bars inside their cell', () => {
+  it('toMarkdownTable() aligns columns and escapes bars', () => {
     expect(toMarkdownTable(['a', 'b'], [['1|2', 'x']])).toBe('| a    | b   |\n| ---- | --- |\n| 1\\|2 | x   |')
   })
 
-  it('tells whether a target is met, and why not', () => {
+  it('toSection() states whether a target is met, and the reason if not', () => {
     const machine = 'a machine'
     const text = toSection(
       { name: 's', about: 'About.' },
@@ -86,7 +86,7 @@ describe('the page', () => {
     expect(text).toContain('Measured on a machine.')
   })
 
-  it('replaces the sections that were measured, keeps the others and what stands before them', () => {
+  it('toPage() replaces measured sections and keeps the introduction and other listed sections', () => {
     const first = toPage(
       '# Title\n\nWords.',
       new Map([
@@ -105,5 +105,5 @@ describe('the page', () => {
     [12.345, '12.3'],
     [0.012345, '0.0123'],
     [0, '0'],
-  ])('writes %d as %s', (value, text) => expect(toNumberText(value)).toBe(text))
+  ])('toNumberText() writes %d as %s', (value, text) => expect(toNumberText(value)).toBe(text))
 })

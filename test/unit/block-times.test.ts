@@ -8,7 +8,7 @@ const toHex = (value: number) => `0x${value.toString(16)}`
 const START = Date.parse('2024-05-06T00:00:00Z') / 1000
 const timeAt = (number: number) => START + number * 12
 
-/** A node that answers for each block with what `tell` says, and the numbers of the blocks that it was asked for. */
+/** A node that returns the blocks of `tell`, and the requested block numbers. */
 function nodeThat(tell: (number: number) => Block) {
   const asked: number[] = []
   const reply = ({ params }: RpcCall) => {
@@ -29,26 +29,26 @@ const logIn = (blockNumber: number, blockTimestamp?: number): RpcLog => ({
   ...{ blockNumber, blockTimestamp },
 })
 
-/** What a node answers with a time of its own in the header of block 9. */
+/** A node with the given timestamp in the header of block 9. */
 const nodeWith = (timestamp: number) =>
   nodeThat((number) => ({ number, timestamp: number === 9 ? timestamp : timeAt(number) }))
 
-describe('the times of blocks', () => {
-  it('are those of their headers, each asked for once', async () => {
+describe('block times', () => {
+  it('readBlockTimes() reads each header once', async () => {
     const { node, asked } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
     const timeOf = await readBlockTimes(node, [7, 9, 7], signal)
     expect([timeOf(7), timeOf(9)]).toEqual([timeAt(7), timeAt(9)])
     expect(asked).toEqual([7, 9])
   })
 
-  it('are those of their logs where a node tells them there', async () => {
+  it('readLogTimes() uses the timestamps of the logs if the node returns them', async () => {
     const { node, asked } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
     const timeOf = await readLogTimes(node, [logIn(7, 85), logIn(7), logIn(9)], signal)
     expect([timeOf(7), timeOf(9)]).toEqual([85, timeAt(9)])
     expect(asked).toEqual([9])
   })
 
-  it('are never made up: a block of another number in its place is an error of that block', async () => {
+  it('return an error for a block if the node returns a block of another number', async () => {
     const { node } = nodeThat((number) => ({ number: number === 9 ? 8 : number, timestamp: timeAt(number) }))
     for (const timeOf of [await readBlockTimes(node, [7, 9], signal), await readLogTimes(node, [logIn(9)], signal)])
       expect(timeOf(9)).toMatchObject({
@@ -65,7 +65,7 @@ describe('the times of blocks', () => {
     ['before the first EVM chain', Date.parse('2015-07-29T00:00:00Z') / 1000],
     ['in milliseconds', START * 1000],
     ['in the future', Date.now() / 1000 + 3_600],
-  ])('cannot be %s', async (_, seconds) => {
+  ])('return an error for a timestamp %s', async (_, seconds) => {
     const timeOf = await readBlockTimes(nodeWith(Math.floor(seconds)).node, [7, 9], signal)
     expect(timeOf(7)).toBe(timeAt(7))
     expect(timeOf(9)).toMatchObject({ code: 'provider_malformed', message: expect.stringContaining('block 9') })

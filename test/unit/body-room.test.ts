@@ -1,45 +1,45 @@
 import { describe, expect, it } from 'vitest'
-import { createBodyRoom } from '../../api/answers/body-room.ts'
+import { createBufferPool } from '../../api/cache/chunks.ts'
 
 const BYTES = 70_000
 
-describe('room for bodies', () => {
-  it('gives memory again that was given back, to one at a time', () => {
-    const room = createBodyRoom()
+describe('createBodyRoom', () => {
+  it('reuses returned memory, for one body at a time', () => {
+    const room = createBufferPool()
     const first = room.take(BYTES)
     const second = room.take(BYTES)
     expect(second.buffer).not.toBe(first.buffer)
-    room.giveBack(first)
+    room.release(first)
     const third = room.take(BYTES + 1)
     expect([third.buffer === first.buffer, third.length]).toEqual([true, BYTES + 1])
     expect(room.take(BYTES).buffer).not.toBe(first.buffer)
   })
 
-  it('takes back what it gave, once', () => {
-    const room = createBodyRoom()
+  it('accepts each of its buffers back only once, and no other buffers', () => {
+    const room = createBufferPool()
     const body = room.take(BYTES)
-    room.giveBack(body.subarray(10, 20))
-    room.giveBack(body)
+    room.release(body.subarray(10, 20))
+    room.release(body)
     expect(room.take(BYTES).buffer).toBe(body.buffer)
     expect(room.take(BYTES).buffer).not.toBe(body.buffer)
     const foreign = Buffer.alloc(BYTES)
-    room.giveBack(foreign)
+    room.release(foreign)
     expect(room.take(BYTES).buffer).not.toBe(foreign.buffer)
   })
 
-  it('holds no more than it may', () => {
-    const room = createBodyRoom()
+  it('keeps at most 16 MB', () => {
+    const room = createBufferPool()
     const lent = Array.from({ length: 40 }, () => room.take(2 ** 20))
-    for (const body of lent) room.giveBack(body)
+    for (const body of lent) room.release(body)
     const again = new Set(Array.from({ length: 40 }, () => room.take(2 ** 20).buffer))
     expect(lent.filter(({ buffer }) => again.has(buffer))).toHaveLength(16)
   })
 
-  it.each([0, 10, 3 * 2 ** 20])('leaves %i bytes to Node', (bytes) => {
-    const room = createBodyRoom()
+  it.each([0, 10, 3 * 2 ** 20])('does not pool bodies of %i bytes', (bytes) => {
+    const room = createBufferPool()
     const body = room.take(bytes)
     expect(body).toHaveLength(bytes)
-    room.giveBack(body)
+    room.release(body)
     expect(room.take(70_000).buffer).not.toBe(body.buffer)
   })
 })

@@ -18,7 +18,7 @@ const job = defineJob({
 const range = { from: at('2024-01-01T06:00:00Z'), to: at('2024-01-03T00:05:00Z'), interval: '5m' } as const
 
 describe('planChunks', () => {
-  it('leaves out who ended before a cut, and goes no further than the end of all', () => {
+  it('skips entities that ended before a chunk, and ends when all have ended', () => {
     const until = at('2024-01-02T12:00:00Z')
     const toPlan = (ended: readonly number[]) =>
       planChunks(
@@ -41,7 +41,7 @@ describe('planChunks', () => {
 
   const chunks = planChunks(job, entities, range)
 
-  it('covers every entity and moment once', () => {
+  it('covers every entity and time exactly once', () => {
     for (const { id } of entities) {
       const own = chunks.filter(({ payload }) => payload.entities?.includes(id)).map(({ payload }) => payload)
       expect(own[0]?.from).toBe(range.from)
@@ -50,14 +50,14 @@ describe('planChunks', () => {
     }
   })
 
-  it('names jobs by what they cover, without colons', () => {
+  it('names jobs by their range, without colons', () => {
     const ids = chunks.map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.some((id) => id.includes(':'))).toBe(false)
     expect(planChunks(job, entities, range).map(({ id }) => id)).toEqual(ids)
   })
 
-  it('cuts on a fixed grid, so that a longer range shares its whole windows', () => {
+  it('cuts on a fixed grid, so that a longer range shares its full windows', () => {
     const longer = planChunks(job, entities, { ...range, to: at('2024-01-09T00:00:00Z') }).map(({ id }) => id)
     const shared = chunks.filter(({ payload }) => payload.to - payload.from === 86_400_000)
     expect(shared.length).toBeGreaterThan(0)
@@ -70,7 +70,7 @@ describe('planChunks', () => {
     expect(ids('2024-01-03T00:05:01Z')).not.toEqual(ids('2024-01-03T00:05:00Z'))
   })
 
-  it('begins with a whole bucket, but not before all history', () => {
+  it('toWholeBuckets() starts with a whole bucket, but not before the first day of history', () => {
     const from = Date.parse('2024-05-06T10:20:00Z')
     const range = { from, to: from + 1, interval: '1d' } as const
     expect(toWholeBuckets(range)).toMatchObject({
@@ -81,7 +81,7 @@ describe('planChunks', () => {
     expect(toWholeBuckets({ from: first, to: first + 1, interval: '7d' })).toMatchObject({ from: first })
   })
 
-  it('plans nothing for a dataset without history', () => {
+  it('returns no chunks for a dataset without history', () => {
     const { history: _, ...without } = job
     expect(planChunks({ ...without, history: undefined }, entities, range)).toEqual([])
   })

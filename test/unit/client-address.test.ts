@@ -4,11 +4,14 @@ import { toColumns } from '../../clients/typescript/src/columns.ts'
 import { toFacts } from '../../clients/typescript/src/facts.ts'
 
 describe('toUrl', () => {
-  it.each(['http://a.test/b', 'http://a.test/b/', 'http://a.test/b?c=d#e'])('is beside %s', (base) => {
-    expect(toUrl(toBase(base), '/data/tokens')).toBe('http://a.test/b/data/tokens')
-  })
+  it.each(['http://a.test/b', 'http://a.test/b/', 'http://a.test/b?c=d#e'])(
+    'appends the path to the base %s',
+    (base) => {
+      expect(toUrl(toBase(base), '/data/tokens')).toBe('http://a.test/b/data/tokens')
+    },
+  )
 
-  it('repeats lists, asks with an empty one, leaves out what is undefined or null, and escapes the rest', () => {
+  it('repeats lists, sends an empty list, omits undefined and null, and escapes values', () => {
     const values = { name: ['A & B', 'C'], limit: 0, fill: undefined, end: null, filter: 'a>=1', id: [] }
     const url = new URL(toUrl(toBase('http://a.test'), '/data/tokens', values))
     expect([...url.searchParams]).toEqual([
@@ -20,14 +23,14 @@ describe('toUrl', () => {
     ])
   })
 
-  it('fills in what the path names', () => {
+  it('fills in path parameters', () => {
     const url = toUrl(toBase('http://a.test/b'), '/charts/24h/{tokenId}.svg', { tokenId: 'a/$&?', width: 40 })
     expect(url).toBe('http://a.test/b/charts/24h/a%2F%24%26%3F.svg?width=40')
   })
 })
 
 describe('toFacts', () => {
-  it('knows nothing that was not told', () => {
+  it('returns undefined for missing headers', () => {
     const { isStale, ...facts } = toFacts(new Headers())
     expect(isStale).toBe(false)
     expect(Object.values(facts).every((fact) => fact === undefined)).toBe(true)
@@ -37,13 +40,13 @@ describe('toFacts', () => {
     ['</data/tokens?limit=3&cursor=a%2Bb>; rel="next"', 'a+b'],
     ['</data/daos>; rel="canonical", <https://a.test/x/data/daos?cursor=c>; rel="next"', 'c'],
     ['</data/daos?cursor=c>; rel="canonical"', undefined],
-  ])('finds the next page in %s', (link, next) => {
+  ])('reads the cursor of the next page from %s', (link, next) => {
     expect(toFacts(new Headers({ link })).next).toBe(next)
   })
 })
 
 describe('toColumns', () => {
-  it('makes a column of each member', () => {
+  it('returns a column for each member', () => {
     const points = [
       { at: '2024-01-01', price: 1 },
       { at: '2024-01-02', price: null },

@@ -41,16 +41,16 @@ const breakMidway: Turn = (response) => {
   response.write('[1,', () => response.destroy())
 }
 
-describe('a connection', () => {
+describe('createConnection', () => {
   it.each([
     ['429 with seconds', refuse(429, { 'retry-after': '0' }, 'rate_limited')],
     ['503 with a time', refuse(503, { 'retry-after': new Date(0).toUTCString() }, 'unavailable')],
     ['503 without a time', refuse(503, {}, 'unavailable')],
-    ['a gateway that has nobody behind it', refuse(502)],
-    ['a connection that breaks', breakOff],
-    ['an answer that breaks off', breakMidway],
-    ['an answer that a gateway cut short', cutShort],
-  ] as const satisfies readonly (readonly [string, Turn])[])('asks again after %s', async (_, turn) => {
+    ['a 502 from a gateway', refuse(502)],
+    ['a closed connection', breakOff],
+    ['an aborted body', breakMidway],
+    ['a truncated body', cutShort],
+  ] as const satisfies readonly (readonly [string, Turn])[])('retries after %s', async (_, turn) => {
     const { answer, requests } = await start([turn, turn, json([1])])
     expect((await answer()).data).toEqual([1])
     expect(requests.length).toBe(3)
@@ -59,7 +59,7 @@ describe('a connection', () => {
   it.each([
     ['a login page', 'text/html', '<p>Log in</p>'],
     ['text', 'text/plain', 'OK'],
-  ])('asks once where %s answers in place of the service, and tells what came', async (_, type, body) => {
+  ])('does not retry if %s is returned instead of JSON, and reports it', async (_, type, body) => {
     const { answer, requests, url } = await start([
       (response) => response.writeHead(200, { 'content-type': type }).end(body),
     ])
@@ -71,7 +71,7 @@ describe('a connection', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('ends a try with its timeout, whether nothing comes or the body stops, and asks again', async () => {
+  it('aborts an attempt at its timeout, before or during the body, and retries', async () => {
     const silent: Turn = () => undefined
     const stops: Turn = (response) =>
       void response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' }).write('[1,')
@@ -86,7 +86,7 @@ describe('a connection', () => {
     await expect(connection.download(`${url}/data/tokens`, { timeoutMs: 50 })).rejects.toBeInstanceOf(ConnectionError)
   })
 
-  it('keeps the status of a refusal whose problem was cut short', async () => {
+  it('keeps the status of an error response with an incomplete problem document', async () => {
     const { answer, requests } = await start([
       (response) => response.writeHead(400, { 'content-type': 'application/problem+json' }).end('{"code":'),
     ])
@@ -94,14 +94,14 @@ describe('a connection', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('waits for as long as it is told', async () => {
+  it('waits for the Retry-After of a 429', async () => {
     const { answer } = await start([refuse(429, { 'retry-after': '1' }, 'rate_limited'), json([1])])
     const began = performance.now()
     expect((await answer()).data).toEqual([1])
     expect(performance.now() - began).toBeGreaterThan(990)
   })
 
-  it('gives up after so many tries, with what the last one said', async () => {
+  it('fails after the configured retries with the last error', async () => {
     const { answer, requests } = await start([refuse(503, { 'retry-after': '0' }, 'unavailable')], { retries: 2 })
     const error = await answer().catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(ProblemError)
@@ -115,31 +115,31 @@ describe('a connection', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('does not wait for longer than it may: the error tells when to ask again', async () => {
+  it('does not wait longer than its limit: the error contains Retry-After', async () => {
     const { answer, requests } = await start([refuse(429, { 'retry-after': '61' }, 'rate_limited')])
     await expect(answer()).rejects.toMatchObject({ status: 429, retryAfter: 61 })
     expect(requests.length).toBe(1)
   })
 
-  it.each([400, 401, 404, 409, 500])('asks once where it is answered %s', async (status) => {
+  it.each([400, 401, 404, 409, 500])('does not retry after status %s', async (status) => {
     const { answer, requests } = await start([refuse(status, {}, 'internal')])
     await expect(answer()).rejects.toBeInstanceOf(ProblemError)
     expect(requests.length).toBe(1)
   })
 
-  it('tells of a refusal that is not the service’s own', async () => {
+  it('reports an error response without a problem document', async () => {
     const { answer } = await start([refuse(502)], { retries: 0 })
     await expect(answer()).rejects.toMatchObject({ status: 502, code: undefined, problem: undefined })
   })
 
-  it('tells why there is no answer', async () => {
+  it('reports the cause of a failed connection', async () => {
     const { answer } = await start([breakOff], { retries: 1 })
     const error = await answer().catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(ConnectionError)
     expect((error as Error).cause).toBeInstanceOf(TypeError)
   })
 
-  it('ends with its signal, in a request, in a wait and before both', async () => {
+  it('aborts on its signal during a request, during a wait and before both', async () => {
     const reason = new Error('enough')
     const silentService = await start([() => undefined])
     const waiting = await start([refuse(503, { 'retry-after': '30' }, 'unavailable')])
@@ -154,7 +154,7 @@ describe('a connection', () => {
     }
   })
 
-  it('asks for a download again until its bytes come, and not once they break off', async () => {
+  it('retries a download until its first bytes, and not after the body fails', async () => {
     const { connection, url, requests } = await start([refuse(503, { 'retry-after': '0' }, 'unavailable'), breakMidway])
     const { body } = await connection.download(`${url}/data/tokens?format=csv`)
     expect(requests.length).toBe(2)
@@ -162,7 +162,7 @@ describe('a connection', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('ends a download with its signal, also midway', async () => {
+  it('aborts a download on its signal during the body', async () => {
     const { connection, url, requests } = await start([
       (response) => void response.writeHead(200, { 'content-type': 'text/csv' }).write('a,b\n'),
     ])
@@ -176,13 +176,13 @@ describe('a connection', () => {
     await gone
   })
 
-  it('sends its key', async () => {
+  it('sends its API key', async () => {
     const { answer, requests } = await start([json([])], { apiKey: 'daod_1_2' })
     await answer()
     expect(requests[0]?.headers['x-api-key']).toBe('daod_1_2')
   })
 
-  it('forgets first what was not used for longest, and keeps nothing that is too large', async () => {
+  it('evicts the least recently used response, and does not cache responses over the limit', async () => {
     const tagged: Turn = (response, request) => {
       const tag = `"${request.url}"`
       if (request.headers['if-none-match'] === tag) return void response.writeHead(304, { etag: tag }).end()

@@ -12,7 +12,7 @@ afterEach(async () => {
 const SOON = 'retry: 1\n: open\n\n'
 const toEvent = (id: number, dataset = 'prices') => `id: ${id}-0\nevent: change\ndata: {"dataset":"${dataset}"}\n\n`
 
-/** Writes parts one after the other, and ends, breaks or stays. */
+/** Writes the parts in sequence, then ends, breaks or keeps the connection. */
 const send =
   (parts: readonly (string | Buffer)[], end: 'ends' | 'breaks' | 'stays' = 'ends'): Turn =>
   async (response) => {
@@ -41,8 +41,8 @@ async function start(...turns: readonly Turn[]) {
 
 const ids = (events: readonly StreamEvent[]) => events.map(({ id }) => id)
 
-describe('a stream', () => {
-  it('is read in whatever parts it comes', async () => {
+describe('followChanges', () => {
+  it('parses events split at any byte', async () => {
     const bytes = Buffer.from(
       `${SOON}${toEvent(1)}id: 2-0\n\n: é still here\n\n${toEvent(3, 'tvl')}id: 4-0\nevent: reset\ndata: {}\n\n`,
     )
@@ -59,7 +59,7 @@ describe('a stream', () => {
     ])
   })
 
-  it('goes on where it was, after an end, a break, a refusal and a silence', async () => {
+  it('resumes after the last event when the stream ends, breaks, is rejected or stays silent', async () => {
     const busy: Turn = (response) => response.writeHead(503, { 'retry-after': '0' }).end()
     const { take, resumed } = await start(
       send([SOON, toEvent(1)]),
@@ -74,26 +74,26 @@ describe('a stream', () => {
     expect(resumed()).toEqual([undefined, '1-0', '3-0', '3-0', '3-0', '3-0', '3-0'])
   })
 
-  it('does not wait for ever for a service that takes a connection and says nothing', async () => {
+  it('reconnects if the service accepts a connection but sends nothing', async () => {
     const { take, resumed } = await start(send([SOON, toEvent(1)]), () => undefined, send([toEvent(2)], 'stays'))
     expect(ids(await take(2, { silenceMs: 200 }))).toEqual(['1-0', '2-0'])
     expect(resumed()).toEqual([undefined, '1-0', '1-0'])
   })
 
-  it('begins after the event that is named', async () => {
+  it('starts after lastEventId', async () => {
     const { take, resumed } = await start(send([toEvent(8)], 'stays'))
     await take(1, { lastEventId: '7-0' })
     expect(resumed()).toEqual(['7-0'])
   })
 
-  it('ends its connection when its reader leaves', async () => {
+  it('closes its connection when the reader stops', async () => {
     const { take, requests } = await start(send([SOON, toEvent(1)], 'stays'))
     await take(1)
     await expect.poll(() => requests[0]?.socket.destroyed).toBe(true)
     expect(requests.length).toBe(1)
   })
 
-  it('ends with its signal, while it reads and while it waits', async () => {
+  it('aborts on its signal during a read and during a wait', async () => {
     const reading = await start(send([SOON, toEvent(1)], 'stays'))
     const waiting = await start((response) => response.writeHead(503, { 'retry-after': '600' }).end())
     for (const { follow, requests } of [reading, waiting]) {
@@ -109,7 +109,7 @@ describe('a stream', () => {
     }
   })
 
-  it('tells of a refusal that does not pass', async () => {
+  it('throws for a rejection that is not temporary', async () => {
     const { follow, requests } = await start((response) => response.writeHead(401).end())
     await expect(follow().next()).rejects.toMatchObject({ name: 'ProblemError', status: 401 })
     expect(requests.length).toBe(1)

@@ -7,7 +7,7 @@ import { createLog } from '../../shared/telemetry/log.ts'
 const TRUE = Date.parse('2026-11-26T10:00:00Z')
 const HOUR = 3_600_000
 
-/** A clock over two stores; every clock is as far ahead of the true time as the test says. */
+/** A clock over two fake stores. `ahead` sets the offset of each clock from the true time. */
 function open(ahead: { local?: number; clickhouse?: number; redis?: number }) {
   const state = { local: 0, clickhouse: 0, redis: 0, passed: 0, asked: 0, isAway: false, ...ahead }
   const at = (by: number) => TRUE + state.passed + by
@@ -29,7 +29,7 @@ function open(ahead: { local?: number; clickhouse?: number; redis?: number }) {
   return { clock, state, lines, error }
 }
 
-describe('the clock that slots go by', () => {
+describe('createClock', () => {
   it.each([
     ['local', { local: 2 * HOUR }],
     ['local', { local: -2 * HOUR }],
@@ -50,7 +50,7 @@ describe('the clock that slots go by', () => {
     expect(lines).toEqual([])
   })
 
-  it('logs once how far the machine is off, and once that it agrees again', async () => {
+  it('logs the offset of the machine once, and its end once', async () => {
     const { clock, state, lines } = open({ local: 2 * HOUR })
     await clock.sync()
     state.passed += 60_000
@@ -62,7 +62,7 @@ describe('the clock that slots go by', () => {
     expect(lines[1]).toContain('agrees')
   })
 
-  it('asks the stores once a minute, and at once when the machine is set to another time', async () => {
+  it("reads the stores once a minute, and immediately after the machine's time is changed", async () => {
     const { clock, state, error } = open({})
     await clock.sync()
     await clock.sync()
@@ -76,7 +76,7 @@ describe('the clock that slots go by', () => {
     expect(error()).toBe(0)
   })
 
-  it('does not go back before it is compared again when the machine is set back', async () => {
+  it("does not go back if the machine's time is set back before the next comparison", async () => {
     const { clock, state, error } = open({})
     await clock.sync()
     state.passed += 1_000
@@ -84,7 +84,7 @@ describe('the clock that slots go by', () => {
     expect(error()).toBe(0)
   })
 
-  it('rejects while a store is away, and goes on as it was', async () => {
+  it('rejects while a store is unavailable, and keeps its offset', async () => {
     const { clock, state, error } = open({ local: HOUR })
     await clock.sync()
     state.isAway = true

@@ -8,10 +8,10 @@ const beta = toTestToken(2, { coingeckoId: 'beta-coin' })
 const HOUR = 3_600_000
 const start = Date.UTC(2022, 1, 1)
 
-describe('markets', () => {
+describe('toLatestRows', () => {
   const markets = marketsAnswer.parse(readFixture('coingecko/markets.json'))
 
-  it('become rows, with null for what CoinGecko has not', () => {
+  it('returns rows with null for values that CoinGecko does not have', () => {
     const rows = toLatestRows(markets, [alfa, beta])
     expect(rows[0]).toEqual({
       token: 1,
@@ -37,20 +37,20 @@ describe('markets', () => {
     for (const row of rows) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
   })
 
-  it('give no row for coins that were not asked for', () => {
+  it('returns no row for other coins', () => {
     expect(toLatestRows(markets, [toTestToken(3, { coingeckoId: 'gamma-coin' })])).toEqual([])
   })
 
-  it('take the plain 24-hour change where the other is missing', () => {
+  it('uses the plain 24-hour change if the other one is missing', () => {
     const plain = marketsAnswer.parse([{ id: 'alfa-coin', current_price: 1, price_change_percentage_24h: 7 }])
     expect(toLatestRows(plain, [alfa])).toMatchObject([{ percent_change_24h: 7, market_cap: null }])
   })
 })
 
-describe('charts', () => {
+describe('toHistoryRows', () => {
   const chart = chartAnswer.parse(readFixture('coingecko/market-chart.json'))
 
-  it('become one row for each bucket, the first, with cap and volume of the same time', () => {
+  it('returns the first point of each bucket with market cap and volume of the same time', () => {
     const rows = toHistoryRows([chart], alfa, { from: start, to: start + 3 * HOUR, interval: '1h' })
     expect(rows.map((row) => [row.observed_at, row.price, row.market_cap, row.volume_24h])).toEqual([
       ['2022-02-01T00:00:01.234Z', 100, 1000000, 5000.5],
@@ -63,13 +63,13 @@ describe('charts', () => {
     }
   })
 
-  it('keep points that are coarser than the interval and know when a cap is missing', () => {
+  it('keeps points coarser than the interval, with null for a missing market cap', () => {
     const rows = toHistoryRows([chart], alfa, { from: start, to: start + 3 * HOUR, interval: '5m' })
     expect(rows).toHaveLength(6)
     expect(rows[5]).toMatchObject({ price: 105, market_cap: null, volume_24h: 5005.5 })
   })
 
-  it('leave a missing price to the row check', () => {
+  it('leaves a missing price to the row validation', () => {
     const gap = chartAnswer.parse({ prices: [[start, null]], market_caps: [], total_volumes: [] })
     const rows = toHistoryRows([gap], alfa, { from: start, to: start + HOUR, interval: '1h' })
     expect(rows.map((row) => tokenPriceRow.safeParse(row).success)).toEqual([false])

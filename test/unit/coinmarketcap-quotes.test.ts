@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import type { Range } from '../../workers/job/define-job.ts'
-import { readError } from '../../workers/providers/coinmarketcap/errors.ts'
+import { readError } from '../../workers/providers/coinmarketcap/client.ts'
 import {
   historicalAnswer,
   latestAnswer,
@@ -16,8 +16,8 @@ const v3 = readFixture('coinmarketcap/latest-v3.json') as { data: unknown[] }
 const historical = readFixture('coinmarketcap/historical.json') as { data: { '7278': object; '9999': object } }
 const toLatest = (answer: unknown) => toLatestRows(latestAnswer.parse(answer), [alfa, beta])
 
-describe('latest quotes', () => {
-  it('become rows in USD with the quote’s own time', () => {
+describe('toLatestRows', () => {
+  it('returns rows in USD with the time of each quote', () => {
     expect(toLatest(v3)).toEqual([
       {
         token: 1,
@@ -44,12 +44,12 @@ describe('latest quotes', () => {
     for (const row of toLatest(v3)) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
   })
 
-  it('are the same from a bare list and from the map of v2', () => {
+  it('returns the same rows for a plain list and for the map of v2', () => {
     expect(toLatest(v3.data)).toEqual(toLatest(v3))
     expect(toLatest(readFixture('coinmarketcap/latest-v2.json'))).toEqual(toLatest(v3))
   })
 
-  it('give no row for coins that are not there or were not asked for', () => {
+  it('returns no row for missing coins and coins that were not requested', () => {
     expect(toLatest(readFixture('coinmarketcap/latest-empty.json'))).toEqual([])
     expect(toLatestRows(latestAnswer.parse(v3), [beta]).map((row) => row.token)).toEqual([2])
   })
@@ -58,30 +58,30 @@ describe('latest quotes', () => {
     ['no USD quote', { id: 7278, quote: [{ symbol: 'EUR', price: 5 }] }],
     ['no quote', { id: 7278 }],
     ['no price', { id: 7278, quote: { USD: { price: null, last_updated: '2024-03-05T12:00:00.000Z' } } }],
-  ])('with %s are left to the row check, alone', (_, coin) => {
+  ])('leaves a coin with %s to the row validation, without affecting other coins', (_, coin) => {
     const rows = toLatest({ data: [coin, ...v3.data.slice(1)] })
     expect(rows.map((row) => tokenPriceRow.safeParse(row).success)).toEqual([false, true])
     expect(rows[0]).toMatchObject({ token: 1, price: null })
   })
 
-  it('with a time that cannot be read are left to the row check', () => {
+  it('leaves an unreadable time to the row validation', () => {
     const coin = { id: 7278, quote: { USD: { price: 1, last_updated: 'yesterday' } } }
     expect(toLatest({ data: [coin] })).toMatchObject([{ price: 1, observed_at: 'yesterday' }])
   })
 
   it.each([[{}], [{ data: null }], [{ status: {} }], ['text'], [{ data: ['x'] }], [{ data: [{ name: 'x' }] }]])(
-    'are not what %j holds',
+    'latestAnswer rejects %j',
     (answer) => {
       expect(latestAnswer.safeParse(answer).success).toBe(false)
     },
   )
 })
 
-describe('historical quotes', () => {
+describe('toHistoryRows', () => {
   const range: Range = { from: Date.UTC(2022, 1, 1), to: Date.UTC(2022, 1, 3), interval: '1d' }
   const toHistory = (answer: unknown) => toHistoryRows(historicalAnswer.parse(answer), [alfa, beta], range)
 
-  it('become rows inside the range, its end excluded', () => {
+  it('returns rows inside the range, excluding its end', () => {
     const rows = toHistory(historical)
     expect(rows.map((row) => [row.token, row.observed_at, row.price])).toEqual([
       [1, '2022-02-01T00:00:00.000Z', 160.1],
@@ -93,14 +93,14 @@ describe('historical quotes', () => {
     for (const row of rows) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
   })
 
-  it('are read when one coin stands alone and when coins are keyed by symbol', () => {
+  it('accepts a single coin and coins keyed by symbol', () => {
     const alone = toHistory({ data: historical.data['7278'] })
     expect(alone).toEqual(toHistory(historical).slice(0, 2))
     const bySymbol = { data: { ALFA: [historical.data['7278']], BETA: [historical.data['9999']] } }
     expect(toHistory(bySymbol)).toEqual(toHistory(historical))
   })
 
-  describe('that are closest to a step', () => {
+  describe('quotes closest to a step', () => {
     const step = 300_000
     const from = Date.UTC(2026, 10, 20, 12)
     const at = (seconds: number) => new Date(from + seconds * 1000).toISOString()
@@ -112,7 +112,7 @@ describe('historical quotes', () => {
         ({ observed_at, price }) => [observed_at, price],
       )
 
-    it('count in the bucket of their step, also those from before it', () => {
+    it('count in the bucket of their step, even if they are earlier', () => {
       expect(read(quotesAt(-40), 1)).toEqual([[at(0), -39]])
       expect(read(quotesAt(-40, 260, 610), 3)).toEqual([
         [at(0), -39],
@@ -121,25 +121,25 @@ describe('historical quotes', () => {
       ])
     })
 
-    it('lie on the grid of UTC wherever the range begins', () => {
+    it('lie on the UTC grid for any start of the range', () => {
       const range = { from: from + 120_000, to: from + 900_000, interval: '5m' } as const
       const answer = quotesAt(0, 299, 610)
       const times = toHistoryRows(historicalAnswer.parse(answer), [alfa], range).map(({ observed_at }) => observed_at)
       expect(times).toEqual([at(300), at(610)])
     })
 
-    it('are one for each step, and none for steps outside the range', () => {
+    it('are one per step, and none outside the range', () => {
       expect(read(quotesAt(-300, -20, 10, 300), 1)).toEqual([[at(10), 11]])
     })
   })
 
-  it('may be none at all', () => {
+  it('returns no rows for an empty response', () => {
     expect(toHistory({ data: {} })).toEqual([])
     expect(toHistory({ data: { '7278': { id: 7278, quotes: [] } } })).toEqual([])
   })
 })
 
-describe('errors', () => {
+describe('readError', () => {
   const errors = readFixture('coinmarketcap/errors.json') as Record<string, unknown>
 
   it.each([
@@ -147,13 +147,13 @@ describe('errors', () => {
     [403, '1006', 'provider_unconfigured', 'a larger plan of COINMARKETCAP_API_KEY has it'],
     [429, '1008', 'provider_unavailable', 'minute limit'],
     [429, '1010', 'provider_exhausted', 'monthly limit'],
-  ])('%i with code %s is %s', (status, code, expected, says) => {
+  ])('returns for status %i with code %s the error %s and a hint: %s', (status, code, expected, says) => {
     const reading = readError(status, JSON.stringify(errors[code]))
     expect(reading?.code).toBe(expected)
     expect(reading?.says).toContain(says)
   })
 
-  it('leaves pages and unknown codes to their status', () => {
+  it('returns undefined for HTML pages and unknown codes', () => {
     expect(readError(500, '<html>')).toBeUndefined()
     expect(readError(400, '{"status":{"error_code":400,"error_message":"Invalid value"}}')).toBeUndefined()
   })

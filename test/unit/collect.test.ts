@@ -22,7 +22,7 @@ const wanted = {
   redact: (text: string) => text,
 }
 
-/** A provider that answers for some entities and notes for whom it was asked. */
+/** A provider that returns rows for some entities and records the requested ones. */
 function provider(name: string, options: { covers?: number[]; answers?: number[]; fails?: DataError }) {
   const asked: number[][] = []
   const collector: Collector = {
@@ -47,7 +47,7 @@ const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => st
 const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
 describe('collect', () => {
-  it('keeps the rows of entities of which some were refused, also when that is true of all of them', async () => {
+  it('keeps the valid rows of an entity if other rows of it are rejected', async () => {
     const rows = [{ token: 1 }, { token: 1 }]
     const { collector } = provider('first', {})
     const refused = new Map([[1, rejection]])
@@ -57,7 +57,7 @@ describe('collect', () => {
     expect(statesOf(collected)).toEqual(['failed'])
   })
 
-  it('asks only the first provider when it answers for everyone', async () => {
+  it('calls only the first provider if it returns all entities', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
     const collected = await collect([first.collector, second.collector], wanted, silent)
     expect(rowsOf(collected)).toEqual([1, 2, 3, 4])
@@ -65,7 +65,7 @@ describe('collect', () => {
     expect(providersOf(collected)).toEqual(['first'])
   })
 
-  it('asks the next one for whom the first does not cover or does not know', async () => {
+  it('calls the next provider for entities that the first does not cover or know', async () => {
     const [first, second] = [
       provider('first', { covers: [1, 2, 3], answers: [1, 2] }),
       provider('second', { answers: [3] }),
@@ -78,7 +78,7 @@ describe('collect', () => {
     expect(collected.failures).toEqual([])
   })
 
-  it('falls back to the next one when the first fails, and remembers that it did', async () => {
+  it('falls back to the next provider if the first fails, and records the failure', async () => {
     const [first, second] = [provider('first', { fails: unavailable }), provider('second', {})]
     const collected = await collect([first.collector, second.collector], wanted, silent)
     expect(rowsOf(collected)).toEqual([1, 2, 3, 4])
@@ -87,7 +87,7 @@ describe('collect', () => {
     expect(reasonsOf(collected)).toEqual(['first: 503'])
   })
 
-  it("tells the first provider's reason and the last one's when nobody answered", async () => {
+  it('reports the errors of the first and the last provider if all fail', async () => {
     const all = [
       provider('first', { fails: unavailable }),
       provider('middle', { fails: rejected }),
@@ -104,13 +104,13 @@ describe('collect', () => {
   })
 
   it.each([
-    ['asks for no wait', undefined],
-    ['asks for a shorter one', 1_000],
-  ])('fails, where a plan is used up and the next provider %s, with what passes soonest', async (_, retryAfterMs) => {
+    ['has no Retry-After', undefined],
+    ['has a shorter Retry-After', 1_000],
+  ])('fails with the error that ends first if the plan is used up and the next one %s', async (_, retryAfterMs) => {
     const failures = [
       new DataError('provider_exhausted', 'first: used up', { retryAfterMs: 25 * 86_400_000 }),
       new DataError('provider_unavailable', 'second: 503', { retryAfterMs }),
-      // This one never passes.
+      // Does not resolve without a change of the configuration.
       new DataError('provider_unconfigured', 'third: no key'),
     ]
     const collectors = failures.map(
@@ -125,7 +125,7 @@ describe('collect', () => {
     })
   })
 
-  it('takes no rows for an answer in a range, where a token may have no history', async () => {
+  it('treats a response without rows as final in a range, where a token may have no history', async () => {
     const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
     expect(second.asked).toEqual([])
@@ -138,7 +138,7 @@ describe('collect', () => {
     ['a plan that is used up', 'provider_exhausted', 'failed'],
     ['a missing key', 'provider_unconfigured', 'nothing'],
     ['an unknown id', 'provider_unknown', 'nothing'],
-  ] as const)('after %s, no rows of the next one in a range are %s: %s', async (_, code, state) => {
+  ] as const)('after %s (%s), a range without rows of the next provider is %s', async (_, code, state) => {
     const first = provider('first', { fails: new DataError(code, 'first: no') })
     const second = provider('second', { answers: [] })
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
@@ -149,7 +149,7 @@ describe('collect', () => {
   it.each([
     ['provider_unconfigured', 'first: FIRST_API_KEY is not set'],
     ['provider_unknown', 'first: it knows no such thing'],
-  ] as const)('leaves unserved, and nobody failing, what only %s is said of', async (code, says) => {
+  ] as const)('marks entities unserved, without failing providers, if the only error is %s', async (code, says) => {
     const collected = await collect(
       [provider('first', { fails: new DataError(code, says) }).collector],
       { ...wanted, range },
@@ -160,14 +160,14 @@ describe('collect', () => {
     expect(reasonsOf(collected)).toEqual([says])
   })
 
-  it('leaves a part of a range failed when its provider was away', async () => {
+  it('marks entities of a range as failed if their provider is unavailable', async () => {
     const [first, second] = [provider('first', { covers: [1, 2] }), provider('second', { fails: unavailable })]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
     expect(rowsOf(collected)).toEqual([1, 2])
     expect(statesOf(collected)).toEqual(['rows', 'rows', 'failed', 'failed'])
   })
 
-  it('asks the next one for whom the first refuses, and keeps its rows of the others', async () => {
+  it('calls the next provider for rejected entities, and keeps the other rows of the first', async () => {
     const refusing: Collector = {
       provider: 'first',
       covers: () => true,
@@ -184,7 +184,7 @@ describe('collect', () => {
     expect(collected.failures).toEqual([])
   })
 
-  it('asks the next one for rows that cannot be stored, and for all of an answer that cannot be trusted', async () => {
+  it('calls the next provider for invalid rows, and for all entities of an untrusted response', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
     const collected = await collect([first.collector, second.collector], { ...wanted, check: picky }, silent)
     expect(second.asked).toEqual([[2]])
@@ -199,7 +199,7 @@ describe('collect', () => {
     expect(rowsOf(fallenBack)).toEqual([1, 2, 3, 4])
   })
 
-  it('asks the next one where the first has only values from before the slot, and keeps those too', async () => {
+  it('calls the next provider for values older than the slot, and keeps those too', async () => {
     const at = (time: string) => ({
       covers: () => true,
       collect: async () => [
@@ -221,7 +221,7 @@ describe('collect', () => {
     ])
   })
 
-  it('says of whom an answer has nothing that a part of it cannot be read', async () => {
+  it('mentions unreadable parts of a response in the reason of entities without rows', async () => {
     const unreadable: typeof check = (_, rows) => ({ rows, rejected: 1, refused: new Map(), unreadable: 'no id' })
     const collected = await collect(
       [provider('first', { answers: [1] }).collector],
@@ -232,7 +232,7 @@ describe('collect', () => {
     expect(collected.answers.all()[1]?.reason).toMatch(/^first: nothing of it, and .+: no id$/)
   })
 
-  it('asks for a value of history that cannot be used again after a day', async () => {
+  it('retries an invalid historical value after a day', async () => {
     const { collector } = provider('first', {})
     const refused = new Map([[1, rejection]])
     const some = { ...wanted, entities: [entity(1)], range, check: () => ({ rows: [], rejected: 1, refused }) }
@@ -240,13 +240,13 @@ describe('collect', () => {
     expect(failure).toMatchObject({ code: 'provider_malformed', retryAfterMs: 86_400_000 })
   })
 
-  it('leaves failed, with the reason, of whom nobody has a row that can be stored', async () => {
+  it('marks an entity as failed with the reason if no provider has a valid row', async () => {
     const collected = await collect([provider('first', {}).collector], { ...wanted, check: picky }, silent)
     expect(statesOf(collected)).toEqual(['rows', 'failed', 'rows', 'rows'])
     expect(collected.answers.all()[1]?.reason).toBe('first: price: less than 0')
   })
 
-  it('knows that a rejected row of a range is a bucket without an answer, and of events only left out', async () => {
+  it('marks the entity of a rejected row in a range as failed, but not for events or slots', async () => {
     const twice: Collector = {
       provider: 'first',
       covers: () => true,
@@ -265,7 +265,7 @@ describe('collect', () => {
     expect(await stateOf({})).toBe('rows')
   })
 
-  it('remembers nothing of an answer that is thrown away', async () => {
+  it('saves no state of a rejected response', async () => {
     const notes: string[] = []
     const noting = (name: string): Collector => ({
       ...provider(name, {}).collector,
@@ -284,7 +284,7 @@ describe('collect', () => {
     expect(notes).toEqual(['second'])
   })
 
-  it('keeps what came when the time of the job is over', async () => {
+  it('keeps the received rows when the job times out', async () => {
     const controller = new AbortController()
     const slow: Collector = {
       provider: 'slow',
@@ -304,14 +304,14 @@ describe('collect', () => {
     await expect(alone).rejects.toThrow()
   })
 
-  it('is a failure that may pass when the time was over before anybody was asked', async () => {
+  it('returns a temporary failure if the job times out before the first request', async () => {
     const first = provider('first', {})
     const late = await collect([first.collector], { ...wanted, signal: AbortSignal.abort() }, silent)
     expect(new Set(late.answers.all().map(({ failure }) => failure?.code))).toEqual(new Set(['provider_unavailable']))
     expect(first.asked).toEqual([])
   })
 
-  it('lets a programming error through', async () => {
+  it('rethrows a programming error', async () => {
     const broken: Collector = {
       provider: 'broken',
       covers: () => true,
@@ -320,7 +320,7 @@ describe('collect', () => {
     await expect(collect([broken, provider('second', {}).collector], wanted, silent)).rejects.toThrow(TypeError)
   })
 
-  it('tells who was read, as far as the answers are kept', async () => {
+  it('returns the completely read entities of accepted responses', async () => {
     const noting = (fails?: DataError): Collector => ({
       provider: 'noting',
       covers: ({ key }) => (fails === undefined ? key > 2 : key <= 2),
@@ -335,7 +335,7 @@ describe('collect', () => {
     expect(statesOf(collected)).toEqual(['failed', 'failed', 'rows', 'rows'])
   })
 
-  it('knows whose turn it is not, and at which step a provider keeps what it gave', async () => {
+  it('marks deferred entities, and returns the step of the stored values of a provider', async () => {
     const limited: Collector = {
       provider: 'limited',
       covers: () => true,
@@ -348,7 +348,7 @@ describe('collect', () => {
     const collected = await collect([limited], wanted, silent)
     expect(statesOf(collected)).toEqual(['rows', 'put-off', 'put-off', 'put-off'])
     expect(collected.given[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
-    // What failed before is tried again before its turn comes, and what is not known is not.
+    // A failed entity is retried before its turn. An entity without a result is not.
     const failing = provider('failing', { covers: [1, 2], fails: unavailable })
     const ignorant = provider('ignorant', { covers: [3], answers: [] })
     const after = await collect([failing.collector, ignorant.collector, limited], wanted, silent)
@@ -362,7 +362,7 @@ const withTime = (collector: Collector): Collector => ({
   collect: async (run) => (await collector.collect(run)).map((row) => ({ ...row, at: NEW })),
 })
 
-/** Rejects the second entity's row of the first provider. */
+/** Rejects the second entity's row, except from the provider `second`. */
 const picky: typeof check = (name, rows) => {
   const good = rows.filter((row) => name === 'second' || Reflect.get(row, 'token') !== 2)
   const refused = new Map(good.length < rows.length ? [[2, rejection]] : [])

@@ -18,8 +18,8 @@ const read = (...args: string[]) =>
 
 afterEach(() => vi.unstubAllEnvs())
 
-describe('a command line', () => {
-  it('is read into options and words', () => {
+describe('readCommandLine', () => {
+  it('parses options and positional arguments', () => {
     expect(read('prices', '--tokens', 'UNI', '--json', '--json')).toMatchObject({
       positionals: ['prices'],
       values: { tokens: 'UNI', interval: '1d', json: true },
@@ -27,11 +27,11 @@ describe('a command line', () => {
   })
 
   it.each([
-    ['--tokens UNI --tokens=AAVE', '--tokens is given twice'],
-    ['--interval 1d prices --interval 1h', '--interval is given twice'],
+    ['--tokens UNI --tokens=AAVE', '--tokens is set twice'],
+    ['--interval 1d prices --interval 1h', '--interval is set twice'],
     ['--token UNI', "Unknown option '--token'"],
     ['--tokens', "Option '--tokens <value>' argument missing"],
-  ])('is refused with a hint: %s', (words, reason) => {
+  ])('rejects %s with the reason and a hint', (words, reason) => {
     vi.stubEnv('npm_lifecycle_event', 'backfill')
     const failed = () => read(...words.split(' '))
     expect(failed).toThrow(DataError)
@@ -47,7 +47,7 @@ const readFiles = (folder: string) =>
     .filter(isProgram)
     .map((path) => readFileSync(join(ROOT, folder, path), 'utf8'))
 
-it('refuses every option of a command that npm took for itself, except three of npm', () => {
+it('refuseSwallowed detects every option of a command that npm consumed, except three npm options', () => {
   const sources = ['api', 'clickhouse', 'workers', 'test/bench', 'test/fuzz'].flatMap(readFiles)
   const declared = sources
     .filter((source) => /readCommandLine\(|RANGE_OPTIONS =/.test(source))
@@ -65,10 +65,10 @@ it('refuses every option of a command that npm took for itself, except three of 
   expect([...passed].sort()).toEqual(['force', 'help', 'json'])
 })
 
-it('options that npm kept for itself are refused, and how they are written is said', () => {
+it('refuseSwallowed rejects options consumed by npm and explains the correct syntax', () => {
   const npm = { npm_lifecycle_event: 'rebuild' }
   expect(() => refuseSwallowed({ ...npm, npm_config_dry_run: 'true', npm_config_from: '2024-01-01' })).toThrow(
-    'npm took --dry-run and --from for itself: put -- before the options, as in npm run rebuild -- --dry-run',
+    'npm parsed --dry-run and --from as its own option: put -- before the options, as in npm run rebuild -- --dry-run',
   )
   expect(() => refuseSwallowed({ ...npm, npm_config_dry_run: '' })).not.toThrow()
   expect(() => refuseSwallowed({ npm_config_from: '2024-01-01' })).not.toThrow()

@@ -15,44 +15,44 @@ const failure = (env: Record<string, string>): DataError => {
   throw new Error('the configuration was accepted')
 }
 
-describe('configuration', () => {
-  it('has a default for everything that can have one', () => {
+describe('parseConfig', () => {
+  it('has a default for every optional setting', () => {
     const config = parseConfig({})
     expect(config.mode).toBe('live')
     expect(config.providers.coinmarketcap.apiKey).toBeUndefined()
   })
 
-  it('names every wrong setting at once', () => {
+  it('names all invalid settings in one error', () => {
     const error = failure({ API_PORT: '70000', REDIS_URL: 'http://x', LOG_LEVEL: 'loud' })
     expect(error.code).toBe('config')
     for (const name of ['API_PORT', 'REDIS_URL', 'LOG_LEVEL']) expect(error.message).toContain(`- ${name}: `)
     expect(error.message).toContain('"70000"')
   })
 
-  it('takes an empty value for a setting that is not set', () => {
+  it('treats an empty value as unset', () => {
     expect(parseConfig({ API_PORT: '', COINMARKETCAP_API_KEY: '' }).api.port).toBe(3000)
   })
 
-  it.each([' ', '0x10', '1e9', '1.5', '-1', 'ten'])('takes %j for no number', (text) => {
+  it.each([' ', '0x10', '1e9', '1.5', '-1', 'ten'])('rejects %j as a number', (text) => {
     for (const name of ['API_PORT', 'API_CACHE_MB', 'WORKER_CONCURRENCY', 'PROVIDER_TIMEOUT_MS'])
       expect(failure({ [name]: text }).message).toContain(`${name}: must be a whole number`)
   })
 
-  it('takes numbers with blanks around them, and a share with a point', () => {
+  it('accepts numbers with surrounding spaces, and a fraction without a leading zero', () => {
     const { api, worker } = parseConfig({ API_PORT: ' 80 ', API_PROCESSES: '2', PROVIDER_HISTORY_SHARE: '.25' })
     expect([api.port, api.processes, worker.historyShare]).toEqual([80, 2, 0.25])
     expect(failure({ PROVIDER_HISTORY_SHARE: ' ' }).message).toContain('PROVIDER_HISTORY_SHARE: must be a number')
   })
 
   it.each(['http://admin:pw@h:8123', 'http://h:8123/otherdb', 'http://h:8123?database=x', 'http://admin@h:8123/'])(
-    'refuses %s for ClickHouse, whose user and database are settings of their own',
+    'rejects the ClickHouse URL %s, because user and database have separate settings',
     (url) => {
       expect(failure({ CLICKHOUSE_URL: url }).message).toContain('the database is CLICKHOUSE_DATABASE')
       expect(parseConfig({ CLICKHOUSE_URL: 'http://h:8123/' }).clickhouse.url).toBe('http://h:8123/')
     },
   )
 
-  it('never shows a URL, which may hold a password', () => {
+  it('does not show URLs in errors, because they may contain a password', () => {
     const wrong = {
       CLICKHOUSE_URL: 'clickhouse://writer:topsecret99@h:9000',
       COINGECKO_BASE_URL: 'ftp://h/topsecret99',
@@ -61,10 +61,12 @@ describe('configuration', () => {
     expect(failure(wrong).message).not.toContain('topsecret99')
   })
 
-  it('names the datasets that are not collected, and says which there are', () => {
+  it('parses the datasets that are off, and lists the valid names for an unknown one', () => {
     expect(parseConfig({ DATASETS_OFF: 'twitter-sentiment, tvl' }).datasetsOff).toEqual(['twitter-sentiment', 'tvl'])
     expect(parseConfig({}).datasetsOff).toEqual([])
-    expect(failure({ DATASETS_OFF: 'tvl,weather' }).message).toMatch(/no dataset is called weather; there are prices, /)
+    expect(failure({ DATASETS_OFF: 'tvl,weather' }).message).toMatch(
+      /unknown dataset weather; the datasets are prices, /,
+    )
   })
 
   it.each([
@@ -72,7 +74,7 @@ describe('configuration', () => {
     ['data.example', 'http://data.example:3000'],
     ['::', 'http://[::]:3000'],
     ['::1', 'http://[::1]:3000'],
-  ])('takes the address of %s for that which clients see', (host, url) => {
+  ])('derives the public URL from the host %s', (host, url) => {
     expect(parseConfig({ API_HOST: host }).api.publicUrl).toBe(url)
   })
 
@@ -82,11 +84,11 @@ describe('configuration', () => {
     expect(parseConfig({ COINMARKETCAP_API_KEY_FILE: file }).providers.coinmarketcap.apiKey).toBe('from-a-file')
     expect(failure({ COINMARKETCAP_API_KEY_FILE: '/nowhere/key' }).message).toContain('COINMARKETCAP_API_KEY_FILE')
     const both = failure({ COINMARKETCAP_API_KEY: 'secret-one', COINMARKETCAP_API_KEY_FILE: file })
-    expect(both.message).toContain('keep one')
+    expect(both.message).toContain('remove one')
     expect(both.message).not.toContain('secret-one')
   })
 
-  it('reads the node of each chain and tells every mistake without the URL, which may hold a key', () => {
+  it('parses the node URL of each chain, and reports all errors without URLs', () => {
     const urls = 'ethereum=https://host/v3/secret?a=b, base=http://127.0.0.1:8545'
     expect(parseConfig({ RPC_URLS: urls }).providers.rpc.urls).toEqual({
       ethereum: 'https://host/v3/secret?a=b',
@@ -120,11 +122,11 @@ describe('configuration', () => {
     [{ OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, false],
     [{ OTEL_SDK_DISABLED: 'True', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, false],
     [{ OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'console' }, true],
-  ])('reads from %j whether traces are wanted', (env, wanted) => {
+  ])('enables tracing as %j requires', (env, wanted) => {
     expect(parseConfig(env).tracing.wanted).toBe(wanted)
   })
 
-  it.each(['.env.example', 'docs/settings.md'])('is described whole in %s', (file) => {
+  it.each(['.env.example', 'docs/settings.md'])('documents every setting in %s', (file) => {
     const described = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
     const missing = [...Object.keys(settings.shape), ...TRACING_VARIABLES].filter(
       (name) => !new RegExp(`\\b${name}\\b`).test(described),
@@ -133,10 +135,10 @@ describe('configuration', () => {
   })
 })
 
-describe('settings that are provided', () => {
+describe('provideSettings', () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  it('give way to what is given, by itself or in a file', () => {
+  it('does not overwrite settings given directly or by a file', () => {
     vi.stubEnv('API_PORT', '')
     vi.stubEnv('REDIS_URL', undefined)
     vi.stubEnv('REDIS_URL_FILE', '/run/secrets/redis')

@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { explain, type Known } from '../../shared/coverage/explain.ts'
-import type { Report } from '../../shared/coverage/ledger.ts'
+import type { Note, Report } from '../../shared/coverage/ledger.ts'
 import { isGap } from '../../shared/coverage/not-due.ts'
-import type { Note } from '../../shared/coverage/notes.ts'
 
 const STEP = 3_600_000
 const WITHIN = { first: 1000, last: 1199 }
 const SEEDS = Array.from({ length: 200 }, (_, at) => at + 1)
 
-/** Numbers that look random, the same for the same seed. */
+/** Pseudo-random numbers for a seed. */
 function createRandom(seed: number) {
   let state = seed * 2_654_435_761
   return (below: number) => {
@@ -39,7 +38,7 @@ function toKnown(seed: number): { known: Known; due: number } {
   return { known: { wanted: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
 }
 
-/** How one bucket stands, asked for by itself. */
+/** Returns the state of a single bucket, in plain code. */
 function toStateOf({ wanted, reports, notes }: Known, bucket: number, due: number): string {
   const has = (one: { first: number; last: number }) => one.first <= bucket && one.last >= bucket
   const here = reports.filter(has)
@@ -51,8 +50,8 @@ function toStateOf({ wanted, reports, notes }: Known, bucket: number, due: numbe
   return bucket >= due || wanted.some(has) ? 'pending' : 'unserved'
 }
 
-describe('what explains a range', () => {
-  it.each(SEEDS)('has no gaps and no overlaps, and says of each bucket what holds for it: %d', (seed) => {
+describe('explain', () => {
+  it.each(SEEDS)('returns ranges without gaps or overlaps, with the state of each bucket: seed %d', (seed) => {
     const { known, due } = toKnown(seed)
     const stretches = explain({ cadence: '1h' }, known, WITHIN, due)
     let next = WITHIN.first
@@ -70,7 +69,7 @@ describe('what explains a range', () => {
     expect(next).toBe(WITHIN.last + 1)
   })
 
-  it('ends with its entity: from that day on nothing is tried, whatever a note says, and what is stored stays', () => {
+  it('returns "ended" after the end of the entity regardless of notes, and keeps stored ranges', () => {
     const [day, hours] = [Date.parse('2025-05-19T00:00:00Z'), 24]
     const begin = day / STEP - hours
     const span = (from: number, to: number) => ({ first: begin + from, last: begin + to - 1 })
@@ -98,13 +97,13 @@ describe('what explains a range', () => {
 
   it.each([
     [
-      'a back-fill where there is history',
+      'a back-fill if the dataset has history',
       { hasHistory: true, resumes: true } as const,
       /^nobody asked for it: a back-fill/,
     ],
-    ['the first slot where that reads all there was', { resumes: true } as const, /^before the first slot/],
-    ['nothing where nobody has it any more', {}, /no provider has its history$/],
-  ])('of what nobody asked for names %s', (_, dataset, reason) => {
+    ['the first slot if it reads all past events', { resumes: true } as const, /^before the first slot/],
+    ['no provider otherwise', {}, /no provider has its history$/],
+  ])('suggests for unrequested buckets %s', (_, dataset, reason) => {
     const known = { wanted: [], reports: [], notes: [] }
     const [told] = explain({ cadence: '1d', ...dataset }, known, { first: 0, last: 9 }, 20)
     expect(told).toMatchObject({ state: 'unserved', reason: expect.stringMatching(reason) })
@@ -129,7 +128,7 @@ describe('what explains a range', () => {
     expect(told.map(isGap)).toEqual([true, false])
   })
 
-  it('is quick with as many runs as an answer may be made of', () => {
+  it('handles 50,000 runs in linear time', () => {
     const reports = Array.from({ length: 50_000 }, (_, at): Report => {
       const [state, seconds] = at % 2 === 0 ? (['stored', 300] as const) : (['nothing', 300] as const)
       return { entity: 1, state, provider: 'a', seconds, first: at, last: at }
@@ -138,7 +137,7 @@ describe('what explains a range', () => {
     expect(explain({ cadence: '5m' }, { wanted: [], reports, notes: [] }, { first: 0, last: 49_999 }, 0)).toHaveLength(
       50_000,
     )
-    // In time that grows with the square of the runs it would take a minute.
+    // A quadratic algorithm takes a minute.
     expect(performance.now() - before).toBeLessThan(5_000)
   })
 })

@@ -4,16 +4,16 @@ import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
-import { createCrashWatch } from '../../workers/run/crashes.ts'
+import { createCrashWatch } from '../../workers/run/runner.ts'
 import { silent } from '../support/silent.ts'
 
-/** Redis that says that no worker has ended unasked, or that is away. */
+/** A Redis without recorded crashes, or an unavailable Redis. */
 const toRedis = (isAway: boolean) => {
   const ask = async () => (isAway ? Promise.reject(new Error('Connection is closed.')) : '0')
   return { status: 'ready', hget: ask, hincrby: ask } as unknown as Redis
 }
 
-/** The watch over the jobs of a lane. */
+/** The crash watch for the jobs of a queue class. */
 function watch(lane: Lane, isAway = false) {
   const worker = Object.assign(new EventEmitter(), { name: `tvl.${lane}` }) as unknown as Worker
   return createCrashWatch(worker, { redis: toRedis(isAway), prefix: 'test', log: silent, lane })
@@ -22,8 +22,8 @@ function watch(lane: Lane, isAway = false) {
 /** A job whose worker died once. */
 const suspect = () => ({ stalledCounter: 1, progress: 0, updateProgress: async () => {} }) as unknown as Queued
 
-describe('a job that was there in a crash', () => {
-  it('runs alone, and before the ranges that wait for the same', async () => {
+describe('createCrashWatch', () => {
+  it('runs suspect jobs one at a time, live slots before waiting ranges', async () => {
     const [live, history] = [watch('live'), watch('history')]
     const began: string[] = []
     let end = () => {}
@@ -46,7 +46,7 @@ describe('a job that was there in a crash', () => {
     expect(began).toEqual(['first', 'slot', 'second', 'third'])
   })
 
-  it('is tried again where Redis does not tell who is to blame', async () => {
+  it('rejects a suspect job as retryable if Redis is unavailable', async () => {
     const away = watch('live', true)
     await expect(away.run(suspect(), async () => 'done')).rejects.toMatchObject({ code: 'storage' })
   })

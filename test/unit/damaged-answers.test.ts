@@ -1,28 +1,39 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { parse } from 'csv-parse/sync'
+import { describe, expect, it, vi } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
+import type { VotingDao } from '../../shared/datasets/governance.ts'
 import { DataError } from '../../shared/errors.ts'
-import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { HOUR_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { HttpClients } from '../../workers/http/client.ts'
 import type { Entity, Job } from '../../workers/job/define-job.ts'
 import daos from '../../workers/jobs/daos.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
+import discord from '../../workers/jobs/discord.ts'
+import governance from '../../workers/jobs/governance.ts'
+import governors from '../../workers/jobs/governors.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
 import ratings from '../../workers/jobs/ratings.ts'
+import telegram from '../../workers/jobs/telegram.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import twitter from '../../workers/jobs/twitter.ts'
+import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
+import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
 import { collect } from '../../workers/run/collect.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { toTestDao, toTestToken } from '../samples.ts'
 import { createState } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 import type { Provider } from '../upstream/exchange.ts'
+import { encodeVote } from '../upstream/governor-logs.ts'
+import { createLoggedChain } from '../upstream/logged-chain.ts'
 import { coingecko } from '../upstream/providers/coingecko.ts'
 import { coinmarketcap } from '../upstream/providers/coinmarketcap.ts'
 import { defillama } from '../upstream/providers/defillama.ts'
@@ -31,11 +42,19 @@ import { discord as discordStandIn } from '../upstream/providers/discord.ts'
 import { ethplorer } from '../upstream/providers/ethplorer.ts'
 import { goldrush } from '../upstream/providers/goldrush.ts'
 import { moralis } from '../upstream/providers/moralis.ts'
+import { rpc } from '../upstream/providers/rpc.ts'
 import { snapshot } from '../upstream/providers/snapshot.ts'
-import { telegram as telegramStandIn } from '../upstream/providers/telegram.ts'
+import { telegramBot, telegram as telegramStandIn } from '../upstream/providers/telegram.ts'
 import { x } from '../upstream/providers/x.ts'
+import { createRecordedWorld } from '../upstream/recorded.ts'
+import { readSwaps } from '../upstream/recorded-swaps.ts'
 import { toStandInSettings } from '../upstream/settings.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
+import { hashOf } from '../upstream/small-chain.ts'
+import type { World } from '../upstream/world.ts'
+
+// Calls of a node are repeated after a pause.
+vi.mock('../../workers/http/retry.ts', async (original) => ({ ...(await original<object>()), sleep: async () => {} }))
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
 const isAbsent = !existsSync(join(dir, 'INDEX.md'))
@@ -47,10 +66,10 @@ const registry = loadRegistry()
 const world = createSimulatedWorld(registry, 1)
 const STAND_INS: readonly Provider[] = [
   ...[coinmarketcap, coingecko, defillama, defillamaCoins, goldrush, moralis, ethplorer],
-  ...[snapshot, x, discordStandIn, telegramStandIn],
+  ...[snapshot, x, discordStandIn, telegramStandIn, telegramBot, rpc],
 ]
 
-/** A seeded random number from 0 up to 1. */
+/** A seeded random number in [0, 1). */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -62,21 +81,26 @@ function createRandom(seed: number): () => number {
 }
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
-/** A list or a map of elements, each of which may be damaged. */
+/** A list or map whose elements may be damaged. */
 type Elements = Json[] | { [name: string]: Json }
 
 const isMap = (value: unknown): value is { [name: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Every number becomes one that nothing can be. */
+/** Replaces every number by an impossible one. */
 function toAbsurd(value: Json): Json {
   if (typeof value === 'number') return 1e40
+  if (typeof value === 'string' && /^0x[0-9a-f]+$/i.test(value)) return toAbsurdHex(value)
   if (typeof value === 'string' && value !== '' && Number.isFinite(Number(value))) return '1e40'
+  if (typeof value === 'string' && value.includes('<')) return value.replace(/(?<=>)[^<>]*\d[^<>]*/, '1e40')
   if (Array.isArray(value)) return value.map(toAbsurd)
   return isMap(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toAbsurd(one)])) : value
 }
 
-/** A member less, so that the element lacks what it should have. */
+/** Quantities and data get the largest value of their length. Addresses and hashes have no absurd value. */
+const toAbsurdHex = (text: string) => ([42, 66].includes(text.length) ? text : text.replaceAll(/(?<!^)[0-9a-f]/gi, 'f'))
+
+/** Removes one member or element. */
 function withoutMember(value: Json, random: () => number): Json {
   if (Array.isArray(value)) return value.slice(1)
   if (!isMap(value)) return null
@@ -87,10 +111,11 @@ function withoutMember(value: Json, random: () => number): Json {
 
 const DAMAGES = ['null', 'text', 'number', 'empty', 'absurd', 'member', 'duplicate', 'truncated'] as const
 type Damage = (typeof DAMAGES)[number]
-/** After these the element is no element any more, and that has to be reported. */
+/** Damages that destroy the element and must be reported. A number in place of another number may be right. */
 const REPORTED: ReadonlySet<Damage> = new Set(['null', 'text', 'number', 'empty', 'absurd'])
 
-function damageOne(elements: Elements, at: number, damage: Damage, random: () => number): void {
+/** Returns whether the element is destroyed. */
+function damageOne(elements: Elements, at: number, damage: Damage, random: () => number): boolean {
   const names = Object.keys(elements)
   const name = names[at] ?? ''
   const own = Array.isArray(elements) ? (elements[at] ?? null) : (elements[name] ?? null)
@@ -102,12 +127,14 @@ function damageOne(elements: Elements, at: number, damage: Damage, random: () =>
   if (damage === 'absurd') put(toAbsurd(own))
   if (damage === 'member') put(withoutMember(own, random))
   if (damage === 'duplicate' && Array.isArray(elements)) elements.splice(at, 0, structuredClone(own))
-  if (damage !== 'truncated') return
-  if (Array.isArray(elements)) elements.splice(at)
-  else for (const gone of names.slice(at)) delete elements[gone]
+  if (damage === 'truncated') {
+    if (Array.isArray(elements)) elements.splice(at)
+    else for (const gone of names.slice(at)) delete elements[gone]
+  }
+  return REPORTED.has(damage) && !(damage === 'number' && typeof own === 'number')
 }
 
-/** What is asked for, of whom, and which lists of an answer have elements to damage. */
+/** The job, provider and entities of a test, and the damageable lists of a response. */
 interface Case {
   readonly name: string
   readonly job: Job
@@ -116,14 +143,25 @@ interface Case {
   readonly range?: { readonly from: number; readonly to: number; readonly interval: Interval }
   readonly slot?: number
   readonly now?: number
-  /** The lists of an answer; none of an answer that is left as it is. */
-  elements(answer: Json, path: string): readonly Elements[]
-  /** In place of the stand-in's answer. */
+  /** The world of the stand-in; by default, a simulated one. */
+  readonly world?: World
+  /**
+   * The damageable lists of a response; empty if the response must stay unchanged. `whole` has the response as its only
+   * element: the response about one entity. A page of text is the list of its lines.
+   */
+  elements(answer: Json, path: string, whole: Json[]): readonly Elements[]
+  /** Members whose values come from the nearest of several elements. */
+  readonly approximate?: readonly string[]
+  /** Whether a response is about one entity, so that the response is itself an element. */
+  readonly isWhole?: boolean
+  /** Changes the response of the stand-in before it is damaged. */
+  change?(answer: Json, path: string): void
+  /** Replaces the response of the stand-in. */
   answer?(path: string): Json
-  /** In place of JSON. */
+  /** Replaces JSON by lines of text. */
   readonly text?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
-  /** What stored rows a provider reads. */
+  /** Stored rows that the provider reads. */
   readonly stored?: readonly object[]
 }
 
@@ -134,10 +172,12 @@ interface Hit {
 }
 
 interface Outcome {
-  /** What is in the rows, by its key: a row, or one element of a row's list. */
+  /** The content of the rows by key: a row, or one element of a row's list. */
   readonly parts: ReadonlyMap<string, string>
+  /** The reasons in the answers of the entities, from which their coverage is recorded. */
   readonly reports: readonly string[]
-  /** How many elements each list has that may be damaged, over all answers. */
+  readonly isDestroyed: boolean
+  /** The number of damageable elements of each list, over all responses. */
   readonly sizes: readonly number[]
 }
 
@@ -145,13 +185,14 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
   const { job, now = NOW } = given
   const { slot = toBucketStart(now, job.cadence), range } = given
   const sizes: number[] = []
+  let isDestroyed = false
   const damage = (answer: Json, path: string): Json => {
-    const own = structuredClone(answer)
-    for (const elements of given.elements(own, path)) {
-      if (hit?.list === sizes.length) damageOne(elements, hit.at, hit.damage, random)
+    const whole = [structuredClone(answer)]
+    for (const elements of given.elements(whole[0] ?? null, path, whole)) {
       sizes.push(Object.keys(elements).length)
+      if (hit?.list === sizes.length - 1) isDestroyed = damageOne(elements, hit.at, hit.damage, random)
     }
-    return own
+    return whole[0] ?? null
   }
   const config = parseConfig({ ...toStandInSettings('http://stand-in'), ...given.settings })
   const http = createHttp(given, now, damage)
@@ -160,8 +201,6 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
     .connect({ config, http, db, log: silent, now: () => now })
     .find(({ provider }) => provider === given.provider)
   if (collector === undefined) throw new Error(`${job.name} has no provider ${given.provider}`)
-  const reports: string[] = []
-  const onRejected = (reason: string) => void reports.push(reason)
   const entities = given.entities.filter(collector.covers)
   const collected = await collect(
     [collector],
@@ -177,27 +216,41 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
       state: createState(),
       signal: new AbortController().signal,
       redact: (text) => text,
-      check: (provider, candidates) => checkRows(job.dataset, provider, candidates, { now, log: silent, onRejected }),
+      check: (provider, candidates) => checkRows(job.dataset, provider, candidates, { now, log: silent }),
     },
     silent,
   )
   const rows = collected.given.flatMap((one) => one.rows)
+  const compared = rows.map((row) => toApproximate(row, given.approximate ?? []))
   const parts = new Map<string, string>()
-  // The same row twice is stored as one.
-  for (const [key, text] of new Map(rows.flatMap(toParts).map((part) => [part.join(), part])).values())
+  // Duplicate rows are stored as one.
+  for (const [key, text] of new Map(compared.flatMap(toParts).map((part) => [part.join(), part])).values())
     parts.set(key, (parts.get(key) ?? '') + text)
-  const unanswered = collected.answers.all().filter(({ reason }) => reason !== '')
-  return { parts, reports: [...reports, ...unanswered.map(({ reason }) => reason)], sizes }
+  const told = collected.answers.all().flatMap(({ reason, leftOut }) => [reason, leftOut])
+  return { parts, reports: told.filter((text) => text !== ''), sizes, isDestroyed }
+}
+
+/** Rows that record the state of a reading instead of content. */
+const MARKERS: ReadonlySet<unknown> = new Set(['reading', 'sweep'])
+
+/** Members whose values come from the nearest of several elements: only whether they are known is compared. */
+function toApproximate(row: object, members: readonly string[]): object {
+  const known = members.map((member) => [member, Reflect.get(row, member) === null ? null : 'known'])
+  return { ...row, ...Object.fromEntries(known) }
 }
 
 /**
- * The rows as independent parts: a snapshot of holders or of a treasury is a list of them, and the links of a DAO are one.
+ * Splits rows into independent parts: a snapshot of holders or of a treasury is a list of parts. The voting period of a
+ * proposal is part of the proposal.
  */
 function toParts(row: object): [string, string][] {
   const told = row as Readonly<Record<string, unknown>>
+  const { space, proposal, kind, address } = told
+  if (MARKERS.has(kind)) return []
   const time = told.observed_at ?? told.traded_at
-  const event = [told.transaction_hash, told.log_index, told.kind, told.space, told.proposal, told.address]
-  const key = [told.token, told.dao, time, ...event].filter((part) => part !== undefined)
+  const vote = kind === 'vote' ? [address] : []
+  const event = [told.transaction_hash, told.log_index, kind === 'times' ? 'proposal' : kind, space, proposal]
+  const key = [told.token, told.dao, time, ...event, ...vote].filter((part) => part !== undefined)
   const list = told.holders ?? told.holdings
   if (!Array.isArray(list)) return [[key.join(' '), JSON.stringify(row)]]
   return list.map((one: Readonly<Record<string, unknown>>) => {
@@ -227,7 +280,7 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
             now,
             plan: 'open',
           },
-          world,
+          given.world ?? world,
         )
       }
       return {
@@ -236,13 +289,16 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
           if (recorded !== undefined) return damage(recorded, request.path)
           const { status, body } = await send(request)
           if (request.absent?.includes(status)) return undefined
-          if (status >= 400) throw new DataError('provider_rejected', `${request.path}: ${status} ${body}`, { status })
-          return damage(JSON.parse(body) as Json, request.path)
+          if (status >= 400 && !request.answers?.includes(status))
+            throw new DataError('provider_rejected', `${request.path}: ${status} ${body}`, { status })
+          const answer = JSON.parse(body) as Json
+          given.change?.(answer, request.path)
+          return damage(answer, request.path)
         },
         async text(request) {
-          if (given.text === undefined) return (await send(request)).body
-          const [header = '', ...lines] = given.text
-          return [header, ...(damage(lines, request.path) as Json[])].join('\n')
+          const [header = '', ...lines] = given.text ?? (await send(request)).body.split('\n')
+          const damaged = damage(lines, request.path)
+          return Array.isArray(damaged) ? [header, ...damaged].join('\n') : String(damaged)
         },
       }
     },
@@ -251,26 +307,26 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
 
 const TRIES = 24
 
-/** Damages one element after the other, at places that a seed chooses. */
+/** Damages one element at a time, at seeded random positions. */
 async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
   const random = createRandom([...given.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
   const whole = await run(given, undefined, random)
   expect(whole.parts.size, 'rows of the undamaged answer').toBeGreaterThan(1)
-  const lists = whole.sizes.flatMap((size, list) => (size > 1 ? [{ size, list }] : []))
+  const lists = whole.sizes.flatMap((size, list) => (size > 1 || given.isWhole ? [{ size, list }] : []))
   expect(lists.length, 'lists to damage').toBeGreaterThan(0)
   for (let tries = 0; tries < count; tries += 1) {
     const { size, list } = lists[Math.floor(random() * lists.length)] ?? { size: 1, list: 0 }
-    // Of a list nothing is cut off but its last element.
+    // Truncation removes only the last element of a list.
     const damage = DAMAGES[tries % DAMAGES.length] ?? 'null'
     const at = damage === 'truncated' ? size - 1 : Math.floor(random() * size)
     const hit: Hit = { list, at, damage }
     const told = `${damage} at ${at} of list ${list}`
-    const { parts, reports } = await run(given, hit, random)
+    const { parts, reports, isDestroyed } = await run(given, hit, random)
     const lost = [...whole.parts].filter(([key, text]) => parts.get(key) !== text).map(([key]) => key)
     expect(lost.length, `${told}: lost or changed ${lost.slice(0, 3).join(', ')}`).toBeLessThanOrEqual(
       damage === 'duplicate' ? 0 : 1,
     )
-    if (lost.length > 0 && REPORTED.has(damage)) expect(reports, `${told}: ${lost.join(', ')}`).not.toEqual([])
+    if (lost.length > 0 && isDestroyed) expect(reports, `${told}: ${lost.join(', ')}`).not.toEqual([])
   }
 }
 
@@ -284,12 +340,23 @@ const lists = (...found: (Json | undefined)[]): Elements[] =>
   found.filter((one): one is Elements => typeof one === 'object' && one !== null)
 
 const entitiesOf = (job: Job, count = 12) => job.entities(registry).slice(0, count)
-const treasuries = treasury.entities(registry)
-const withWallets = treasuries.filter((dao) => (dao as unknown as { wallets: unknown[] }).wallets.length > 0)
+const treasuries = treasury.entities(registry) as readonly TreasuryDao[]
+const withWallets = treasuries.filter(({ wallets }) => wallets.length > 0)
 const lastDays = (days: number, interval: Interval = '1d') => {
   const to = toBucketStart(NOW, '1d')
   return { from: to - days * DAY, to, interval }
 }
+
+const lastHours = (hours: number) => {
+  const to = toBucketStart(NOW, '1h')
+  return { from: to - hours * HOUR_MS, to, interval: '1h' as const }
+}
+
+/** Votes and proposals. A full page that is cut short looks like the last page, and the rest is read in the next run. */
+const toSnapshotLists = (answer: Json) =>
+  lists(at(answer, 'data', 'votes'), at(answer, 'data', 'proposals')).filter((one) => Object.values(one).length < 1000)
+
+const toLogLists = (answer: Json, path: string) => (path === '#eth_getLogs' ? lists(at(answer, 'result')) : [])
 
 const STAND_IN_CASES: readonly Case[] = [
   {
@@ -371,6 +438,84 @@ const STAND_IN_CASES: readonly Case[] = [
     elements: (answer) => lists(dataOf(answer)),
   },
   {
+    name: 'Snapshot, votes and proposals',
+    ...{ job: governance, provider: 'snapshot', entities: entitiesOf(governance, 2) },
+    elements: toSnapshotLists,
+  },
+  {
+    name: 'Discord, invites',
+    ...{ job: discord, provider: 'discord', entities: entitiesOf(discord), isWhole: true },
+    elements: (answer, _path, whole) => [whole, ...lists(answer)],
+  },
+  {
+    name: 'Telegram, preview pages',
+    ...{ job: telegram, provider: 'telegram', entities: entitiesOf(telegram), isWhole: true },
+    elements: (answer, _path, whole) => [whole, ...lists(answer)],
+  },
+  {
+    name: 'Telegram, counts of the bot',
+    ...{ job: telegram, provider: 'telegram-bot', entities: entitiesOf(telegram), isWhole: true },
+    elements: (answer, _path, whole) => [whole, ...lists(answer)],
+  },
+  {
+    name: 'X, posts',
+    ...{ job: twitterSentiment, provider: 'x', entities: entitiesOf(twitterSentiment) },
+    elements: (answer) => lists(dataOf(answer)),
+  },
+  {
+    name: 'a node, logs of governors',
+    ...{ job: governors, provider: 'ethereum', entities: entitiesOf(governors, 1) },
+    elements: toLogLists,
+  },
+  {
+    name: 'a node, swap logs',
+    approximate: ['amount_usd', 'price'],
+    ...{ job: dexTrades, provider: 'ethereum', entities: entitiesOf(dexTrades, 2), range: lastHours(2) },
+    elements: toLogLists,
+  },
+  {
+    name: 'a node, replies of a batch',
+    ...{ job: dexTrades, provider: 'ethereum', entities: entitiesOf(dexTrades, 2), range: lastHours(2) },
+    elements: (answer, path) => (Array.isArray(answer) && path !== '#eth_call' ? [answer] : []),
+  },
+  {
+    name: 'DefiLlama, current prices of coins',
+    // A price is that of all addresses with the coin.
+    ...{ job: treasury, provider: 'goldrush', entities: withWallets.filter(({ wallets }) => wallets.length === 1) },
+    // The first holding keeps its value, so that the value of the treasury is known.
+    change: (answer, path) => {
+      if (!path.includes('balances')) return
+      for (const item of (at(answer, 'data', 'items') as { quote: Json }[]).slice(1)) item.quote = null
+    },
+    elements: (answer, path) => (path.startsWith('/prices/current') ? lists(at(answer, 'coins')) : []),
+  },
+  {
+    name: 'DefiLlama, past prices of coins',
+    ...{ job: treasury, provider: 'goldrush', entities: withWallets.slice(0, 1), range: lastDays(5) },
+    elements: (answer, path) =>
+      path === '/batchHistorical'
+        ? lists(...Object.values(at(answer, 'coins') ?? {}).map((coin: Json) => at(coin, 'prices')))
+        : [],
+  },
+  {
+    name: 'DefiLlama, charts of coins',
+    approximate: ['amount_usd', 'price'],
+    ...{
+      job: dexTrades,
+      provider: 'ethereum',
+      range: lastHours(2),
+      settings: { RPC_URLS: 'arbitrum=http://stand-in/rpc/arbitrum' },
+    },
+    entities: dexTrades
+      .entities(registry)
+      .filter((token) => (token as Token).chain === 'arbitrum')
+      .slice(0, 2),
+    elements: (answer, path) =>
+      path.startsWith('/chart/')
+        ? lists(...Object.values(at(answer, 'coins') ?? {}).map((coin: Json) => at(coin, 'prices')))
+        : [],
+  },
+  {
     name: 'the ratings file',
     ...{ job: ratings, provider: 'ratings-file', entities: entitiesOf(ratings, 8) },
     ...{ settings: { RATINGS_SOURCE: 'http://stand-in/ratings.csv' } },
@@ -427,7 +572,7 @@ function toTvlCase(file: string): Case {
   }
 }
 
-/** The recording lost its slugs: they are made of the names again. */
+/** The recording has no slugs, so they are derived from the names. */
 function toProtocolsCase(): Case {
   const recorded = readGzip('defillama-protocols-tvl-bma-d/lite-protocols2_2025-12-19.json.gz') as {
     [name: string]: Json
@@ -452,7 +597,7 @@ function toEthplorerCase(): Case {
   }
 }
 
-/** The object with a member of that name, however deep. */
+/** Returns the object with a member of that name, at any depth. */
 function findWith(value: Json, name: string): Json {
   if (isMap(value) && name in value) return value
   const inner = typeof value === 'object' && value !== null ? Object.values(value) : []
@@ -463,7 +608,73 @@ function findWith(value: Json, name: string): Json {
   return null
 }
 
+/** Votes and proposals of recorded spaces. */
+function toSnapshotCase(): Case {
+  const recorded = createRecordedWorld(registry, dir)
+  const now = Date.UTC(2026, 4, 1)
+  const isRecorded = (dao: VotingDao) => ['comp-vote.eth', 'lido-snapshot.eth'].includes(dao.snapshotSpace)
+  return {
+    ...{ name: 'Snapshot, votes and proposals', job: governance, provider: 'snapshot', world: recorded, now },
+    entities: governance.entities(registry).filter((dao) => isRecorded(dao as VotingDao)),
+    elements: toSnapshotLists,
+  }
+}
+
+/** Swaps of UNI in three hours of June 2021. */
+function toSwapsCase(): Case {
+  const recorded = createRecordedWorld(registry, dir)
+  const times = (readSwaps(dir) ?? []).map(({ at: seconds }) => seconds * 1000)
+  const from = toBucketStart(
+    times.reduce((least, time) => Math.min(least, time)),
+    '1h',
+  )
+  return {
+    ...{ name: 'a node, swap logs', job: dexTrades, provider: 'ethereum', world: recorded, now: from + DAY },
+    ...{ range: { from, to: from + 3 * HOUR_MS, interval: '1h' }, approximate: ['amount_usd', 'price'] },
+    entities: dexTrades.entities(registry).filter((token) => (token as Token).symbol === 'UNI'),
+    elements: toLogLists,
+  }
+}
+
+/** Votes on one proposal of Uniswap's governor, as logs. */
+function toGovernorCase(): Case {
+  const file = gunzipSync(readFileSync(join(dir, 'governance-dao-node/uniswap_83_VoteCast.csv.gz')))
+  const rows: Readonly<Record<string, string>>[] = parse(file, { columns: true })
+  const uniswap = registry.daos.filter(({ slug }) => slug === 'uniswap')
+  const address = uniswap[0]?.governors.find(({ family }) => family === 'bravo')?.address ?? ''
+  const logs = rows.map(({ voter = '', proposal_id = '', support, votes = '', reason, ...row }) => ({
+    ...{ address, ...encodeVote(voter, BigInt(proposal_id), Number(support), BigInt(votes), reason) },
+    ...{ blockNumber: Number(row.block_number), logIndex: Number(row.log_index), transactionIndex: 0 },
+    transactionHash: hashOf(Number(`${row.block_number}${row.log_index}`)),
+  }))
+  const now = Date.UTC(2025, 3, 1)
+  const last = 22_200_000
+  const times = new Map([12_000_000, last].map((block) => [block, now / 1000 - (last - block) * 12]))
+  const chain = createLoggedChain({ logs, times, pools: [] })
+  return {
+    ...{ name: 'a node, votes on a governor', job: governors, provider: 'ethereum', now, entities: uniswap },
+    world: { ...world, chain: () => chain },
+    elements: toLogLists,
+  }
+}
+
+/** Recorded posts, as the answer to each search. */
+function toPostsCase(): Case {
+  const [recording] = readJson('fixtures-twitter-tweepy/test_client_search_recent_tweets.json') as {
+    response: { body: Json }
+  }[]
+  return {
+    ...{ name: 'X, posts', job: twitterSentiment, provider: 'x', entities: entitiesOf(twitterSentiment, 3) },
+    answer: () => recording?.response.body ?? null,
+    elements: (answer) => lists(dataOf(answer)),
+  }
+}
+
 const recordedCases = (): Case[] => [
+  toSnapshotCase(),
+  toSwapsCase(),
+  toGovernorCase(),
+  toPostsCase(),
   toListingCase('listings_latest_2022-12-16.json', Date.UTC(2022, 11, 16, 23)),
   toListingCase('quotes_latest_v1_by_id_2019-02-04.json', Date.UTC(2019, 1, 4, 23)),
   ...chartsOf('coingecko-market_chart-2022-defi_etf').map((file) =>
@@ -475,10 +686,10 @@ const recordedCases = (): Case[] => [
   toEthplorerCase(),
 ]
 
-describe.skipIf(isAbsent)('one damaged element of a recorded answer costs itself and is reported', () => {
-  it.each(isAbsent ? [] : recordedCases())('$name', (given) => expectOthersIntact(given, 8))
+describe.skipIf(isAbsent)('a damaged element of a recorded response loses only itself and is reported', () => {
+  it.each(isAbsent ? [] : recordedCases())('$name', (given) => expectOthersIntact(given, TRIES / 3))
 })
 
-describe('one damaged element of a stand-in answer costs itself and is reported', () => {
+describe('a damaged element of a stand-in response loses only itself and is reported', () => {
   it.each(STAND_IN_CASES)('$name', (given) => expectOthersIntact(given))
 })

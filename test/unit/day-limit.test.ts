@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createDayLimit } from '../../workers/http/day-limit.ts'
+import { createDayLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 
@@ -7,7 +7,7 @@ describe('createDayLimit', () => {
   beforeEach(() => void vi.useFakeTimers({ now: Date.UTC(2026, 10, 22, 20) }))
   afterEach(() => void vi.useRealTimers())
 
-  it('lets as many through as a day has, and refuses the next until midnight', async () => {
+  it('allows the requests of one day, and rejects further requests until midnight UTC', async () => {
     const limit = createDayLimit('provider', 3)
     await limit.take(never, 2)
     await limit.take(never)

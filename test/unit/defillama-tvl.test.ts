@@ -11,10 +11,10 @@ import { readFixture, toTestDao } from '../samples.ts'
 const slot = Date.UTC(2024, 0, 1, 13)
 const day = (n: number) => Date.UTC(2022, 1, n)
 
-describe('protocols', () => {
+describe('toTvlRows', () => {
   const protocols = protocolsAnswer.parse(readFixture('defillama/protocols.json'))
 
-  it('are summed under their parent, or stand for themselves', () => {
+  it('sums up protocols under their parent, and returns standalone protocols', () => {
     const rows = toTvlRows(protocols, [toTestDao(1, 'alfa'), toTestDao(2, 'beta')], slot)
     expect(rows).toEqual([
       { dao: 1, observed_at: '2024-01-01T13:00:00.000Z', tvl_usd: 3000.75 },
@@ -23,17 +23,17 @@ describe('protocols', () => {
     for (const row of rows) expect(protocolTvlRow.safeParse(row).error).toBeUndefined()
   })
 
-  it('give no row without a match or a value', () => {
+  it('returns no row without a match or a value', () => {
     const unknown = [toTestDao(1, 'nobody'), toTestDao(2, 'gamma'), toTestDao(3, null), toTestDao(4, 'parent#alfa')]
     expect(toTvlRows(protocols, unknown, slot)).toEqual([])
   })
 
-  it('count once where parent and protocol have one slug', () => {
+  it('counts a protocol once if its parent has the same slug', () => {
     const same = [{ slug: 'alfa', parentProtocol: 'parent#alfa', tvl: 5 }]
     expect(toTvlRows(same, [toTestDao(1, 'alfa')], slot)).toMatchObject([{ tvl_usd: 5 }])
   })
 
-  it('of a renamed parent are found by its id, and its own by its name, never the other way round', () => {
+  it('matches a renamed parent by its id and a protocol by its slug, not vice versa', () => {
     const renamed = { ...toTestDao(1, 'alfa'), defillamaSlug: 'omega' }
     const listed = [
       { slug: 'omega-v2', parentProtocol: 'parent#alfa', tvl: 5 },
@@ -45,8 +45,8 @@ describe('protocols', () => {
   })
 })
 
-describe('history', () => {
-  it('is the first point of each day in the range', () => {
+describe('toTvlHistoryRows', () => {
+  it('returns the first point of each day in the range', () => {
     const history = protocolAnswer.parse(readFixture('defillama/protocol.json'))
     const rows = toTvlHistoryRows(history, toTestDao(1, 'alfa'), { from: day(2), to: day(5), interval: '1d' })
     expect(rows).toEqual([

@@ -15,7 +15,7 @@ if (!existsSync(file)) console.log(`recorded logs of the reference pool are not 
 
 const reference = DEX_CHAINS.ethereum?.reference as ReferencePool
 const plain = { topics: [], data: '0x', transactionHash: '0xaa', blockTimestamp: undefined, removed: false }
-/** One ether for so many dollars. */
+/** A swap of one ether for the given amount of dollars. */
 const at = (blockNumber: number, logIndex: number, dollars: number, more: Partial<RpcLog> = {}): RpcLog => ({
   ...plain,
   ...encodeV3Swap(BigInt(dollars * 1e6), -(10n ** 18n)),
@@ -25,9 +25,9 @@ const at = (blockNumber: number, logIndex: number, dollars: number, more: Partia
   ...more,
 })
 
-describe('the reference pool', () => {
+describe('reference pool', () => {
   it.each(Object.entries(DEX_CHAINS).filter(([, chain]) => chain.reference !== undefined))(
-    "of %s has the address that Uniswap V3's factory gives its pool of USDC and WETH with a fee of 0.05 %%",
+    'of %s has the CREATE2 address of the Uniswap V3 pool of USDC and WETH with a fee of 0.05 %%',
     (_, { exchanges, reference: own }) => {
       const factory = exchanges.find(({ kind }) => kind === 'v3')?.factory as `0x${string}`
       const types = [{ type: 'address' }, { type: 'address' }, { type: 'uint24' }] as const
@@ -42,7 +42,7 @@ describe('the reference pool', () => {
     },
   )
 
-  it('tells the price of the last swap at or before a log, inside a block as well', () => {
+  it('toPriceAtPlace() returns the price of the last swap at or before a log, also within a block', () => {
     const priceAt = toPriceAtPlace([at(101, 2, 1_900), at(100, 7, 2_000), at(100, 30, 2_100)], reference)
     expect(priceAt({ blockNumber: 100, logIndex: 6 })).toBeUndefined()
     expect(priceAt({ blockNumber: 100, logIndex: 8 })).toBeCloseTo(2_000, 9)
@@ -51,13 +51,13 @@ describe('the reference pool', () => {
     expect(priceAt({ blockNumber: 101, logIndex: 3 })).toBeCloseTo(1_900, 9)
   })
 
-  it('has nothing to tell once its last swap is too old', () => {
+  it('toPriceAtPlace() returns undefined if the last swap is too old', () => {
     const priceAt = toPriceAtPlace([at(100, 7, 2_000)], reference)
     expect(priceAt({ blockNumber: 100 + reference.lookBack, logIndex: 0 })).toBeCloseTo(2_000, 9)
     expect(priceAt({ blockNumber: 101 + reference.lookBack, logIndex: 0 })).toBeUndefined()
   })
 
-  it('is not confused by logs that were taken back, are of other pools or tell no price', () => {
+  it('toPriceAtPlace() ignores removed logs, other pools and logs without a price', () => {
     const others = [
       at(100, 8, 1, { removed: true }),
       at(100, 9, 1, { address: `0x${'9'.repeat(40)}` }),
@@ -68,7 +68,7 @@ describe('the reference pool', () => {
     expect(priceAt({ blockNumber: 100, logIndex: 99 })).toBeCloseTo(2_000, 9)
   })
 
-  it('may have its tokens in either order', () => {
+  it('toPriceAtPlace() accepts both token orders', () => {
     const turned = { ...reference, dollar: { ...reference.dollar, address: `0x${'f'.repeat(40)}` } }
     const log = at(100, 7, 1, encodeV3Swap(-(10n ** 18n), 2_000_000_000n))
     expect(toPriceAtPlace([log], turned)({ blockNumber: 100, logIndex: 8 })).toBeCloseTo(2_000, 9)
@@ -85,8 +85,8 @@ const recorded = z
   })
   .transform((log): RpcLog => ({ ...plain, ...log }))
 
-describe.skipIf(!existsSync(file))("the reference pool's recorded logs", () => {
-  it('tell the price that was paid, but for the fee and what the swap itself moved', () => {
+describe.skipIf(!existsSync(file))('toPriceAtPlace with recorded logs', () => {
+  it('returns the paid price, except for the fee and the price impact', () => {
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const logs = lines
       .map((line) => recorded.parse(JSON.parse(line)))

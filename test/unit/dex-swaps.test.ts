@@ -21,23 +21,23 @@ const ONE = 10n ** 18n
 const word = (value: bigint) => BigInt.asUintN(256, value).toString(16).padStart(64, '0')
 const data = (...words: bigint[]) => `0x${words.map(word).join('')}`
 
-describe('a swap log', () => {
-  it('of either version is known by its first topic', () => {
+describe('decodeSwap', () => {
+  it('SWAP_TOPICS contains the topics of V2 and V3', () => {
     expect(SWAP_TOPICS).toEqual([V2, V3])
   })
 
-  it('of V2 tells what went in and out', () => {
+  it('decodes the input and output of V2', () => {
     const bought = { topics: [V2, SOMEONE, SOMEONE], data: data(0n, ONE, 300n * ONE, 0n) }
     expect(bought.data).toContain('0000de0b6b3a7640000')
     expect(decodeSwap(bought)).toEqual({ net0: 300n * ONE, net1: -ONE })
   })
 
-  it('of V3 tells the changes of the pool, the opposite of what the trader got', () => {
+  it("decodes the pool changes of V3, the opposite of the trader's", () => {
     const bought = { topics: [V3, SOMEONE, SOMEONE], data: data(-300n * ONE, ONE, 2n ** 96n, 5n, -57_000n) }
     expect(decodeSwap(bought)).toEqual({ net0: 300n * ONE, net1: -ONE })
   })
 
-  it('that does not fit its event is none', () => {
+  it('returns undefined for a malformed log', () => {
     const whole = data(0n, ONE, 300n * ONE, 0n)
     expect(decodeSwap({ topics: [V2, SOMEONE, SOMEONE], data: whole.slice(0, -2) })).toBeUndefined()
     expect(decodeSwap({ topics: [V2, SOMEONE, SOMEONE], data: '0x' })).toBeUndefined()
@@ -57,17 +57,17 @@ const recorded = z.object({
   logIndex: z.string().transform(Number),
 })
 
-describe.skipIf(!existsSync(file))('342 recorded swap logs of nine chains', () => {
+describe.skipIf(!existsSync(file))('decodeSwap with 342 recorded logs of nine chains', () => {
   const read = () =>
     readFileSync(file, 'utf8')
       .trimEnd()
       .split('\n')
       .map((line) => recorded.parse(JSON.parse(line)))
-  /** The words of the data as signed numbers: a second way to the same amounts. */
+  /** Reads the data as signed words, as an independent way to the amounts. */
   const wordsOf = (text: string) =>
     (text.slice(2).match(/.{64}/g) ?? []).map((hex) => BigInt.asIntN(256, BigInt(`0x${hex}`)))
 
-  it('are all decoded, to the amounts that stand in their data', () => {
+  it('decodes all logs to the amounts in their data', () => {
     const logs = read()
     const byEvent = new Map<string, number>()
     for (const log of logs) {
@@ -81,12 +81,12 @@ describe.skipIf(!existsSync(file))('342 recorded swap logs of nine chains', () =
     expect(Object.fromEntries(byEvent)).toEqual({ v2: 109, v3: 233 })
   })
 
-  it('each exchange one token for the other', () => {
+  it('finds opposite signs of the two amounts in all logs', () => {
     const nets = read().map((log) => decodeSwap(log))
     expect(nets.filter((net) => net !== undefined && net.net0 * net.net1 < 0n)).toHaveLength(342)
   })
 
-  it('are counted by why they give no swap', () => {
+  it('toSwaps() counts skipped logs by reason', () => {
     const logs = read()
       .filter(({ chain }) => chain === '1')
       .map((log): RpcLog => ({ ...log, blockTimestamp: undefined, removed: false }))
@@ -106,12 +106,12 @@ describe.skipIf(!existsSync(file))('342 recorded swap logs of nine chains', () =
       removed: 1,
       undecodable: 1,
     })
-    // What was cut on its way is another log when it is asked for again.
+    // A truncated log may be complete in the next response.
     expect(gaps).toMatchObject([{ log: { logIndex: first.logIndex }, reason: { code: 'provider_malformed' } }])
   })
 })
 
-describe('trades of a swap', () => {
+describe('toTrades', () => {
   const weth = DEX_CHAINS.ethereum?.quotes[0] as QuoteToken
   const usdc = DEX_CHAINS.ethereum?.quotes[1] as QuoteToken
   const low = { ...toTestToken(1, {}), contractAddress: `0x${'1'.repeat(40)}` }
@@ -147,7 +147,7 @@ describe('trades of a swap', () => {
     return { rows: toTrades([{ log, net0, net1 }], facts, skipped), skipped }
   }
 
-  it('take side and amount from the token, dollars from the quote, whichever comes first', () => {
+  it('takes side and amount from the token and dollars from the quote, in both orders', () => {
     const bought = trades(poolOf(low.contractAddress, weth.address), 300n * ONE, -ONE)
     expect(bought.rows).toEqual([
       {
@@ -170,13 +170,13 @@ describe('trades of a swap', () => {
     expect(sold.rows).toMatchObject([{ token: high.key, side: 'SELL', amount: 4, amount_usd: 12.5, price: 3.125 }])
   })
 
-  it('keep every digit that a number has', () => {
+  it('keeps the full precision of a number', () => {
     const net = 123_456_789_012_345_678_901_234_567n
     const { rows } = trades(poolOf(low.contractAddress, usdc.address), net, -1_234_567n)
     expect(rows).toMatchObject([{ amount: Number('123456789.012345678901234567'), amount_usd: 1.234567 }])
   })
 
-  it('are two where both tokens are collected', () => {
+  it('returns two trades if both tokens are collected', () => {
     const quote: QuoteToken = { symbol: 'HIGH', address: high.contractAddress, decimals: 8, usd: 'dollar' }
     const quotes = new Map([[quote.address, quote]])
     const { rows } = trades(poolOf(low.contractAddress, high.contractAddress), 2n * ONE, -6_00000000n, { quotes })
@@ -186,7 +186,7 @@ describe('trades of a swap', () => {
     ])
   })
 
-  it('have no dollars where the price is not known or the sides do not go opposite ways', () => {
+  it('returns null dollars if the price is unknown or the amounts do not have opposite signs', () => {
     const pool = poolOf(low.contractAddress, weth.address)
     const unknown = { amount_usd: null, price: null }
     expect(trades(pool, ONE, -ONE, { usdAt: () => undefined }).rows).toMatchObject([unknown])
@@ -194,7 +194,7 @@ describe('trades of a swap', () => {
     expect(trades(pool, ONE, 0n).rows).toMatchObject([{ side: 'BUY', amount: 1, ...unknown }])
   })
 
-  it('are none, and counted, where the token did not move', () => {
+  it('returns no trade and counts it if the token amount is zero', () => {
     const { rows, skipped } = trades(poolOf(low.contractAddress, weth.address), 0n, ONE)
     expect(rows).toEqual([])
     expect(Object.fromEntries(skipped)).toEqual({ 'zero amount': 1 })

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 describe('findDiskFault', () => {
-  it('finds nothing where the folder can be written, and leaves nothing there', () => {
+  it('returns undefined for a writable folder and leaves no files', () => {
     expect(findDiskFault(folder)).toBeUndefined()
     expect(readdirSync(folder)).toEqual([])
   })
@@ -25,14 +25,14 @@ describe('findDiskFault', () => {
     ['ENOSPC', 'is full'],
     ['EDQUOT', 'is full for this user (a quota)'],
     ['EROFS', 'is read-only'],
-  ])('names the fault of a disk that refuses with %s', (code, words) => {
+  ])('names the fault of a disk that fails with %s', (code, words) => {
     vi.mocked(writeFileSync).mockImplementationOnce(() => {
       throw Object.assign(new Error(code), { code })
     })
     expect(findDiskFault(folder)).toBe(`the disk of ${folder} ${words}`)
   })
 
-  it('leaves other errors to the parts themselves', () => {
+  it('ignores other errors', () => {
     expect(findDiskFault(join(folder, 'gone'))).toBeUndefined()
   })
 })

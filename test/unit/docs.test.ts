@@ -16,14 +16,14 @@ const listSources = () =>
 
 const headingsOf = (page: string) => [...page.matchAll(/^#{1,4} (.+)$/gm)].map(([, heading = '']) => heading)
 
-/** The anchor that GitHub gives a heading. */
+/** Returns the anchor of a heading on GitHub. */
 const toAnchor = (heading: string) =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-')
 
-/** Everything that source files cite, as `docs/contract.md 4`; a comment may break its line anywhere. */
+/** Finds citations like `docs/contract.md 4` in source files. A comment may break the line inside a citation. */
 function findCitations(): { file: string; cited: string }[] {
   return listSources().flatMap((file) => {
     const text = read(file).replaceAll(/\n\s*(?:\*|\/\/)\s*/g, ' ')
@@ -35,7 +35,7 @@ function findCitations(): { file: string; cited: string }[] {
 }
 
 describe('comments', () => {
-  it('cite sections that exist', () => {
+  it('cite only existing sections', () => {
     const sections = ['docs/contract.md', 'docs/providers.md'].flatMap((page) =>
       headingsOf(read(page)).flatMap((heading) => {
         const [, number] = /^(\d+(?:\.\d+)*)\.? /.exec(heading) ?? []
@@ -49,7 +49,7 @@ describe('comments', () => {
 })
 
 describe('documents', () => {
-  it('link to files and headings that exist', () => {
+  it('link only to existing files and headings', () => {
     const broken = PAGES.flatMap((file) => {
       const page = read(file).replaceAll(/```.*?```/gs, '')
       return [...page.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].flatMap(([, path = '', anchor]) => {

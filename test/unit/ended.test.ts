@@ -6,8 +6,8 @@ import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toDue } from '../../workers/backfill/ask.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
+import { toEntities } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { toEntities } from '../../workers/run/payload.ts'
 import { getToken } from '../support/entities.ts'
 
 const DAY = 86_400_000
@@ -16,26 +16,26 @@ const tokenOf = (symbol: string) => getToken(registry, symbol)
 const maker = tokenOf('MKR')
 const END = maker.until ?? Number.NaN
 
-describe('a token that ended', () => {
+describe('ended token', () => {
   const symbolsAt = (slot: number) =>
     toEntities(prices, { registry, config }, { kind: 'slot', slot }).map(
       ({ key }) => registry.tokenByKey.get(key)?.symbol,
     )
 
-  it('is collected by slots before its end and by none from then on', () => {
+  it('is collected by slots only before its end', () => {
     expect(symbolsAt(END - 300_000)).toContain('MKR')
     expect(symbolsAt(END)).not.toContain('MKR')
     expect(symbolsAt(END)).toContain('SKY')
-    // Its past can be collected at any time, and nothing of the time after it.
+    // Its past can be collected at any time; the time after its end cannot.
     const range = { from: END - DAY, to: END, interval: '1d' } as const
     expect(toEntities(prices, { registry, config }, { kind: 'range', ...range, entities: [maker.id] })).toEqual([maker])
     const after = { ...range, from: END, to: END + DAY, entities: [maker.id, tokenOf('SKY').id] }
     expect(toEntities(prices, { registry, config }, { kind: 'range', ...after })).toEqual([tokenOf('SKY')])
-    // What was enqueued before anybody knew of the end has nothing to do, and is no mistake.
+    // A job enqueued before the end was registered does nothing and does not fail.
     expect(toEntities(prices, { registry, config }, { kind: 'range', ...after, entities: [maker.id] })).toEqual([])
   })
 
-  it('is back-filled where the range begins before its end', () => {
+  it('is back-filled if the range starts before its end', () => {
     const plan = (from: string) =>
       planBackfill(
         { dataset: 'prices', from, to: '2025-12-01', interval: '1d', only: undefined },
@@ -46,7 +46,7 @@ describe('a token that ended', () => {
     expect(plan('2025-05-19').entities).not.toContainEqual(maker)
   })
 
-  it('is asked for and counted up to its end', () => {
+  it('is requested and counted up to its end in a back-fill', () => {
     const ask = planBackfill(
       { dataset: 'prices', from: '2025-05-17', to: '2025-05-21', interval: '1d', only: 'MKR,UNI' },
       registry,
@@ -62,13 +62,13 @@ describe('a token that ended', () => {
     ])
   })
 
-  it('is wanted up to its end, apart from everybody else', () => {
+  it('is wanted up to its end, in a separate group', () => {
     const wanted: Wanted[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, askedAt: 0 }]
     const entities = tokenPrices.entities(registry)
     const [all, ...alone] = groupByWanted(entities, wanted)
     expect(alone.map(([token]) => token)).toContainEqual(maker)
     expect(all).not.toContainEqual(maker)
-    // Everybody is in one group, with all who have the same end.
+    // Every entity is in exactly one group, with all entities of the same end.
     const groups = [all ?? [], ...alone]
     expect(
       groups
@@ -84,7 +84,7 @@ describe('a token that ended', () => {
       toWantedRuns(wanted, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
     )
     expect(lengths).toEqual([[2 * slots], [slots]])
-    // What is to end is still there until that day.
+    // A token with a future end exists until that day.
     expect(isThereAt(tokenOf('ACX'), (tokenOf('ACX').until ?? 0) - 1)).toBe(true)
   })
 
@@ -93,7 +93,7 @@ describe('a token that ended', () => {
     expect(endedAt[ended.indexOf(maker.key)]).toBe(END / 1000)
     expect(begunAt[begun.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
     expect(ended).not.toContain(tokenOf('UNI').key)
-    // It was the token of another DAO, with a supply of its own, before Stargate's was exchanged for it.
+    // ZRO existed before with a separate supply; Stargate's STG was exchanged for it.
     expect(ended).toContain(tokenOf('STG').key)
     expect(begun).not.toContain(tokenOf('ZRO').key)
   })

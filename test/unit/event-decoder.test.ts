@@ -27,11 +27,11 @@ const decoder = createEventDecoder([VOTE, SWAP])
 it.each([
   ['a vote', vote],
   ['a swap', swap],
-])('reads %s as the library does', (_what, log) => {
+])('createEventDecoder decodes %s like viem', (_what, log) => {
   expect(decoder.decode(log)).toEqual(decodeEventLog({ abi: [VOTE, SWAP], ...log }))
 })
 
-it('knows none of another event, of one with fewer topics, or with data that ends early', () => {
+it('createEventDecoder returns undefined for another event, missing topics or truncated data', () => {
   const { topics, data } = swap
   expect(decoder.decode({ topics: [`0x${'1'.repeat(64)}`, ...topics.slice(1)], data })).toBeUndefined()
   expect(decoder.decode({ topics: topics.slice(0, 2), data })).toBeUndefined()
@@ -40,9 +40,9 @@ it('knows none of another event, of one with fewer topics, or with data that end
 
 it.each([
   ['has members without names', 'event Sold(address indexed, uint256 price)'],
-  ['has the hash of what does not fit into a topic', 'event Sold(string indexed name, uint256 price)'],
-  ['has the hash of a list', 'event Sold(uint256[] indexed ids, uint256 price)'],
-])('is not made of an event that %s', (_what, signature) => {
+  ['has the hash of a text as a topic', 'event Sold(string indexed name, uint256 price)'],
+  ['has the hash of a list as a topic', 'event Sold(uint256[] indexed ids, uint256 price)'],
+])('createEventDecoder rejects an event that %s', (_what, signature) => {
   const event = parseAbiItem([signature]) as typeof VOTE
   expect(() => createEventDecoder([event])).toThrow('Sold')
 })

@@ -8,7 +8,7 @@ const toLine = (values: readonly (number | null)[]): Drawing => ({
   lines: [{ name: 'price', values }],
 })
 
-describe('numbers', () => {
+describe('number formats', () => {
   it.each([
     ['usd', 1.23, 0.002, ['$1.230', '$1.232', '$1.234']],
     ['usd', 15, 2.5, ['$15.0', '$17.5', '$20.0']],
@@ -20,11 +20,11 @@ describe('numbers', () => {
     ['count', 99_800, 100, ['99.8K', '99.9K', '100.0K']],
     ['amount', 100, 0.05, ['100.00', '100.05', '100.10']],
     ['share', 0.5, 0.0005, ['50.00 %', '50.05 %', '50.10 %']],
-  ] as const)('of an axis in %s from %d by %d are told from each other', (kind, first, step, expected) => {
+  ] as const)('toMark() writes distinct axis labels in %s from %d in steps of %d', (kind, first, step, expected) => {
     expect([0, 1, 2].map((at) => toMark(first + at * step, kind, step))).toEqual(expected)
   })
 
-  it('that are shares are all only where they are', () => {
+  it('toText() writes 100.00 % only for exactly 1', () => {
     expect([1, 0.999999, 0.99994, 0.29, 0].map((share) => toText(share, 'share'))).toEqual([
       '100.00 %',
       '99.99 %',
@@ -43,29 +43,29 @@ describe('numbers', () => {
     ['change', -0.001, '-<0.01 %'],
     ['change', -0.01, '-0.01 %'],
     ['change', 0, '0.00 %'],
-  ] as const)('of %s that are nearly nothing do not read as nothing: %d', (kind, value, expected) => {
+  ] as const)('toText() does not round a small %s to zero: %d', (kind, value, expected) => {
     expect(toText(value, kind)).toBe(expected)
   })
 
-  it('that are nearly nothing do not read as nothing beside others that lie further apart either', () => {
+  it('toDistinct() does not round a small value to zero', () => {
     expect(toDistinct(0.0003, 'percent', 0.001)).toBe('<0.01 %')
     expect(toDistinct(0.0013, 'percent', 0.0001)).toBe('0.0013 %')
   })
 
-  it('have all their digits in their own unit', () => {
+  it('toWhole() writes all digits in the unit', () => {
     expect(toWhole(0.9999987, 'share')).toBe('99.99987 %')
     expect(toWhole(0.29, 'share')).toBe('29 %')
     expect(toWhole(1.23456, 'change')).toBe('1.23456 %')
     expect(toWhole(1234.56789, 'usd')).toBe('$1,234.56789')
   })
 
-  it('of a chart in words differ where its line does', () => {
+  it('inWords() and describePoint() use enough digits to distinguish the points of the line', () => {
     const narrow = toLine([1.2301, 1.2345, null, 1.2399])
     expect(inWords('Sample', narrow)).toContain(
       'price: first $1.23010, last $1.23990, lowest $1.23010, highest $1.23990',
     )
     expect(describePoint(narrow, 1)).toContain('price $1.23450')
-    // What is small beside the others, and what never changes, is written as everywhere.
+    // Small values next to large ones and constant lines use the default format.
     const wide = toLine([0.5, 2e9])
     expect([describePoint(wide, 0), describePoint(wide, 1)]).toEqual([
       expect.stringContaining('price $0.500'),
@@ -75,7 +75,7 @@ describe('numbers', () => {
   })
 })
 
-describe('of the lines of a chart', () => {
+describe('describeKnown', () => {
   const toLines = (kind: Drawing['kind'], ...lines: readonly (readonly (number | null)[])[]): Drawing => ({
     ...toLine(lines[0] ?? []),
     kind,
@@ -121,11 +121,11 @@ describe('of the lines of a chart', () => {
       '3 of 5 days are absent.',
       '3 of 5 days are absent. 1 of 2 points are not known: nothing was observed then, and the line is broken there.',
     ],
-  ] as const)('it is told which have gaps, and how many: %s %j %s', (kind, lines, absent, expected) => {
+  ] as const)('states the number of gaps of each line: %s %j %s', (kind, lines, absent, expected) => {
     expect(describeKnown(toLines(kind, ...lines), absent)).toBe(expected)
   })
 
-  it('their gaps are said to those who do not see it', () => {
+  it('inWords() states gaps for screen readers', () => {
     expect(inWords('Sample', toLines('line', [1, null], [3, 4]))).toContain(
       '1 without a value of a, 0 without a value of b',
     )

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import { FAILING_PROVIDERS, readFailingText } from '../../shared/store/failing-providers.ts'
-import type { ProviderFailure } from '../../workers/run/collect.ts'
-import { type Told, toFailingTexts } from '../../workers/run/remember-failing.ts'
+import {
+  FAILING_PROVIDERS,
+  type ProviderFailure,
+  type ProviderResults,
+  readFailingText,
+  toFailingTexts,
+} from '../../shared/store/failing-providers.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 const HOUR = 3_600_000
@@ -15,11 +19,11 @@ const failure = (provider: string, says = 'status 503'): ProviderFailure => ({
 })
 const told = (since: string, reason = 'status 503') => ({ since, reason })
 
-/** What a job remembers, and how often that became another. */
+/** The state of a job and the number of its changes. */
 function createState() {
   const texts = new Map<number, string>()
   let changes = 0
-  const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<Told> = {}) => {
+  const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<ProviderResults> = {}) => {
     const told = { slot, failures, piece: undefined, isWhole: true, answered: [], ...more }
     for (const [name, text] of toFailingTexts(texts, told)) {
       texts.set(Number(name.slice(FAILING_PROVIDERS.length)), text)
@@ -29,8 +33,8 @@ function createState() {
   return { run, texts, failing: (piece = 0) => readFailingText(texts.get(piece) ?? '{}'), changes: () => changes }
 }
 
-describe('providers that fail', () => {
-  it('are told since when each does, whoever begins or ends to fail beside it', () => {
+describe('toFailingTexts', () => {
+  it("keeps the start of each provider's failure, independent of other providers", () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')])
     run(SLOT + HOUR, [failure('a'), failure('b')])
@@ -41,7 +45,7 @@ describe('providers that fail', () => {
     expect(failing()).toEqual({})
   })
 
-  it('are noted only when that changes', () => {
+  it('writes only changes', () => {
     const { run, changes } = createState()
     run(SLOT, [])
     expect(changes()).toBe(0)
@@ -50,14 +54,14 @@ describe('providers that fail', () => {
     expect(changes()).toBe(1)
   })
 
-  it('are told why they fail now, since when they fail at all', () => {
+  it('updates the reason and keeps the start of a failure', () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')])
     run(SLOT + HOUR, [failure('a', 'status 401')])
     expect(failing()).toEqual({ a: told(FIRST, 'status 401') })
   })
 
-  it('do not fail for what they lack of the few that an earlier try left, and fail on unless they answer', () => {
+  it('ignores missing entities of a retry, and ends a failure only when the provider succeeds', () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')], { answered: ['b'] })
     run(SLOT, [failure('b')], { isWhole: false })
@@ -66,7 +70,7 @@ describe('providers that fail', () => {
     expect(failing()).toEqual({})
   })
 
-  it('fail where they refuse everybody in the middle of a slot', () => {
+  it('records a provider that rejects all entities during a slot', () => {
     const { run, failing } = createState()
     run(SLOT, [], { answered: ['a'] })
     const refusal = new DataError('provider_exhausted', 'used up')
@@ -75,7 +79,7 @@ describe('providers that fail', () => {
   })
 
   it.each(['', 'no JSON', '{"a":"2026-05-06T07:00:00.000Z"}', '[]'])(
-    'are noted anew by the next slot when the remembered text is %j',
+    'replaces an invalid stored text in the next slot: %j',
     (text) => {
       const { run, failing, texts } = createState()
       texts.set(0, text)
@@ -85,7 +89,7 @@ describe('providers that fail', () => {
     },
   )
 
-  it('are forgotten with pieces that slots no longer have', () => {
+  it('removes the state of chunks that slots no longer have', () => {
     const { run, failing } = createState()
     const pieces = [0, 1, 2].map((index) => ({ index, of: 3 }))
     for (const piece of pieces) run(SLOT, [failure('a')], { piece })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 const BACKLOG = 1
-/** Listens, and tells its port. */
+/** Listens on a port and sends it to the parent. */
 const LISTENER = `
   const server = require('node:net').createServer((socket) => socket.end('far'))
   server.listen({ port: 0, host: '127.0.0.1', backlog: ${BACKLOG} }, () => process.send(server.address().port))`
@@ -29,11 +29,11 @@ function start(args: string[]): ChildProcess {
   return child
 }
 
-describe('a program', () => {
+describe('runProgram', () => {
   it('waits for a host that accepts a connection after its SYN was sent again', async () => {
     const listener = start(['-e', LISTENER])
     const [port] = (await once(listener, 'message')) as [number]
-    // Its system accepts as many connections as wait for it, and drops all further SYN packets.
+    // The kernel accepts connections up to the backlog and drops further SYN packets.
     listener.kill('SIGSTOP')
     const waiting = Array.from({ length: BACKLOG + 1 }, () => connect(port, '127.0.0.1').on('error', () => {}))
     for (const socket of waiting) onTestFinished(() => void socket.destroy())

@@ -12,12 +12,12 @@ const at = (bucket: number) => bucket * STEP
 const ALL = { from: 0, to: at(10_000) }
 
 describe('toGaps', () => {
-  it('counts what is missing', () => {
+  it('counts missing buckets', () => {
     expect(toGaps([], '5m', ALL)).toEqual([])
     expect(toGaps([[at(3), at(4)]], '5m', ALL)).toEqual([{ from: at(3), to: at(4), missing: 1 }])
   })
 
-  it('joins holes with at most twelve buckets between them, and no others', () => {
+  it('joins gaps with at most twelve buckets between them', () => {
     const gaps = toGaps(
       [
         [at(1), at(3)],
@@ -33,7 +33,7 @@ describe('toGaps', () => {
     ])
   })
 
-  it('keeps to the window, whose bounds need not be on the grid', () => {
+  it('limits gaps to the window, also if its bounds are not on the grid', () => {
     const holes = [
       [at(1), at(10)],
       [at(100), at(110)],
@@ -54,8 +54,8 @@ describe('toGaps', () => {
   })
 })
 
-describe('the interval of gaps', () => {
-  it('is the cadence where history has it or there is none, else the finest of history', () => {
+describe('toGapInterval', () => {
+  it('returns the cadence if history supports it or does not exist, else the finest interval of history', () => {
     expect([prices, tvl, holders].map(toGapInterval)).toEqual(['5m', '1d', '1h'])
   })
 })
@@ -64,7 +64,7 @@ describe('planRepair', () => {
   const entity = (id: string) => ({ id, key: 1, name: id })
   const gap = (id: string, from: number, to: number): EntityGap => ({ entity: entity(id), from, to, missing: 1 })
 
-  it('shares jobs among entities with the same gap', () => {
+  it('shares jobs between entities with the same gap', () => {
     const chunks = planRepair(prices, [gap('a', 0, at(3)), gap('b', 0, at(3)), gap('b', at(50), at(51))], '5m')
     expect(chunks.map(({ payload }) => payload)).toEqual([
       { kind: 'range', from: 0, to: at(3), interval: '5m', entities: ['a', 'b'] },
@@ -72,14 +72,14 @@ describe('planRepair', () => {
     ])
   })
 
-  it('plans nothing where the sources have no such history', () => {
+  it('plans nothing if the sources have no such history', () => {
     expect(planRepair(holders, [gap('a', 0, 3_600_000)], '1h')).toEqual([])
     expect(planRepair(tvl, [gap('a', 0, 3_600_000)], '1h')).toEqual([])
   })
 })
 
-describe('a dataset that is off', () => {
-  it('has no gaps and is not back-filled', () => {
+describe('dataset that is off', () => {
+  it('is not scanned for gaps and not back-filled', () => {
     const nothing = { dataset: undefined, from: undefined, to: undefined, interval: undefined }
     expect(toRequest(nothing, ['tvl']).jobs.map(({ name }) => name)).not.toContain('tvl')
     expect(() => toRequest({ ...nothing, dataset: 'tvl' }, ['tvl'])).toThrow('tvl is not collected: DATASETS_OFF')
@@ -89,8 +89,8 @@ describe('a dataset that is off', () => {
   })
 })
 
-describe('a request for gaps', () => {
-  it('is refused with all that is wrong', () => {
+describe('toRequest', () => {
+  it('reports all invalid options in one error', () => {
     const wrong = { dataset: 'weather', from: '2024-13-01', to: 'soon', interval: '2h' }
     expect(() => toRequest(wrong)).toThrow(/weather.*--from 2024-13-01.*--to soon.*--interval 2h/s)
   })

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createStoredPoints } from '../../api/prices/gathered-points.ts'
+import { createStoredPoints } from '../../api/prices/stored-points.ts'
 import { toPieceMs } from '../../api/series/pieces.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { noDatabase } from '../support/no-database.ts'
 
 const PIECE_MS = toPieceMs('5m')
 
-/** Reads ranges of so many pieces each from a database that has no points, and answers when a test says so. */
+/** Reads ranges of the given numbers of chunks from a database without points; `answer` completes the statements. */
 function read(pieces: readonly number[], options: { cluster?: string } = {}) {
   const statements: Statement[] = []
   let answer = () => {}
@@ -31,8 +31,8 @@ function read(pieces: readonly number[], options: { cluster?: string } = {}) {
 
 afterEach(() => vi.restoreAllMocks())
 
-describe('ranges of stored points', () => {
-  it('come together where they are short and two statements are under way', async () => {
+describe('createStoredPoints', () => {
+  it('batches short ranges while two statements are running', async () => {
     const { readings, toRanges, answer } = read([1, 1, 1, 3, 4, 1])
     await expect.poll(toRanges).toEqual([1, 1])
     answer()
@@ -40,21 +40,21 @@ describe('ranges of stored points', () => {
     expect(toRanges().sort()).toEqual([1, 1, 1, 3])
   })
 
-  it('have a statement each where they are longer', async () => {
+  it('sends a statement for each longer range', async () => {
     const { readings, toRanges, answer } = read([5, 5, 5, 5])
     await expect.poll(toRanges).toEqual([1, 1, 1, 1])
     answer()
     await Promise.all(readings)
   })
 
-  it('have a statement each on a cluster, where a token needs one shard', async () => {
+  it('sends a statement for each range on a cluster, where a token needs one shard', async () => {
     const { readings, toRanges, answer } = read([1, 1, 1, 1], { cluster: 'dao_data' })
     await expect.poll(toRanges).toEqual([1, 1, 1, 1])
     answer()
     await Promise.all(readings)
   })
 
-  it('are given up when an answer may not be waited for any longer, by those too who wait for a statement', async () => {
+  it('aborts running and waiting reads at the time limit', async () => {
     const late = new AbortController()
     vi.spyOn(AbortSignal, 'timeout').mockReturnValue(late.signal)
     const { readings, toRanges } = read([1, 1, 1])

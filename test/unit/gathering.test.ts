@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createGathering } from '../../api/answers/gathering.ts'
+import { createGathering } from '../../api/cache/flight.ts'
 
 interface Reading {
   readonly all: readonly number[]
@@ -8,7 +8,7 @@ interface Reading {
   fail(error: Error): void
 }
 
-/** Numbers are read as their texts, whenever a test says so; each weighs itself. */
+/** Reads numbers as texts; the test completes each read. The weight of a number is its value. */
 function gather(options: { atOnce?: number; most?: number } = {}) {
   const readings: Reading[] = []
   const read = (all: readonly number[], abandoned: AbortSignal) =>
@@ -22,8 +22,8 @@ function gather(options: { atOnce?: number; most?: number } = {}) {
 
 const untilSettled = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('those who ask while others are read for', () => {
-  it('wait for one reading, each for its own value', async () => {
+describe('createGathering', () => {
+  it('reads all values requested during a read in one batch', async () => {
     const { readings, stay } = gather()
     const asked = [1, 2, 3, 4].map(stay)
     expect(readings.map(({ all }) => all)).toEqual([[1]])
@@ -34,13 +34,13 @@ describe('those who ask while others are read for', () => {
     expect(await Promise.all(asked)).toEqual(['1', '2', '3', '4'])
   })
 
-  it('are not gathered while a reading is free', () => {
+  it('does not batch while fewer than `atOnce` reads are running', () => {
     const { readings, stay } = gather({ atOnce: 3 })
     for (const one of [1, 2, 3, 4]) stay(one)
     expect(readings.map(({ all }) => all)).toEqual([[1], [2], [3]])
   })
 
-  it('are so many as a reading may be for, in the order in which they came', async () => {
+  it('limits a batch by weight and keeps the order of requests', async () => {
     const { readings, stay } = gather()
     for (const one of [1, 4, 5, 2, 20, 3]) stay(one)
     for (let at = 0; at < 5; at += 1) {
@@ -50,14 +50,14 @@ describe('those who ask while others are read for', () => {
     expect(readings.map(({ all }) => all)).toEqual([[1], [4, 5], [2], [20], [3]])
   })
 
-  it('each wait for a reading of their own when one for several fails', async () => {
+  it('retries each value of a failed batch in a separate read', async () => {
     const { readings, stay } = gather()
     const [first, ...others] = [1, 2, 3].map(stay)
     readings[0]?.fail(new Error('away'))
     await expect(first).rejects.toThrow('away')
     readings[1]?.fail(new Error('torn'))
     await untilSettled()
-    // What comes meanwhile is not read together with them either.
+    // A value requested now is not batched with the retries either.
     const later = stay(4)
     expect(readings.map(({ all }) => all)).toEqual([[1], [2, 3], [2]])
     readings[2]?.fail(new Error('torn for good'))
@@ -70,8 +70,8 @@ describe('those who ask while others are read for', () => {
   })
 })
 
-describe('who leaves', () => {
-  it('before its turn is not read for', async () => {
+describe('createGathering with disconnected clients', () => {
+  it('does not read a value if its client disconnects before the read', async () => {
     const { readings, ask, stay } = gather()
     const leaver = new AbortController()
     stay(1)
@@ -86,13 +86,13 @@ describe('who leaves', () => {
     expect(await stayed).toBe('3')
   })
 
-  it('before it asks begins nothing', async () => {
+  it('starts no read for a client that is already disconnected', async () => {
     const { readings, ask } = gather()
     await expect(ask(1, AbortSignal.abort(new Error('left')))).rejects.toThrow('left')
     expect(readings).toEqual([])
   })
 
-  it('while it is read for leaves the reading to the others, and the last of them ends it', async () => {
+  it('continues a batch for the remaining clients, and aborts it when the last one disconnects', async () => {
     const { readings, ask, stay } = gather()
     const leavers = [new AbortController(), new AbortController()] as const
     const first = stay(1)

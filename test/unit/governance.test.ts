@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import type { GovernanceRow } from '../../shared/datasets/governance.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { HttpRequest } from '../../workers/http/request.ts'
+import type { HttpRequest } from '../../workers/http/client.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { toTestDao } from '../samples.ts'
@@ -15,7 +15,7 @@ import type { Space, SpaceProposal, SpaceVote } from '../upstream/world.ts'
 const CREATED = Date.parse('2024-01-01T00:00:00Z') / 1000
 const VOTER = `0x${'a'.repeat(40)}`
 
-/** A hub whose spaces have one proposal and one vote each; what is asked of a space in `down` fails. */
+/** A hub whose spaces have one proposal and one vote each. Requests for a space in `down` fail. */
 function openHub(down: ReadonlySet<string>) {
   const json = async ({ body }: HttpRequest) => {
     const { query, variables } = body as { query: string; variables: { space: string } }
@@ -30,7 +30,7 @@ function openHub(down: ReadonlySet<string>) {
   return collector ?? expect.unreachable('a provider')
 }
 
-it('keeps what came of a space together with where it goes on, when another space of the DAO fails', async () => {
+it('governance keeps the rows and cursor of one space if another space of the DAO fails', async () => {
   const dao = { ...toTestDao(1, null), snapshotSpace: 'new.eth', formerSnapshotSpaces: ['old.eth'] }
   const cursors = new Map<string, string>()
   const state = {
@@ -47,7 +47,7 @@ it('keeps what came of a space together with where it goes on, when another spac
   const first = await read(['old.eth'])
   expect([...cursors.keys()]).toEqual(['new.eth'])
   expect(first.rows).toEqual(['new.eth proposal', 'new.eth vote', 'new.eth sweep'])
-  // It is not counted as read to its end.
+  // The DAO is not counted as completely read.
   expect([[...first.refused.keys()], first.read]).toEqual([[dao.key], []])
 
   const second = await read([])
@@ -61,7 +61,7 @@ const END = HUB_START + 300
 
 type Answer = Record<string, unknown>
 
-/** The job with a hub that has one space; `change` may replace an answer of the hub. */
+/** The job with a hub of one space. `change` may replace a response of the hub. */
 function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: Answer) => Answer = (answer) => answer) {
   const dao = { ...toTestDao(1, null), snapshotSpace: 'one.eth', formerSnapshotSpaces: [] }
   const state = createState()
@@ -88,14 +88,28 @@ function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: A
 
 const voteOf = (made: Partial<SpaceVote>): SpaceVote => ({ ...(toVotes(1, HUB_START + 100)[0] as SpaceVote), ...made })
 
-describe('an element that cannot be read', () => {
+it('a proposal that the hub flags as spam is stored with the mark, and a mark that is no boolean counts as absent', async () => {
+  const proposals = [
+    toProposal({ id: '0xa', flagged: true }),
+    toProposal({ id: '0xb' }),
+    toProposal({ id: '0xc', flagged: 'yes' as unknown as boolean }),
+  ]
+  const { proposals: found } = await openSpace({ proposals, votes: [] }).read()
+  expect(found.map(({ proposal, is_flagged }) => [proposal, is_flagged])).toEqual([
+    ['0xa', true],
+    ['0xb', false],
+    ['0xc', false],
+  ])
+})
+
+describe('unreadable element', () => {
   const proposals = [
     toProposal({ id: '0xa' }),
     toProposal({ id: '0xb', created: HUB_START + 95, end: 4_102_444_800 }),
     toProposal({ id: '0xc', created: HUB_START + 99 }),
   ]
 
-  it('costs only itself when the hub sends null and an error beside the data, and is reported', async () => {
+  it('loses only itself if the hub returns null and an error with the data, and is reported', async () => {
     const { read } = openSpace({ proposals, votes: toVotes(3, HUB_START + 100) })
     const { proposals: found, votes, read: done, refused, leftOut } = await read()
     expect(found.map(({ proposal }) => proposal)).toEqual(['0xa', '0xc'])
@@ -103,17 +117,17 @@ describe('an element that cannot be read', () => {
     expect(leftOut).toEqual({ count: 1, reason: expect.stringMatching(/^one\.eth: Int cannot represent/) })
   })
 
-  it('is not taken for a proposal that its author took back', async () => {
+  it('is not treated as a proposal deleted by its author', async () => {
     expect((await openSpace({ proposals, votes: [] }).read()).of('sweep')).toEqual([])
     expect((await openSpace({ proposals: [toProposal()], votes: [] }).read()).of('sweep')).toHaveLength(1)
   })
 
   it.each([
     ['without an id', { id: null }],
-    ['of before the first chain', { created: 1 }],
+    ['older than the first chain', { created: 1 }],
     ['without a time', { created: 'yesterday' }],
     ['with a time in milliseconds', { created: HUB_START * 1000 }],
-  ])('is a vote %s, and the others of its page are stored', async (_, change) => {
+  ])('loses only a vote %s, and the other votes of the page are stored', async (_, change) => {
     const { read } = openSpace({ proposals: [toProposal()], votes: toVotes(3, HUB_START + 100) }, (answer) => {
       const data = answer.data as { votes?: Answer[] }
       return data.votes === undefined
@@ -124,7 +138,7 @@ describe('an element that cannot be read', () => {
     expect([votes.length, leftOut?.count, refused.size]).toEqual([2, 1, 0])
   })
 
-  it('is a vote that is asked for again once a day, until it can be read', async () => {
+  it('is requested again once a day until it is readable', async () => {
     let isBroken = true
     const votes = [...toVotes(1, HUB_START + 100), ...toVotes(1, HUB_START + 200), ...toVotes(1, HUB_START + 80_000)]
     const { read } = openSpace({ proposals: [toProposal()], votes }, (answer) => {
@@ -140,7 +154,7 @@ describe('an element that cannot be read', () => {
     expect((await read(SLOT + 48 * HOUR)).votes).toHaveLength(1)
   })
 
-  it('is malformed with its whole list when most of a long list cannot be read', async () => {
+  it('rejects the whole list if most of a long list is unreadable', async () => {
     const { read } = openSpace({ proposals: [toProposal()], votes: toVotes(12, HUB_START + 100) }, (answer) => {
       const data = answer.data as { votes?: Answer[] }
       return data.votes === undefined ? answer : { data: { votes: data.votes.map(({ created: _, ...vote }) => vote) } }
@@ -148,7 +162,7 @@ describe('an element that cannot be read', () => {
     expect([...(await read()).refused.values()]).toMatchObject([{ code: 'provider_malformed' }])
   })
 
-  it('moves no cursor past the slot when it claims a time in the future', async () => {
+  it('does not move a cursor past the slot if its time is in the future', async () => {
     const votes = [...toVotes(1, HUB_START + 100), ...toVotes(1, HUB_START + 10 * 86_400)]
     const { read } = openSpace({ proposals: [toProposal()], votes })
     await read()
@@ -157,11 +171,11 @@ describe('an element that cannot be read', () => {
   })
 })
 
-describe('a proposal that the hub has not settled', () => {
+describe('proposal with pending scores', () => {
   const pending: Partial<SpaceProposal> = { scores: [0, 0, 0], scoresState: 'pending' }
   const later = () => toVotes(5, HUB_START + 80_000).map((vote) => ({ ...vote, proposal: '0xother' }))
 
-  it('is read again with its votes when it is final, although others got votes meanwhile', async () => {
+  it('is read again with its votes when it is final, after later votes for other proposals', async () => {
     const space = { proposals: [toProposal(pending)], votes: [voteOf({ choice: '0xencrypted' }), ...later()] }
     const { read } = openSpace(space)
     expect((await read()).proposals).toMatchObject([{ scores_state: 'pending' }])
@@ -178,7 +192,7 @@ describe('a proposal that the hub has not settled', () => {
     expect((await read(SLOT + 3 * HOUR)).votes.filter(({ proposal }) => proposal === '0xproposal')).toEqual([])
   })
 
-  it('has its votes read again until none of them is secret', async () => {
+  it('is read again until all its votes are public', async () => {
     const space = { proposals: [toProposal(pending)], votes: [voteOf({ choice: '0xencrypted' }), ...later()] }
     const { read } = openSpace(space)
     await read()
@@ -193,7 +207,7 @@ describe('spaces that always fail', () => {
   it.each([
     [3, 1],
     [20, 8],
-  ])('do not end the run of the others: %d of 84, after %d runs', async (failing, runs) => {
+  ])('do not block other spaces: %d of 84, after %d runs', async (failing, runs) => {
     const daos = Array.from({ length: 84 }, (_, n) => ({
       ...{ ...toTestDao(n + 1, null), snapshotSpace: `${n}.eth`, formerSnapshotSpaces: [] },
     }))

@@ -16,7 +16,7 @@ function titleOf(description: string): unknown {
   return row !== undefined && 'title' in row ? row.title : undefined
 }
 
-describe("a proposal's title", () => {
+describe('title of a proposal', () => {
   it.each([
     ['', ''],
     ['\n \n', ''],
@@ -26,11 +26,11 @@ describe("a proposal's title", () => {
     ['\r\n  ## Raise the #1 cap ##  \r\nWhy', 'Raise the #1 cap'],
     ['#\nRaise the cap', 'Raise the cap'],
     ['Raise\u2028the cap', 'Raise'],
-  ])('of %j is %j', (description, title) => {
+  ])('is extracted from %j as %j', (description, title) => {
     expect(titleOf(description)).toBe(title)
   })
 
-  it.each(['x', '𝔘'])('has at most 256 characters, as on Snapshot: of %s', (character) => {
+  it.each(['x', '𝔘'])('has at most 256 characters, like on Snapshot: %s', (character) => {
     expect(titleOf(character.repeat(256))).toBe(character.repeat(256))
     expect(titleOf(character.repeat(257))).toBe(`${character.repeat(255)}…`)
     expect(titleOf(`x${character.repeat(100_000)}`)).toBe(`x${character.repeat(254)}…`)
@@ -38,10 +38,10 @@ describe("a proposal's title", () => {
 
   const LONG = 50_000
   it.each([
-    ['blanks', ' '],
-    ['marks', '#'],
+    ['spaces', ' '],
+    ['number signs', '#'],
     ['both', ' #'],
-  ])('is read whatever it is made of: %s', (_, filler) => {
+  ])('is extracted in linear time from a text of %s', (_, filler) => {
     const middle = filler.repeat(LONG)
     expect(titleOf(`a${middle}b`)).toBe(`${`a${middle}`.slice(0, 255).trimEnd()}…`)
     expect(titleOf(`${middle}\n${'\n'.repeat(LONG)}a`)).toBe('a')

@@ -1,32 +1,34 @@
 import { setMaxListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createHistoryLimit } from '../../workers/http/history-limit.ts'
-import { createRateLimit, type RateLimit } from '../../workers/http/rate-limit.ts'
+import { createHistoryLimit, createRateLimit, type RateLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 setMaxListeners(0, never)
 
-/** The time of one place of a limit: what a request waits for when no other is before it. */
+/** The time between two requests of a limit, which is the wait of a request without others before it. */
 const toPlaceMs = (perMinute: number) => 60_000 / (perMinute - Math.max(1, Math.floor(perMinute / 5)) + 1)
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Asks for `count` places at once; `at` are the times at which they were given. */
+/** Requests `count` places concurrently. Returns the times at which they were granted. */
 function ask(limit: RateLimit, count: number) {
   const at: number[] = []
   for (let n = 0; n < count; n += 1) void limit.take(never).then(() => at.push(performance.now()))
   return at
 }
 
-describe('the limit of history', () => {
+describe('createHistoryLimit', () => {
   it.each([
     [60, 30],
     [20, 10],
     [10, 9],
     [2, 1],
-  ])('of %i requests a minute never takes more than its %i, in any minute', async (whole, share) => {
-    const history = ask(createHistoryLimit(createRateLimit(share), createRateLimit(whole)), share * 5)
+  ])('of %i requests a minute never grants more than %i in any minute', async (whole, share) => {
+    const history = ask(
+      createHistoryLimit(createRateLimit('provider', share), createRateLimit('provider', whole)),
+      share * 5,
+    )
     await vi.advanceTimersByTimeAsync(4 * 60_000)
     for (const start of history)
       expect(history.filter((at) => at >= start && at < start + 60_000).length).toBeLessThanOrEqual(share)
@@ -38,41 +40,41 @@ describe('the limit of history', () => {
     [20, 10],
     [10, 9],
     [2, 1],
-  ])('lets a request of now wait for one free place at most: of %i a minute, with %i for history', async (n, share) => {
-    const whole = createRateLimit(n)
-    const history = ask(createHistoryLimit(createRateLimit(share), whole), n * 20)
+  ])('delays a live request by at most one place: %i a minute, with %i for history', async (n, share) => {
+    const whole = createRateLimit('provider', n)
+    const history = ask(createHistoryLimit(createRateLimit('provider', share), whole), n * 20)
     for (let round = 0; round < 20; round += 1) {
       await vi.advanceTimersByTimeAsync(17_300)
       const asked = performance.now()
       const now = ask(whole, 1)
       await vi.advanceTimersByTimeAsync(Math.ceil(2 * toPlaceMs(n)))
       const waited = (now[0] ?? Number.POSITIVE_INFINITY) - asked
-      // One that history stands in line for, and its own.
+      // The place of one history request, and its own.
       expect(waited).toBeLessThanOrEqual(Math.ceil(2 * toPlaceMs(n)))
       if (share <= n / 2 && n >= 10) expect(waited).toBe(0)
     }
     expect(history.length).toBeLessThan(n * 20)
   })
 
-  it('stands in the line of the whole limit once, so that many requests of now pass it', async () => {
-    const whole = createRateLimit(10)
+  it('waits for only one place of the whole limit at a time, so that live requests pass', async () => {
+    const whole = createRateLimit('provider', 10)
     ask(whole, 2)
-    const history = ask(createHistoryLimit(createRateLimit(10), whole), 8)
+    const history = ask(createHistoryLimit(createRateLimit('provider', 10), whole), 8)
     await vi.advanceTimersByTimeAsync(0)
     const now = ask(whole, 5)
     await vi.advanceTimersByTimeAsync(Math.ceil(6.5 * toPlaceMs(10)))
     expect([now.length, history.length]).toEqual([5, 1])
   })
 
-  it('spends nothing of the whole where the share is used up', async () => {
+  it('takes no place of the whole limit if the share is used up', async () => {
     const whole = { take: vi.fn(async () => undefined) }
     const usedUp = { take: () => Promise.reject(new Error('used up')) }
     await expect(createHistoryLimit(usedUp, whole).take(never)).rejects.toThrow('used up')
     expect(whole.take).not.toHaveBeenCalled()
   })
 
-  it('lets one that is aborted in line go at once, and gives its place to the next', async () => {
-    const limit = createHistoryLimit(createRateLimit(1), createRateLimit(10))
+  it('rejects an aborted request immediately and grants its place to the next one', async () => {
+    const limit = createHistoryLimit(createRateLimit('provider', 1), createRateLimit('provider', 10))
     await limit.take(never)
     const controller = new AbortController()
     const aborted = limit.take(controller.signal)

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { type TokenHoldersRow, tokenHoldersRow } from '../../shared/datasets/holders.ts'
-import { toTurn, toTurnOfRun } from '../../workers/job/turn.ts'
 import { toTokensPerSlot } from '../../workers/providers/contracts/holders.ts'
 import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer/holder-rows.ts'
 import { sumShares } from '../../workers/providers/holder-values.ts'
 import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis/holder-rows.ts'
+import { toTurn, toTurnOfRun } from '../../workers/providers/plan.ts'
 import { toWholeTokens } from '../../workers/providers/whole-tokens.ts'
 import { toTestToken } from '../samples.ts'
 
@@ -25,35 +25,35 @@ describe('toWholeTokens', () => {
     [123456, 4, 12.3456],
     ['0', 18, 0],
     ['12345678', 0, 12345678],
-  ])('moves the point of %s by %i without losing a digit', (raw, decimals, whole) => {
+  ])('converts %s with %i decimals without losing a digit', (raw, decimals, whole) => {
     expect(toWholeTokens(raw, decimals)).toBe(whole)
   })
 
-  it('reads 77 digits, about the most that a contract can hold', () => {
+  it('accepts 77 digits, about the maximum of a contract', () => {
     const raw = '11579208923731619542357098500868790785326998466564056403945758400791312963993'
     expect(toWholeTokens(raw, 18)).toBe(Number(BigInt(raw) / 10n ** 18n))
   })
 
-  it('is the nearest number to the exact quotient, which division of numbers is not', () => {
+  it('returns the nearest number to the exact quotient, unlike floating-point division', () => {
     const rounded = Array.from({ length: 2_000 }, (_, n) => String(10n ** 24n + BigInt(n) * 987_654_321_987n))
     const exact = rounded.map((text) => Number(`${text.slice(0, -18)}.${text.slice(-18)}`))
     expect(rounded.map((text) => toWholeTokens(text, 18))).toEqual(exact)
     expect(rounded.map((text) => Number(text) / 1e18)).not.toEqual(exact)
   })
 
-  it.each([[undefined], [null], [''], ['0x10'], ['-5'], ['lots'], [{}]])('knows nothing of %s', (raw) => {
+  it.each([[undefined], [null], [''], ['0x10'], ['-5'], ['lots'], [{}]])('returns null for %s', (raw) => {
     expect(toWholeTokens(raw, 18)).toBeNull()
   })
 })
 
 describe('sumShares', () => {
-  it('adds without the dust of floats', () => {
+  it('adds without floating-point errors', () => {
     expect(sumShares(Array.from({ length: 100 }, () => ({ share: 0.07 })))).toBe(7)
     expect(sumShares([{ share: 17.34 }, { share: 12.61 }, { share: 8.6 }])).toBe(38.55)
   })
 })
 
-describe('a snapshot row', () => {
+describe('tokenHoldersRow', () => {
   const good: TokenHoldersRow = {
     token: 1,
     observed_at: '2024-05-06T07:00:00.000Z',
@@ -63,29 +63,29 @@ describe('a snapshot row', () => {
   }
   const mistake = (more: object) => tokenHoldersRow.safeParse({ ...good, ...more }).error?.issues[0]?.path.join('.')
 
-  it('is accepted when it is whole', () => {
+  it('accepts a complete row', () => {
     expect(tokenHoldersRow.parse(good)).toEqual(good)
   })
 
   it.each([
     ['an empty list', { holders: [] }, 'holders'],
-    ['more than a hundred', { holders: Array.from({ length: 101 }, (_, n) => holder(n, 1)) }, 'holders'],
-    ['a list that is out of order', { holders: [holder(1, 20), holder(2, 30)] }, 'holders'],
-    ['an address twice', { holders: [holder(1, 30), holder(1, 20)] }, 'holders'],
-    ['a share over the whole', { holders: [holder(1, 30, 101)] }, 'holders.0.share'],
+    ['more than a hundred holders', { holders: Array.from({ length: 101 }, (_, n) => holder(n, 1)) }, 'holders'],
+    ['an unsorted list', { holders: [holder(1, 20), holder(2, 30)] }, 'holders'],
+    ['a duplicate address', { holders: [holder(1, 30), holder(1, 20)] }, 'holders'],
+    ['a share over 100 %', { holders: [holder(1, 30, 101)] }, 'holders.0.share'],
     ['a negative share', { holders: [holder(1, 30, -0.1)] }, 'holders.0.share'],
     ['an unknown amount', { holders: [{ ...holder(1, 30), amount: null }] }, 'holders.0.amount'],
     ['a mixed-case address', { holders: [{ ...holder(1, 30), address: `0xA${'0'.repeat(39)}` }] }, 'holders.0.address'],
-    ['a sum over the whole', { top100_share: 101 }, 'top100_share'],
+    ['a sum of shares over 100 %', { top100_share: 101 }, 'top100_share'],
     ['an unknown number of holders', { total_holders: null }, 'total_holders'],
-    ['half a holder', { total_holders: 1000.5 }, 'total_holders'],
-    ['fewer holders than are listed', { total_holders: 2 }, 'total_holders'],
-  ])('is refused with %s', (_, more, path) => {
+    ['a fractional number of holders', { total_holders: 1000.5 }, 'total_holders'],
+    ['fewer holders than listed', { total_holders: 2 }, 'total_holders'],
+  ])('rejects %s', (_, more, path) => {
     expect(mistake(more)).toBe(path)
   })
 })
 
-describe('a Moralis answer', () => {
+describe('fromMoralis', () => {
   const owner = {
     owner_address: '0x6cC5F688a315f3dC28A7781717a9A798a59fDA7b',
     balance: '10930056627204137678149589',
@@ -94,7 +94,7 @@ describe('a Moralis answer', () => {
     percentage_relative_to_total_supply: 1.0930056627204137,
   }
 
-  it('becomes a row: amounts from the formatted balance, shares as sent', () => {
+  it('returns amounts from the formatted balance and shares as sent', () => {
     const row = fromMoralis({ totalHolders: '99999' }, [owner], token, slot)
     expect(tokenHoldersRow.parse(row)).toEqual({
       token: 1,
@@ -112,38 +112,38 @@ describe('a Moralis answer', () => {
     })
   })
 
-  it('falls back to base units and leaves an unknown value unknown', () => {
+  it('falls back to base units, and returns null for an unknown value', () => {
     const { balance_formatted: _, ...raw } = { ...owner, usd_value: null }
     const row = fromMoralis({ totalHolders: 5 }, [raw], token, slot)
     expect(row.holders).toMatchObject([{ amount: 10930056.627204137, amount_usd: null }])
   })
 
-  it('keeps the first hundred', () => {
+  it('keeps the first hundred holders', () => {
     const owners = Array.from({ length: 130 }, (_, n) => ({ ...owner, owner_address: address(n) }))
     expect(fromMoralis({ totalHolders: 500 }, owners, token, slot).holders).toHaveLength(100)
   })
 })
 
-describe('an Ethplorer answer', () => {
+describe('fromEthplorer', () => {
   const list = {
     holders: [{ address: address(1), balance: 3.5e26, rawBalance: '350000000000000000000000000', share: 35 }],
   }
   const info = { holdersCount: '12', price: { rate: '2.5', currency: 'USD' } }
 
-  it('becomes a row: values at its own price', () => {
+  it('returns values at the price of the response', () => {
     const holders = [{ address: address(1), amount: 350000000, amount_usd: 875000000, share: 35 }]
     const row = tokenHoldersRow.parse(fromEthplorer(list, info, token, slot))
     expect(row).toMatchObject({ total_holders: 12, top100_share: 35, holders })
   })
 
-  it('takes the float where there is no exact balance, and shares that are texts', () => {
+  it('uses the float if the exact balance is missing, and parses shares sent as texts', () => {
     const old = { holders: [{ address: address(1), balance: 1.25e24, share: '0.13' }] }
     const { holders } = tokenHoldersRow.parse(fromEthplorer(old, info, token, slot))
     expect(holders).toMatchObject([{ amount: 1250000, share: 0.13 }])
   })
 
   it.each([[false], [null], [undefined], [{ rate: 0 }], [{ rate: 2, currency: 'EUR' }]] as const)(
-    'has no values with the price %j',
+    'returns null values for the price %j',
     (price) => {
       const { holders } = tokenHoldersRow.parse(fromEthplorer(list, { holdersCount: 12, price }, token, slot))
       expect(holders[0]?.amount_usd).toBeNull()
@@ -151,29 +151,29 @@ describe('an Ethplorer answer', () => {
   )
 })
 
-describe('turns', () => {
+describe('rotation of tokens', () => {
   const tokens = Array.from({ length: 92 }, (_, n) => n)
   const hour = 3_600_000
 
-  it('are never longer than the quota, and a round of them has everybody once', () => {
+  it('toTurn() returns at most the quota, and every token once per round', () => {
     const turns = Array.from({ length: 12 }, (_, n) => toTurn(tokens, 8, slot + n * hour, '1h'))
     expect(Math.max(...turns.map((turn) => turn.length))).toBeLessThanOrEqual(8)
     expect(turns.flat().sort((a, b) => a - b)).toEqual(tokens)
   })
 
-  it('depend on the slot alone', () => {
+  it('toTurn() depends only on the slot', () => {
     expect(toTurn(tokens, 8, slot, '1h')).toEqual(toTurn(tokens, 8, slot, '1h'))
     expect(toTurn(tokens, 8, slot, '1h')).toEqual(toTurn(tokens, 8, slot + 12 * hour, '1h'))
   })
 
-  it('are for everybody where the quota is no limit, and for nobody of nobody', () => {
+  it('toTurn() returns all tokens if the quota allows it, and none without tokens', () => {
     expect(toTurn(tokens, 92, slot, '1h')).toEqual(tokens)
     expect(toTurn([], 8, slot, '1h')).toEqual([])
   })
 
   const everybody = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
   const PIECES = 8
-  /** A run of each piece, in which another provider has the answers of some. */
+  /** Returns a run per chunk, in which another provider has some of the results. */
   const toPieces = (at: number, isPassedOn: (key: number) => boolean = () => true) =>
     Array.from({ length: PIECES }, (_, index) => {
       const own = everybody.filter(({ key }) => key % PIECES === index)
@@ -183,20 +183,20 @@ describe('turns', () => {
   const keysOf = (pieces: ReturnType<typeof toPieces>) =>
     pieces.flatMap((piece) => toTurnOfRun(piece, 8, '1h').map(({ key }) => key)).sort((a, b) => a - b)
 
-  it('of pieces are together those of the whole slot', () => {
+  it('toTurnOfRun() returns for all chunks the tokens of the whole slot', () => {
     for (let n = 0; n < 24; n += 1) {
       const at = slot + n * hour
       expect(keysOf(toPieces(at))).toEqual(toTurn(tokens, 8, at, '1h'))
     }
   })
 
-  it('of a slot that is collected again are for nobody else', () => {
+  it('toTurnOfRun() adds no other tokens when a slot is retried', () => {
     const due = toTurn(tokens, 8, slot, '1h')
     const again = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
     expect(keysOf(again)).toEqual([])
   })
 
-  it('that nobody needs go to those whom another provider does not know, to each sooner or later', () => {
+  it('toTurnOfRun() uses free places for tokens unknown to another provider, and reaches each of them', () => {
     const unknown = (key: number) => key % 5 === 0
     const asked = new Set<number>()
     for (let n = 0; n < 24 * 14; n += 1) {
@@ -207,7 +207,7 @@ describe('turns', () => {
     expect([...asked].sort((a, b) => a - b)).toEqual(tokens.filter(unknown))
   })
 
-  it('leave room under the weekly limit of the free key, and end well within a job', () => {
+  it('toTokensPerSlot() stays below the weekly limit of the free key and the time limit of a job', () => {
     expect(toTokensPerSlot(20, 16) * 2 * 24 * 7).toBeLessThan(3_000)
     expect(toTokensPerSlot(300)).toBeGreaterThan(107)
     expect(toTokensPerSlot(1, 1)).toBe(1)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createHourLimit } from '../../workers/http/hour-limit.ts'
+import { createHourLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 
@@ -7,7 +7,7 @@ describe('createHourLimit', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('lets as many through as an hour has, at once, and refuses the next with the wait for it', async () => {
+  it('grants the requests of one hour without delay, and rejects the next with its wait', async () => {
     const limit = createHourLimit('provider', 3)
     for (let n = 0; n < 3; n += 1) await limit.take(never)
     await vi.advanceTimersByTimeAsync(20 * 60_000)
@@ -19,7 +19,7 @@ describe('createHourLimit', () => {
     })
   })
 
-  it('never lets more through in any hour, however it is asked', async () => {
+  it('never grants more in any hour', async () => {
     const limit = createHourLimit('provider', 5)
     const grantedAt: number[] = []
     for (let minute = 0; minute < 300; minute += 1) {
@@ -32,7 +32,7 @@ describe('createHourLimit', () => {
     expect(grantedAt.length).toBeGreaterThanOrEqual(20)
   })
 
-  it('waits where less than a minute is missing, unless it is aborted', async () => {
+  it('waits if less than a minute is missing, unless it is aborted', async () => {
     const limit = createHourLimit('provider', 1)
     await limit.take(never)
     await vi.advanceTimersByTimeAsync(59.5 * 60_000)

@@ -10,7 +10,7 @@ describe('toBucketStart', () => {
     ['1h', '2024-01-03T12:00:00.000Z', '2024-01-03T12:00:00.000Z'],
     ['4h', '2024-01-03T23:59:59.999Z', '2024-01-03T20:00:00.000Z'],
     ['1d', '2024-02-29T23:00:00.000Z', '2024-02-29T00:00:00.000Z'],
-  ] as const)('puts %s of %s at %s', (interval, time, bucket) => {
+  ] as const)('maps for %s the time %s to %s', (interval, time, bucket) => {
     expect(new Date(toBucketStart(at(time), interval)).toISOString()).toBe(bucket)
   })
 
@@ -28,7 +28,7 @@ describe('countBuckets', () => {
     expect(countBuckets(at('2024-01-01T00:00:00Z'), at('2024-01-01T00:00:00Z'), '5m')).toBe(0)
   })
 
-  it('agrees with walking the grid', () => {
+  it('equals a loop over the grid', () => {
     const start = at('2024-01-02T03:04:05Z')
     const end = at('2024-03-09T10:11:12Z')
     for (const interval of INTERVALS) {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { openSlotAllowance } from '../../workers/job/allowance.ts'
-import { type JobState, recall } from '../../workers/job/state.ts'
+import { type JobState, openSlotAllowance, recall } from '../../workers/job/state.ts'
 import { readFoundPools } from '../../workers/providers/evm/dex/chain-state.ts'
 import { readCursors } from '../../workers/providers/evm/logs/cursors.ts'
 import { createState } from '../support/run.ts'
@@ -15,14 +14,14 @@ describe('recall', () => {
     return { state, unreadable }
   }
 
-  it('returns what is stored under a name', async () => {
+  it('returns the stored value of a name', async () => {
     const { state, unreadable } = open()
     state.set('a', '{"slot":1}')
     expect(await recall(state, 'a', schema)).toEqual({ slot: 1 })
     expect(unreadable).toEqual([])
   })
 
-  it('returns undefined for a name without a value, and for one that was emptied', async () => {
+  it('returns undefined for a name without a value or with an emptied value', async () => {
     const { state, unreadable } = open()
     state.set('emptied', '')
     expect([await recall(state, 'never', schema), await recall(state, 'emptied', schema)]).toEqual([
@@ -40,8 +39,8 @@ describe('recall', () => {
   })
 })
 
-describe('a remembered value of another form', () => {
-  it('of one chain is read as none by those who resume there', async () => {
+describe('stored value of an unknown form', () => {
+  it('is treated as missing for the cursors and pools of its chain', async () => {
     const state = createState()
     for (const name of ['cursors.ethereum', 'unfinished.ethereum', 'pools.ethereum'])
       state.set(name, '["another form", {}]')
@@ -51,7 +50,7 @@ describe('a remembered value of another form', () => {
     expect(await readCursors(state, 'polygon')).toEqual(new Map([['0x1', 7]]))
   })
 
-  it('of an allowance gives the slot its calls', async () => {
+  it('is treated as missing for an allowance, so that the slot has all its calls', async () => {
     const state = createState()
     state.set('moralis.allowance', 'no JSON')
     const allowance = await openSlotAllowance(state, { name: 'moralis', slot: 0, calls: 3 })

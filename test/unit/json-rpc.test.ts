@@ -20,7 +20,7 @@ interface Sent {
   readonly type?: string
 }
 
-/** A node that answers each request as a test says, and the number of calls in each request. */
+/** Starts a node with the given responses. Returns a client and the number of calls in each request. */
 async function startNode(answer: (calls: readonly Call[], isBatch: boolean) => Sent, batchSize = 10) {
   const sizes: number[] = []
   const server = await startProviderServer((request, response) => {
@@ -38,7 +38,7 @@ async function startNode(answer: (calls: readonly Call[], isBatch: boolean) => S
   return { rpc: createJsonRpc('node', client, batchSize), sizes }
 }
 
-/** What a call comes to whose node answers so, where 400 and 413 may be refusals. */
+/** Returns the result of a call for this response of the node; 400 and 413 may be rejections. */
 async function call(status: number, body: string, type = 'application/json') {
   const { rpc } = await startNode(() => ({ status, body, type }))
   return rpc.call({ method: 'eth_getLogs', params: [] }, signal, { answers: [400, 413] })
@@ -46,7 +46,7 @@ async function call(status: number, body: string, type = 'application/json') {
 
 const toError = (code: number, message: string) => ({ error: { code, message } })
 
-describe('a call whose refusal may come with an error status', () => {
+describe('call that accepts error statuses as rejections', () => {
   const refusal = toError(-32602, 'range too wide')
 
   it.each([200, 400, 404, 500])('returns the error of the node with status %i', async (status) => {
@@ -54,13 +54,13 @@ describe('a call whose refusal may come with an error status', () => {
   })
 
   it.each([
-    ['a page', '<html>too large</html>', 'text/html'],
+    ['an HTML page', '<html>too large</html>', 'text/html'],
     ['JSON of a gateway', '{"message":"too large"}', 'application/json'],
-  ])('is refused by the status where it comes with %s', async (_, body, type) => {
+  ])('returns the status as the error if the body is %s', async (_, body, type) => {
     expect(await call(413, body, type)).toMatchObject({ error: { code: 413 } })
   })
 
-  it('is no refusal where a success has another shape', async () => {
+  it('throws for a success of another shape', async () => {
     await expect(call(200, '{"status":"maintenance"}')).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 
@@ -68,11 +68,11 @@ describe('a call whose refusal may come with an error status', () => {
     [401, 'provider_rejected', toError(-32600, 'Must be authenticated!')],
     [429, 'provider_unavailable', toError(-32005, 'rate limited')],
     [503, 'provider_unavailable', toError(-32603, 'internal error')],
-  ])('fails by its status %i as %s, whatever the body says', async (status, code, body) => {
+  ])('fails for status %i with %s, regardless of the body', async (status, code, body) => {
     await expect(call(status, JSON.stringify({ jsonrpc: '2.0', id: 0, ...body }))).rejects.toMatchObject({ code })
   })
 
-  it('takes a result beside an error that is null', async () => {
+  it('accepts a result next to a null error', async () => {
     expect(await call(200, '{"id":0,"error":null,"result":"0x1"}')).toEqual({ result: '0x1' })
   })
 })
@@ -82,27 +82,30 @@ const toReply = ({ id, params: [result] }: Call) => ({ jsonrpc: '2.0', id, resul
 const toCalls = (count: number) => Array.from({ length: count }, (_, n) => ({ method: 'eth_call', params: [n] }))
 const toResults = (count: number) => Array.from({ length: count }, (_, result) => ({ result }))
 
-/** The ways in which nodes refuse a batch of more than some calls. */
+/** The ways in which nodes reject a batch that is too large. */
 const BATCH_REFUSALS: [string, Sent][] = [
   [
-    'an error alone with status 500 and code 31',
+    'a single error with status 500 and code 31',
     {
       status: 500,
       body: { id: null, jsonrpc: '2.0', ...toError(31, 'Batch of more than 3 requests are not allowed on free tier') },
     },
   ],
-  ['an error alone with status 200', { body: { jsonrpc: '2.0', id: null, ...toError(-32600, 'batch too large') } }],
+  ['a single error with status 200', { body: { jsonrpc: '2.0', id: null, ...toError(-32600, 'batch too large') } }],
   ['the id of its first call', { body: { jsonrpc: '2.0', id: 0, ...toError(-32600, 'batch too large') } }],
-  ['a code that may pass otherwise', { body: { id: null, ...toError(-32005, 'Batch size limit exceeded') } }],
+  ['a code that is otherwise temporary', { body: { id: null, ...toError(-32005, 'Batch size limit exceeded') } }],
   ['a list of one error', { body: [{ jsonrpc: '2.0', id: null, ...toError(-32600, 'batch too large') }] }],
   ['a list with status 400', { status: 400, body: [{ id: null, ...toError(-32600, 'no batches') }] }],
-  ['a page with status 413', { status: 413, body: '<html>413 Request Entity Too Large</html>', type: 'text/html' }],
+  [
+    'an HTML page with status 413',
+    { status: 413, body: '<html>413 Request Entity Too Large</html>', type: 'text/html' },
+  ],
   ['an error that is a text', { body: { error: 'batch requests are limited' } }],
   ['an empty list', { body: [] }],
 ]
 
-describe('a batch that the node refuses for its size', () => {
-  it.each(BATCH_REFUSALS)('is sent in batches of three, and then only so: %s', async (_, refusal) => {
+describe('batch that the node rejects for its size', () => {
+  it.each(BATCH_REFUSALS)('is sent in batches of three from then on: %s', async (_, refusal) => {
     const { rpc, sizes } = await startNode((calls) => (calls.length > 3 ? refusal : { body: calls.map(toReply) }))
     expect(await rpc.batch(toCalls(10), signal)).toEqual(toResults(10))
     expect(sizes).toEqual([10, 3, 3, 3, 1])
@@ -110,21 +113,21 @@ describe('a batch that the node refuses for its size', () => {
     expect(sizes.slice(5)).toEqual([3, 3])
   })
 
-  it.each(BATCH_REFUSALS)('is sent call by call where three are too many as well: %s', async (_, refusal) => {
+  it.each(BATCH_REFUSALS)('is sent call by call if three are too many as well: %s', async (_, refusal) => {
     const { rpc, sizes } = await startNode((calls) => (calls.length > 1 ? refusal : { body: calls.map(toReply) }))
     expect(await rpc.batch(toCalls(7), signal)).toEqual(toResults(7))
     expect(await rpc.batch(toCalls(2), signal)).toEqual(toResults(2))
     expect(sizes.slice(-9)).toEqual(Array(9).fill(1))
   })
 
-  it('is as large as the refusal says', async () => {
+  it('uses the limit in the rejection', async () => {
     const refusal = { body: { id: null, ...toError(-32600, 'Batch size too large. Max 5 allowed') } }
     const { rpc, sizes } = await startNode((calls) => (calls.length > 5 ? refusal : { body: calls.map(toReply) }))
     expect(await rpc.batch(toCalls(10), signal)).toEqual(toResults(10))
     expect(sizes).toEqual([10, 5, 5])
   })
 
-  it('is tried again after a hundred where the node named no limit', async () => {
+  it('tries a larger batch after a hundred if the node named no limit', async () => {
     const refusal = { body: { id: null, ...toError(-32600, 'batch too large') } }
     let most = 3
     const { rpc, sizes } = await startNode((calls) => (calls.length > most ? refusal : { body: calls.map(toReply) }))
@@ -134,25 +137,25 @@ describe('a batch that the node refuses for its size', () => {
     expect(sizes.at(-1)).toBe(9)
   })
 
-  it('has the error of the node for each call where it refuses single calls too', async () => {
+  it('returns the error of the node for each call if single calls are rejected too', async () => {
     const error = { code: -32601, message: 'the method eth_call does not exist' }
     const { rpc, sizes } = await startNode(() => ({ body: { id: null, error } }))
     expect(await rpc.batch(toCalls(10), signal)).toEqual(Array(10).fill({ error }))
     expect(sizes.length).toBeLessThan(15)
     sizes.length = 0
     await rpc.batch(toCalls(10), signal)
-    // Nothing was learnt of the size.
+    // The error does not depend on the batch size.
     expect(sizes[0]).toBe(10)
   })
 })
 
-describe('one reply of a batch', () => {
+describe('reply of a batch', () => {
   it.each([
     ['is null', () => null],
     ['is missing', () => undefined],
     ['has no id', ({ params }: Call) => ({ jsonrpc: '2.0', result: params[0] })],
     ['is a text', () => 'error'],
-  ])('that %s is asked for again', async (_, toBad) => {
+  ])('that %s is requested again', async (_, toBad) => {
     let isBad = true
     const { rpc, sizes } = await startNode((calls) => {
       const body = calls.map((one) => (one.params[0] === 1 && isBad ? toBad(one) : toReply(one)))
@@ -163,7 +166,7 @@ describe('one reply of a batch', () => {
     expect(sizes).toEqual([3, 1])
   })
 
-  it('that never comes is an error of its own', async () => {
+  it('is an error of its call only if it never arrives', async () => {
     const { rpc } = await startNode((calls) => ({
       body: calls.map((one) => (one.params[0] === 1 ? null : toReply(one))),
     }))
@@ -172,7 +175,7 @@ describe('one reply of a batch', () => {
     expect(second).toMatchObject({ error: { isUnreadable: true } })
   })
 
-  it('that makes the node refuse the whole batch is an error of its own', async () => {
+  it('is an error of its call only if the node rejects the whole batch because of it', async () => {
     const error = { code: -32000, message: 'transaction indexing is in progress' }
     const { rpc, sizes } = await startNode((calls) =>
       calls.some(({ params }) => params[0] === 4) ? { body: { id: null, error } } : { body: calls.map(toReply) },
@@ -184,14 +187,14 @@ describe('one reply of a batch', () => {
     expect(sizes[0]).toBe(7)
   })
 
-  it('may name its call by a text, and come in any order', async () => {
+  it('may have a text as id and be out of order', async () => {
     const { rpc } = await startNode((calls) => ({
       body: calls.map((one) => ({ ...toReply(one), id: String(one.id) })).reverse(),
     }))
     expect(await rpc.batch(toCalls(4), signal)).toEqual(toResults(4))
   })
 
-  it('to a call that nobody sent is left out, and of two replies the first counts', async () => {
+  it('to an unknown call is ignored, and only the first of two replies counts', async () => {
     const { rpc } = await startNode((calls) => ({
       body: [{ id: 77, result: 'x' }, ...calls.map(toReply), { id: 0, result: 'y' }],
     }))
@@ -199,8 +202,8 @@ describe('one reply of a batch', () => {
   })
 })
 
-describe('a batch whose replies name no call', () => {
-  it('is never put in order by guess', async () => {
+describe('batch with replies without ids', () => {
+  it('is sent call by call instead of assuming an order', async () => {
     const { rpc, sizes } = await startNode((calls) => ({
       body: calls.map(({ params }) => ({ jsonrpc: '2.0', result: params[0] })).reverse(),
     }))

@@ -4,7 +4,7 @@ import express from 'express'
 import { expect, it } from 'vitest'
 import { createKept } from '../../api/pages/kept.ts'
 
-it('a page that could not be made is made anew for the next one, and then kept', async () => {
+it('createKept builds a page again after a failure, then caches it', async () => {
   let made = 0
   const make = () => {
     made += 1

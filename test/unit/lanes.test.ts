@@ -5,8 +5,8 @@ import { selectLanes, toRegistryPart } from '../../workers/programs/lanes.ts'
 
 const select = (queues: string) => selectLanes(queues.split(',')).map(({ job, lane }) => toQueueName(job.name, lane))
 
-describe('WORKER_QUEUES', () => {
-  it('names both lanes of datasets and cadences, or one of them', () => {
+describe('selectLanes', () => {
+  it('selects both queue classes of datasets and cadences, or one of them', () => {
     expect(select('prices')).toEqual(['prices', 'prices-history'])
     expect(select('prices:history')).toEqual(['prices-history'])
     expect(select('5m:live,tvl')).toEqual(expect.arrayContaining(['prices', 'index', 'tvl', 'tvl-history']))
@@ -16,26 +16,32 @@ describe('WORKER_QUEUES', () => {
     expect(new Set(select('all'))).toEqual(new Set([...select('all:live'), ...select('all:history')]))
   })
 
-  it('has no history of datasets whose sources have none', () => {
+  it('selects no history queue of datasets without history', () => {
     expect(select('discord')).toEqual(['discord'])
     expect(select('all:history')).not.toContain('discord-history')
   })
 
-  it.each(['weather', 'prices:past', 'prices:', 'prices:live:history'])('refuses %s', (queue) => {
+  it.each(['weather', 'prices:past', 'prices:', 'prices:live:history'])('rejects %s', (queue) => {
     expect(() => selectLanes(['tvl', queue])).toThrow(
       expect.objectContaining({ code: 'config', message: expect.stringContaining(`no queue is called ${queue};`) }),
     )
   })
 })
 
-it('a worker of lanes of tokens reads no DAOs', () => {
+it('toRegistryPart returns tokens for queues that need no DAOs', () => {
   expect(toRegistryPart(selectLanes(['5m', 'holders:live']))).toBe('tokens')
   expect(toRegistryPart(selectLanes(['prices', 'treasury']))).toBe('whole')
 })
 
-it('a queue tells whose it is', () => {
+it('readQueueName returns the dataset and queue class of a queue name', () => {
   for (const { name: dataset } of jobs) {
     for (const lane of ['live', 'history'] as const)
       expect(readQueueName(toQueueName(dataset, lane))).toEqual({ dataset, lane })
   }
+})
+
+describe('jobs', () => {
+  it.each(jobs)('$name has history if and only if its dataset says so', ({ history, dataset }) => {
+    expect(history !== undefined).toBe(dataset.hasHistory ?? false)
+  })
 })

@@ -17,8 +17,8 @@ const dao: UnlinkedDao = {
   coingeckoId: null,
 }
 
-describe('links as sources give them', () => {
-  it('are told apart by their host', () => {
+describe('links of DAOs', () => {
+  it('toChats() recognizes Discord and Telegram by host', () => {
     const discord = 'https://discord.com/invite/abc'
     const telegram = 'https://t.me/channel'
     expect(toChats(['https://gitter.im/x', telegram, discord, 'https://discord.gg/second'])).toEqual({
@@ -28,17 +28,17 @@ describe('links as sources give them', () => {
     expect(toChats(['https://discord.gg.evil.example/x', 'not a link', 7, 'https://notdiscord.com/x'])).toEqual({})
   })
 
-  it('are empty where lists hold empty places', () => {
+  it('toFirst() skips empty elements', () => {
     expect(toFirst(['', null, 'https://a.example/', 'https://b.example/'])).toBe('https://a.example/')
     expect([toFirst([]), toFirst(null), toFirst(undefined)]).toEqual([undefined, undefined, undefined])
   })
 
-  it('are made of Twitter handles that are some', () => {
+  it('toTwitterLink() accepts only handles', () => {
     expect(toTwitterLink('@Uniswap')).toBe('https://twitter.com/Uniswap')
     expect([toTwitterLink('https://x.com/a'), toTwitterLink(''), toTwitterLink(null)]).toEqual([null, null, null])
   })
 
-  it('become rows for what is missing and known', () => {
+  it('toLinkRows() returns rows for missing fields with a known link', () => {
     const links = { website: 'https://a.example/', twitter: 'https://twitter.com/a', discord: '', image: undefined }
     const rows = toLinkRows(dao, links, 'defillama', SLOT)
     const row = { dao: 3, field: 'website', source: 'defillama', value: 'https://a.example/' }
@@ -46,11 +46,17 @@ describe('links as sources give them', () => {
     expect(daoLinkRow.parse(rows[0])).toEqual(rows[0])
   })
 
-  it.each(['ftp://a.example/', 'javascript:alert(1)', 'a.example', ''])(
-    'are rejected when they are like %j',
-    (value) => {
-      const [row] = toLinkRows(dao, { website: 'https://a.example/' }, 'coingecko', SLOT)
-      expect(daoLinkRow.safeParse({ ...row, value }).success).toBe(false)
+  it.each(['javascript:alert(1)', 'ftp://a.example/', 'data:text/html,a', 'a.example', 'https:', 7])(
+    'toLinkRows() ignores %j and returns the other links',
+    (website) => {
+      const discord = 'https://discord.gg/abc'
+      const rows = toLinkRows(dao, { website, discord }, 'coingecko', SLOT)
+      expect(rows.map(({ field, value }) => [field, value])).toEqual([['discord', discord]])
     },
   )
+
+  it.each(['ftp://a.example/', 'javascript:alert(1)', 'a.example', ''])('daoLinkRow rejects %j', (value) => {
+    const [row] = toLinkRows(dao, { website: 'https://a.example/' }, 'coingecko', SLOT)
+    expect(daoLinkRow.safeParse({ ...row, value }).success).toBe(false)
+  })
 })

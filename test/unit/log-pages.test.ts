@@ -3,7 +3,7 @@ import { DataError } from '../../shared/errors.ts'
 import { createPager, type Pager, TooWide } from '../../workers/providers/evm/logs/log-pages.ts'
 import { readRefusal } from '../../workers/providers/evm/logs/refusal.ts'
 
-/** Blocks from one to another, a log in each; a node that refuses what `refuses` says. */
+/** Reads a range of blocks with logs. The node rejects ranges for which `refuses` returns true. */
 async function readBlocks(
   from: number,
   to: number,
@@ -34,8 +34,8 @@ async function readBlocks(
 }
 const blocks = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at)
 
-describe('pages of blocks', () => {
-  it('begin with 2,000 and grow by half', async () => {
+describe('createPager', () => {
+  it('starts with 2,000 blocks and grows by half', async () => {
     const { pages } = await readBlocks(1, 10_000, () => false)
     expect(pages).toEqual([
       [1, 2_000],
@@ -45,23 +45,23 @@ describe('pages of blocks', () => {
     ])
   })
 
-  it.each([1, 7, 50, 1_000, 1_999])('cover every block once with a node that takes %i blocks at most', async (most) => {
+  it.each([1, 7, 50, 1_000, 1_999])('covers every block once with a node limit of %i blocks', async (most) => {
     const { found } = await readBlocks(13, 4_500, (from, to) => to - from + 1 > most)
     expect(found).toEqual(blocks(13, 4_500))
   })
 
-  it('get small where logs are dense and grow again behind', async () => {
+  it('shrinks for dense blocks and grows again behind them', async () => {
     const isDense = (from: number, to: number) => from <= 700 && to >= 640 && to > from
     const { found, pages } = await readBlocks(1, 20_000, isDense)
     expect(found).toEqual(blocks(1, 20_000))
     expect(pages.length).toBeLessThan(160)
   })
 
-  it('fail when one block is too much', async () => {
+  it('fails if one block is too much', async () => {
     await expect(readBlocks(1, 10, (from, to) => from <= 5 && to >= 5)).rejects.toThrow('refused at one block')
   })
 
-  it('stop asking for what has no answer again and again, and leave alone what says when to come again', async () => {
+  it('shrinks after repeated timeouts and covers every block', async () => {
     const pager = createPager()
     const unanswered: number[] = []
     const readPage = async (from: number, to: number) => {
@@ -82,9 +82,9 @@ describe('pages of blocks', () => {
 
   it.each([
     ['is busy', { status: 429 }],
-    ['says when to come again', { status: 503, retryAfterMs: 90_000 }],
+    ['sends Retry-After', { status: 503, retryAfterMs: 90_000 }],
     ['cannot be reached', {}],
-  ])('are as wide as before where a node %s', async (_, options) => {
+  ])('keeps the page size if a node %s', async (_, options) => {
     const pager = createPager()
     const failure = new DataError('provider_unavailable', 'no answer', options)
     const asked: number[] = []
@@ -97,11 +97,11 @@ describe('pages of blocks', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('are none in an empty range', async () => {
+  it('returns no pages for an empty range', async () => {
     expect(await readBlocks(5, 4, () => false)).toEqual({ found: [], pages: [], refused: [] })
   })
 
-  it.each([50, 1_000, 7_000])('learn a limit of %i blocks, and do not ask beyond it again', async (most) => {
+  it.each([50, 1_000, 7_000])('learns a limit of %i blocks and does not exceed it again', async (most) => {
     const pager = createPager()
     const isTooWide = (from: number, to: number) => to - from + 1 > most
     const few = { pager, logsIn: (block: number) => (block % 20 === 0 ? 1 : 0) }
@@ -122,14 +122,14 @@ describe('pages of blocks', () => {
     ['requested too many blocks from 0 to 16777216, maximum is set to 1000', 1_000],
     ['Please limit the query to at most 1000 blocks', 1_000],
     ['block range is too wide, limit of 1,000 blocks', 1_000],
-  ])('are never wider than a refusal says they may be: %s', async (message, most) => {
+  ])('uses the limit named in a rejection: %s', async (message, most) => {
     const pager = createPager()
     const isTooWide = (from: number, to: number) => to - from + 1 > most
     const node = { pager, toRefusal: () => readRefusal(message) }
     const { found, refused } = await readBlocks(1, 300 * most, isTooWide, node)
     expect(found).toHaveLength(300 * most)
     expect(refused).toEqual([2_000])
-    // One that does not count the first block has room for one less.
+    // A node that counts the first block allows one block less.
     const stricter = (from: number, to: number) => to - from + 1 >= most
     expect((await readBlocks(1, 300 * most, stricter, node)).refused).toEqual([most])
   })
@@ -139,16 +139,16 @@ describe('pages of blocks', () => {
     'logs matched by query exceeds limit of 10000',
     'block range limit exceeded',
     'query exceeds max results 20000, retry with the range 22142841-22142933',
-  ])('have no limit of blocks by a refusal that names none: %s', (message) => {
+  ])('learns no limit from a rejection without one: %s', (message) => {
     expect(readRefusal(message)).toEqual(new TooWide())
   })
 
-  it('are as wide as another node suggests', () => {
+  it('uses the range suggested by another node', () => {
     const message = 'query returned more than 10000 results. Try with this block range [0x1, 0x12c].'
     expect(readRefusal(message)).toEqual(new TooWide({ width: 300 }))
   })
 
-  it('are as wide as a refusal suggests for the same blocks', async () => {
+  it('uses the range suggested for the same blocks', async () => {
     const suggestion =
       'Log response size exceeded. Based on your parameters, this block range should work: [0x1, 0x12c]'
     const logsIn = (block: number) => (block <= 2_000 ? 20 : 0)
@@ -159,7 +159,7 @@ describe('pages of blocks', () => {
     expect(pages[0]).toEqual([1, 300])
   })
 
-  it('try a wider page after a hundred, because a node may have changed its limit', async () => {
+  it('tries a larger page after a hundred, because a node may have changed its limit', async () => {
     const pager = createPager()
     let most = 1_000
     const isTooWide = (from: number, to: number) => to - from + 1 > most
@@ -173,7 +173,7 @@ describe('pages of blocks', () => {
     expect(narrower.refused.length).toBeLessThan(20)
   })
 
-  it('are small for busy blocks only, and not for those behind them', async () => {
+  it('shrinks only for busy blocks, not for the blocks behind them', async () => {
     const pager = createPager()
     const logsIn = (block: number) => (block > 5_000 && block <= 5_400 ? 100 : 0)
     const isTooMuch = (from: number, to: number) =>
@@ -187,7 +187,7 @@ describe('pages of blocks', () => {
     expect(behind.pages.length).toBeLessThan(30)
   })
 
-  it('stop asking for what a busy chain refuses again and again', async () => {
+  it('learns from repeated rejections of a busy chain', async () => {
     const pager = createPager()
     const isTooMuch = (from: number, to: number) => to - from + 1 > 900
     const first = await readBlocks(1, 20_000, isTooMuch, { pager, logsIn: () => 11 })

@@ -9,7 +9,7 @@ import { tools } from '../../api/mcp/tools.ts'
 import { routes } from '../../api/routes.ts'
 import { toInput } from '../support/mcp-tools.ts'
 
-describe('arguments of a tool', () => {
+describe('toInput', () => {
   it.each([
     ['a list as JSON text', { of: '["Uniswap","Aave"]' }, { of: ['Uniswap', 'Aave'] }],
     ['a list as one text', { of: 'Uniswap' }, { of: ['Uniswap'] }],
@@ -26,7 +26,7 @@ describe('arguments of a tool', () => {
       { of: null, fields: [], sort: null, filter: '', where: '', limit: null, cursor: ' ' },
       {},
     ],
-    ['JSON texts of nothing', { of: '[]', fields: 'null', where: '{}' }, { where: {} }],
+    ['empty values as JSON texts', { of: '[]', fields: 'null', where: '{}' }, { where: {} }],
   ])('accepts %s', (_what, given, meant) => {
     expect(toInput(queryTool, { topic: 'tokens', ...given })).toEqual({ topic: 'tokens', limit: 20, ...meant })
   })
@@ -39,26 +39,26 @@ describe('arguments of a tool', () => {
   it.each([
     ['a required text', searchTool, { q: '' }, /q: /],
     ['a required text that is null', profileTool, { kind: 'dao', of: null }, /of: /],
-    ['JSON that ends too early', queryTool, { topic: 'tokens', of: '["Uniswap"' }, /of: /],
+    ['truncated JSON', queryTool, { topic: 'tokens', of: '["Uniswap"' }, /of: /],
     ['JSON of another type', queryTool, { topic: 'tokens', of: '{"a":1}' }, /of: /],
     ['a text for a number', queryTool, { topic: 'tokens', limit: 'many' }, /limit: /],
     ['lists inside lists', queryTool, { topic: 'tokens', of: [[['Uniswap']]] }, /of/],
     ['a list of objects for a text', queryTool, { topic: 'tokens', sort: [{ a: 1 }] }, /sort: /],
     [
-      'an argument that there is not',
+      'an unknown argument',
       queryTool,
       { topic: 'tokens', field: 'x' },
       /no argument "field"\. Did you mean "fields"\?/,
     ],
-    ['no object', describeTool, 'tokens', /expected object/],
+    ['a text instead of an object', describeTool, 'tokens', /expected object/],
   ])('rejects %s', (_what, tool, given, message) => {
     expect(() => toInput(tool, given)).toThrow(message)
   })
 })
 
 /**
- * The subset of JSON Schema that OpenAI's strict mode takes, without what others refuse (`$ref`, `anyOf`, bounds): closed objects
- * whose members are all described by a type.
+ * The subset of JSON Schema that OpenAI's strict mode accepts, without keywords that other clients reject (`$ref`,
+ * `anyOf`, bounds): closed objects whose members all have a type.
  */
 const strictSchema: z.ZodType = z.lazy(() =>
   z.discriminatedUnion('type', [
@@ -81,7 +81,7 @@ const strictSchema: z.ZodType = z.lazy(() =>
 const FORBIDDEN =
   /"(\$ref|\$defs|\$schema|propertyNames|patternProperties|anyOf|oneOf|allOf|not|if|default|minLength|maxLength)"/
 
-/** The members that a schema requires and does not have. */
+/** Returns the members that a schema requires but does not declare. */
 function findUndeclared({ properties = {}, required = [], items }: Listed): string[] {
   const inside = [...Object.values(properties), ...(items ? [items] : [])].flatMap(findUndeclared)
   return [...required.filter((name) => !(name in properties)), ...inside]
@@ -105,7 +105,7 @@ describe.each(tools.map((tool) => [tool.name, tool] as const))('%s', (_name, { n
     expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
   })
 
-  it('has a title, and a schema of its result without keywords that clients refuse', () => {
+  it('has a title, and a schema of its result without keywords that clients reject', () => {
     expect(title).toMatch(/\w/)
     expect(told.type).toBe('object')
     expect(Object.keys(told.properties ?? {})).not.toEqual([])
@@ -114,7 +114,7 @@ describe.each(tools.map((tool) => [tool.name, tool] as const))('%s', (_name, { n
   })
 })
 
-it('lists only parameters of routes in where', () => {
+it('queryTool lists only parameters of routes in `where`', () => {
   const { properties = {} } = queryTool.input['~standard'].jsonSchema.input() as Listed
   const known = new Set(routes.flatMap(({ query }) => Object.keys(query)))
   const listed = Object.keys(properties.where?.properties ?? {})

@@ -10,7 +10,7 @@ const ALL = [UNISWAP, AAVE, AAVEGOTCHI]
 
 const isResolving = ({ searchParams }: URL) => searchParams.get('fields') === '_id,name,symbol'
 
-/** The list route: by id, by a part of the name, or by the whole symbol. */
+/** The list route: matches ids, parts of names and whole symbols. */
 function listTokens({ searchParams }: URL) {
   const [ids, names] = [searchParams.getAll('id'), searchParams.getAll('name').map((name) => name.toLowerCase())]
   const isAsked = ({ _id, name, symbol }: (typeof ALL)[number]) =>
@@ -21,7 +21,7 @@ function listTokens({ searchParams }: URL) {
 const prices = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['financialData.price'] }
 
 describe('query', () => {
-  it('requests nothing again for entities that have a record', async () => {
+  it('does not request entities again that have a record', async () => {
     const { source, asked } = createSource(listTokens)
     const { data } = await callTool(queryTool, source, prices)
     expect(asked.filter((url) => !isResolving(url))).toHaveLength(1)
@@ -30,7 +30,7 @@ describe('query', () => {
   })
 
   it.each([[['AAVE']], [['aave']], [['GHST', 'Aave']]])(
-    'returns only the entity whose whole name or symbol is asked for: %j',
+    'returns only entities with the whole name or symbol: %j',
     async (of) => {
       const { source } = createSource(listTokens)
       const { data } = await callTool(queryTool, source, { topic: 'tokens', of, fields: ['name'] })
@@ -41,13 +41,13 @@ describe('query', () => {
     },
   )
 
-  it('returns every entity with a part of a name that is the whole name of none', async () => {
+  it('returns every entity with a part of a name if no entity has it as the whole name', async () => {
     const { source } = createSource(listTokens)
     const { data } = await callTool(queryTool, source, { topic: 'tokens', of: ['aav'], fields: ['name'] })
     expect(data.rows).toEqual([['Aave'], ['Aavegotchi']])
   })
 
-  it('lists an entity as failed when no record fits, and as untold when it could not be requested', async () => {
+  it('lists an entity as failed if no record fits, and as untold if the request failed', async () => {
     const busy = new Refused({ code: 'unavailable', detail: 'Too much at once.' })
     const answerWith = (rest: readonly object[] | Refused) =>
       createSource((url) => {
@@ -63,7 +63,7 @@ describe('query', () => {
     expect(summary).toContain('Nothing of 1 of the 2 asked for')
   })
 
-  it('searches for names near only the first unknown names', async () => {
+  it('searches similar names only for the first unknown names', async () => {
     const { source, asked } = createSource(() => [])
     const of = Array.from({ length: 20 }, (_, index) => `unknown ${index}`)
     const { data } = await callTool(queryTool, source, { topic: 'tokens', of })
@@ -75,7 +75,7 @@ describe('query', () => {
     ).toEqual(new Set(['unknown 0', 'unknown 1', 'unknown 2', 'unkn', 'unk']))
   })
 
-  it('requests no more records of each entity than fit into the answer', async () => {
+  it('limits the records of each entity to the size of the response', async () => {
     const { source, asked } = createSource((url) => (url.pathname === '/data/daos' ? [] : [{ proposal: 'x' }]))
     const of = Array.from({ length: 20 }, (_, index) => index.toString(16).padStart(24, '0'))
     await callTool(queryTool, source, { topic: 'daos/governance/proposals', of, limit: 500 })
@@ -83,7 +83,7 @@ describe('query', () => {
     expect(limits.reduce((sum, limit) => sum + limit, 0)).toBeLessThan(6_000)
   })
 
-  it('requests topics that go by an id alone without one', async () => {
+  it('requests topics without entities, and rejects entities for them', async () => {
     const { source } = createSource(() => [{ dataset: 'prices' }])
     expect((await callTool(queryTool, source, { topic: 'changes' })).data.columns).toEqual(['dataset'])
     await expect(callTool(queryTool, source, { topic: 'changes', of: ['Uniswap'] })).rejects.toThrow('goes by ids')
@@ -94,14 +94,14 @@ describe('query', () => {
   it.each([
     ['price', 'financialData.price'],
     ['marketcap', 'financialData.marketCap'],
-  ])('names the member that the field %s means, and the others', async (field, meant) => {
+  ])('suggests for the field %s the member %s, and names the others', async (field, meant) => {
     const { source } = createSource(listTokens)
     const called = callTool(queryTool, source, { topic: 'tokens', fields: [field] })
     await expect(called).rejects.toThrow(`has no ${field}. Did you mean "${meant}"?`)
     await expect(called).rejects.toThrow(/It has .*financialData\.percentChange24h.*: describe it to see its members/)
   })
 
-  it('links the whole as CSV and Parquet when the answer is only a part of it', async () => {
+  it('links CSV and Parquet files of the whole result if the response is cut', async () => {
     const rest = { link: '</data/tokens?cursor=abc>; rel="next"', 'x-total-count': '200' }
     const { source } = createSource(() => toReply(ALL, rest))
     const { files = [], data } = await callTool(queryTool, source, { topic: 'tokens', sort: 'name', cursor: 'aa' })

@@ -8,7 +8,7 @@ const STEP = 5 * 60_000
 const ID = 'a'.repeat(24)
 const PRICES = { topic: 'tokens/historic-financial', of: ID, members: ['quote.USD.price'] }
 
-/** The route of prices: a point for each 5 minutes, in pages. */
+/** The route of prices: one point per 5 minutes, in pages. */
 function answerPrices({ searchParams }: URL) {
   const [start, end] = ['start', 'end'].map((name) => Date.parse(searchParams.get(name) ?? ''))
   const limit = Number(searchParams.get('limit'))
@@ -24,7 +24,7 @@ function answerPrices({ searchParams }: URL) {
 const sourceOf = () => createSource(answerPrices, NOW)
 
 describe('series', () => {
-  it('gives statistics and source of the whole range, and thins the rows', async () => {
+  it('returns statistics and the source of the whole range, and thins the rows', async () => {
     const { source } = sourceOf()
     const { data, files = [] } = await callTool(seriesTool, source, { ...PRICES, last: '24h', interval: '5m' })
     expect(data.statistics).toMatchObject({
@@ -60,7 +60,7 @@ describe('series', () => {
     expect(data.showing).toContain('of 8640')
   })
 
-  it('gives every point, without files, when all fit', async () => {
+  it('returns every point, without files, if all fit', async () => {
     const { source } = sourceOf()
     const { data, files } = await callTool(seriesTool, source, { ...PRICES, last: '1h', interval: '5m' })
     expect(data.rows).toHaveLength(12)
@@ -68,7 +68,7 @@ describe('series', () => {
     expect(files).toEqual([])
   })
 
-  it('keeps the range when even the coarsest interval has more points than rows', async () => {
+  it('keeps the range if even the coarsest interval has more points than rows', async () => {
     const { source } = createSource(({ searchParams }) => {
       const start = Date.parse(searchParams.get('start') ?? '')
       return Array.from({ length: 100 }, (_, week) => ({
@@ -84,7 +84,7 @@ describe('series', () => {
     expect(data.statistics).toMatchObject({ totalHolders: { first: { value: 0 }, last: { value: 99 } } })
   })
 
-  it('reports a bucket as missing once it is due, and not while it is running', async () => {
+  it('reports a bucket as missing once it is due, not while it is running', async () => {
     const hour = (at: string, price: number | null) => ({
       timestamp: `2026-05-06T${at}:00.000Z`,
       quote: { USD: { price } },
@@ -96,7 +96,7 @@ describe('series', () => {
     expect(data).toMatchObject({ missing: 1, gaps: [{ from: '2026-05-06T09:00Z', buckets: 1 }] })
   })
 
-  it('names the interval to ask for when the range has more points than are read', async () => {
+  it('suggests an interval if the range has more points than the limit', async () => {
     const { source, asked } = sourceOf()
     const called = callTool(seriesTool, source, { ...PRICES, last: '1y', interval: '5m' })
     await expect(called).rejects.toThrow(/105120 points at 5m.*at most 10000: ask with interval 1h/)

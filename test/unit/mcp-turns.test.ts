@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createTurns } from '../../api/mcp/endpoint.ts'
 
-/** Work that a test ends. */
+/** Work that the test finishes. */
 function createWork() {
   let end = () => {}
   const ended = new Promise<void>((resolve) => {
@@ -11,7 +11,7 @@ function createWork() {
 }
 
 describe('createTurns', () => {
-  it('runs the requests of one client one after another, in their order', async () => {
+  it('runs the requests of one client one at a time, in order', async () => {
     const inTurn = createTurns()
     const first = createWork()
     const began: string[] = []
@@ -30,7 +30,7 @@ describe('createTurns', () => {
     expect(began.slice(2)).toEqual(['second', 'third'])
   })
 
-  it('goes on after a request that failed', async () => {
+  it('continues after a failed request', async () => {
     const inTurn = createTurns()
     const failed = inTurn('a', () => Promise.reject(new Error('no')))
     const next = inTurn('a', async () => 'done')

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import { toLimits } from '../../workers/http/provider-limits.ts'
-import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
-import { openSlotAllowance, toShare } from '../../workers/job/allowance.ts'
+import type { HttpRequest, HttpSettings } from '../../workers/http/client.ts'
+import { toHistoryShare } from '../../workers/http/limits.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
+import { openSlotAllowance, toShare } from '../../workers/job/state.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
-import { toCallsInSlot, toMonthBudget } from '../../workers/providers/month-budget.ts'
+import { toCallsInSlot, toMonthBudget } from '../../workers/providers/plan.ts'
 import { toTestTokens } from '../support/connected-provider.ts'
 import { createState, toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
@@ -16,7 +16,9 @@ const SLOT_MS = 300_000
 const DAY = Date.parse('2024-05-06T00:00:00Z')
 const slots = Array.from({ length: DAY_MS / SLOT_MS }, (_, n) => DAY + n * SLOT_MS)
 
-/** CoinMarketCap with a key and so many credits a month; answers nothing. `caps` are stored market caps by token. */
+/**
+ * CoinMarketCap with a key and a monthly number of credits; returns no data. `caps` are stored market caps by token.
+ */
 function open(perMonth: number, more: Readonly<Record<string, string>> = {}, caps: readonly object[] = []) {
   const settings = { COINMARKETCAP_API_KEY: 'key', COINMARKETCAP_CREDITS_PER_MONTH: String(perMonth) }
   const config = parseConfig({ ...settings, ...more })
@@ -39,39 +41,29 @@ function open(perMonth: number, more: Readonly<Record<string, string>> = {}, cap
   return { source: coinmarketcap.connect(context), asked, answer, settings: () => opened[0] ?? expect.unreachable() }
 }
 
-/** What the limits of a day come to, by the name under which they are counted. */
-function readLimits(settings: HttpSettings, historyShare: number): ReadonlyMap<string, number> {
-  const perDay = new Map<string, number>()
-  toLimits(settings, {
-    historyShare,
-    createDayLimit: (name, count) => {
-      perDay.set(name, count)
-      return { take: async () => {} }
-    },
-  })
-  return perDay
+/** Returns the daily limits by their names. */
+function readLimits(settings: HttpSettings, historyShare: number): ReadonlyMap<string, number | undefined> {
+  const history = toHistoryShare(settings, historyShare)
+  return new Map([settings, history].map(({ provider, requestsPerDay }) => [provider, requestsPerDay]))
 }
 
-describe('a budget of a month', () => {
-  it.each([100, 3_100, 10_000, 15_000, 300_000])(
-    'of %i does for all of its days, whatever a day is for',
-    (perMonth) => {
-      const { perDay, latestPerDay, linksPerDay, historyPerDay } = toMonthBudget(perMonth, 0.5)
-      expect(perDay * 31).toBeLessThanOrEqual(perMonth)
-      expect(perDay * 31).toBeGreaterThan(perMonth - 31)
-      // Of a large plan only what four calls a slot come to is kept for the newest prices.
-      expect(Math.min(latestPerDay, 4 * 288) + linksPerDay + historyPerDay).toBeLessThanOrEqual(perDay)
-      expect(historyPerDay).toBeLessThanOrEqual(perDay / 2)
-      expect(latestPerDay).toBeGreaterThanOrEqual(perDay * 0.9)
-    },
-  )
+describe('toMonthBudget', () => {
+  it.each([100, 3_100, 10_000, 15_000, 300_000])('of %i a month is enough for every day', (perMonth) => {
+    const { perDay, latestPerDay, linksPerDay, historyPerDay } = toMonthBudget(perMonth, 0.5)
+    expect(perDay * 31).toBeLessThanOrEqual(perMonth)
+    expect(perDay * 31).toBeGreaterThan(perMonth - 31)
+    // Of a large plan, only four calls per slot are reserved for the newest prices.
+    expect(Math.min(latestPerDay, 4 * 288) + linksPerDay + historyPerDay).toBeLessThanOrEqual(perDay)
+    expect(historyPerDay).toBeLessThanOrEqual(perDay / 2)
+    expect(latestPerDay).toBeGreaterThanOrEqual(perDay * 0.9)
+  })
 
-  it('of a large plan leaves half of it to history', () => {
+  it('gives half of a large plan to history', () => {
     const { perDay, historyPerDay } = toMonthBudget(300_000, 0.5)
     expect(historyPerDay).toBe(Math.floor(perDay / 2))
   })
 
-  it.each([1, 90, 288, 290, 1_000])('gives the slots of a day its %i calls, evenly', (perDay) => {
+  it.each([1, 90, 288, 290, 1_000])('toCallsInSlot() distributes %i calls evenly over the slots of a day', (perDay) => {
     const calls = slots.map((slot) => toCallsInSlot(perDay, slot))
     expect(calls.reduce((sum, count) => sum + count, 0)).toBe(perDay)
     expect(Math.max(...calls) - Math.min(...calls)).toBeLessThanOrEqual(1)
@@ -81,8 +73,8 @@ describe('a budget of a month', () => {
   })
 })
 
-describe('credits of CoinMarketCap', () => {
-  it('go to the largest tokens; the others are refused, and told the setting', async () => {
+describe('CoinMarketCap credits', () => {
+  it('are spent on the largest tokens; the others are rejected with the name of the setting', async () => {
     const tokens = toTestTokens(130)
     const caps = tokens.map(({ key }) => ({ token: key, usd: key }))
     const { source, asked } = open(10_000, {}, caps)
@@ -98,7 +90,7 @@ describe('credits of CoinMarketCap', () => {
     })
   })
 
-  it('are not spent twice on a slot that is tried again, unless nothing came of it', async () => {
+  it('are not spent again on a retried slot, unless the first attempt failed', async () => {
     const { source, asked, answer } = open(10_000)
     const state = createState()
     const tokens = toTestTokens(3)
@@ -113,7 +105,7 @@ describe('credits of CoinMarketCap', () => {
     expect([await attempt(DAY), await attempt(DAY), await attempt(DAY + SLOT_MS)]).toEqual([1, 0, 1])
   })
 
-  it('are not asked for in slots that have none', async () => {
+  it('are not spent in slots without calls', async () => {
     const { source, asked } = open(3_100)
     const tokens = toTestTokens(2)
     for (const slot of slots) {
@@ -130,37 +122,37 @@ describe('credits of CoinMarketCap', () => {
     [10_000, 0.5],
     [10_000, 0.01],
     [1_000_000, 0.5],
-  ])('of history: with %i a month and a share of %d no call is for more than a day has', async (perMonth, share) => {
+  ])('for history: with %i a month and a share of %d, no call exceeds the daily limit', async (perMonth, share) => {
     const { source, asked, settings } = open(perMonth, { PROVIDER_HISTORY_SHARE: String(share) })
     const range = { from: DAY - 30 * DAY_MS, to: DAY, interval: '5m' } as const
     await source.fetchHistory(toTestTokens(3), range, toRun().run)
     const ofDay = readLimits(settings(), share).get('coinmarketcap (history)') ?? Number.NaN
     for (const { units = 1 } of asked) expect(units).toBeLessThanOrEqual(ofDay)
     const points = asked.map(({ query }) => String(query?.id).split(',').length * (Number(query?.count) - 1))
-    // Every step of every token once, at a credit for a hundred of them.
+    // Every step of every token once. A credit pays for a hundred steps.
     expect(points.reduce((sum, count) => sum + count, 0)).toBe(3 * 30 * 288)
     for (const [at, { units = 1 }] of asked.entries()) expect(units).toBe(Math.ceil((points[at] ?? 0) / 100))
   })
 
-  it('are no limit without a key', () => {
+  it('are unlimited without a key', () => {
     const config = parseConfig({})
     expect(config.providers.coinmarketcap.creditsPerMonth).toBeUndefined()
     expect(config.providers.coingecko.callsPerMonth).toBeUndefined()
   })
 })
 
-describe('calls of CoinGecko', () => {
+describe('CoinGecko calls per month', () => {
   it.each([
     [{}, 10_000],
     [{ COINGECKO_BASE_URL: 'https://pro-api.coingecko.com/api/v3' }, 100_000],
     [{ COINGECKO_CALLS_PER_MONTH: '500000' }, 500_000],
-  ])("are those of the host's smallest plan unless set: %o", (settings, expected) => {
+  ])('default to the smallest plan of the host: %o', (settings, expected) => {
     const config = parseConfig({ COINGECKO_API_KEY: 'key', ...settings })
     expect(config.providers.coingecko.callsPerMonth).toBe(expected)
   })
 })
 
-describe('what a slot has, where it is cut', () => {
+describe('calls of a slot split into chunks', () => {
   const PIECES = 8
   const toShares = (perSlot: number, slot: number) =>
     Promise.all(
@@ -172,7 +164,7 @@ describe('what a slot has, where it is cut', () => {
     )
 
   it.each([36, 144, 288, 1_000, 5_000])(
-    'is what its pieces have, of %i calls a day, and each has its turn',
+    'are distributed over the chunks, of %i calls a day, and every chunk gets some',
     async (perDay) => {
       const had = Array.from({ length: PIECES }, () => 0)
       for (const slot of slots) {
@@ -186,7 +178,7 @@ describe('what a slot has, where it is cut', () => {
     },
   )
 
-  it('is left to each piece for itself when it is tried again', async () => {
+  it('are counted per chunk when it is retried', async () => {
     const state = createState()
     const open = (index: number) => {
       const piece = { index, of: PIECES }

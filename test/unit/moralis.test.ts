@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { toLimits } from '../../workers/http/provider-limits.ts'
-import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
+import type { HttpRequest, HttpSettings } from '../../workers/http/client.ts'
+import { toHistoryShare } from '../../workers/http/limits.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import { toCallsPerSlot } from '../../workers/providers/moralis/budget.ts'
 import { moralisSwaps } from '../../workers/providers/moralis/trades.ts'
@@ -12,7 +12,7 @@ import { silent } from '../support/silent.ts'
 const HOUR = 3_600_000
 const SLOT = Date.parse('2024-05-06T07:00:00Z')
 
-/** The provider with a free plan unless `units` says another one; `page` answers a question. */
+/** The provider with a free plan, or the given units. `page` returns the response to a request. */
 function open(page: (request: HttpRequest) => Promise<unknown>, units = '40000') {
   const config = parseConfig({ MORALIS_API_KEY: 'key', MORALIS_UNITS_PER_DAY: units })
   const opened: HttpSettings[] = []
@@ -28,22 +28,17 @@ function open(page: (request: HttpRequest) => Promise<unknown>, units = '40000')
 
 const toToken = (key: number) => ({ key, id: `token-${key}`, name: `T${key}`, chain: 'ethereum' }) as Token
 
-describe('a day of Moralis', () => {
-  it.each(['40000', '8000', '2500'])('is not promised twice: of %s units, to the hours and to history', (units) => {
+describe('daily units of Moralis', () => {
+  it.each(['40000', '8000', '2500'])('of %s are divided between slots and history without overlap', (units) => {
     const { config, opened } = open(async () => undefined, units)
-    const perDay = new Map<string, number>()
-    const createDayLimit = (name: string, count: number) => {
-      perDay.set(name, count)
-      return { take: async () => {} }
-    }
-    toLimits(opened[0] ?? expect.unreachable(), { historyShare: 0.5, createDayLimit })
+    const settings = opened[0] ?? expect.unreachable()
     const hours = 24 * (toCallsPerSlot(config, 'holders') + toCallsPerSlot(config, 'swaps'))
-    const history = perDay.get('moralis (history)') ?? Number.NaN
-    expect(hours + history).toBeLessThanOrEqual(perDay.get('moralis') ?? 0)
+    const history = toHistoryShare(settings, 0.5).requestsPerDay ?? Number.NaN
+    expect(hours + history).toBeLessThanOrEqual(settings.requestsPerDay ?? 0)
     expect(history).toBeGreaterThan(0)
   })
 
-  it('has no new calls for a slot that is tried again, and has for the next one', async () => {
+  it('are not granted again to a retried slot, but to the next slot', async () => {
     let calls = 0
     const { config, source } = open(async () => {
       calls += 1
@@ -61,12 +56,12 @@ describe('a day of Moralis', () => {
   })
 })
 
-describe('a swap that cannot be read', () => {
+describe('unreadable swap', () => {
   it.each([
     ['null', null],
     ['without a hash', { transactionType: 'buy', pairAddress: '0xpool' }],
     ['with a pool that is a number', { transactionHash: '0x9', transactionType: 'buy', pairAddress: 7 }],
-  ])('costs itself and is left to the row check if it is %s', async (_, bad) => {
+  ])('leaves a swap that is %s to the row validation, and keeps the others', async (_, bad) => {
     const blockTimestamp = new Date(SLOT - HOUR).toISOString()
     const toSwap = (hash: string) => ({
       transactionHash: hash,
@@ -76,14 +71,14 @@ describe('a swap that cannot be read', () => {
     })
     const { source } = open(async () => ({ cursor: null, result: [toSwap('0x1'), bad, toSwap('0x2')] }))
     const rows = await source.fetchNew(toRun({ entities: [toToken(1)], state: createState(), slot: SLOT }).run)
-    // The row check counts the third row as rejected.
+    // The row validation counts the third row as rejected.
     expect(rows.map(({ transaction_hash }) => transaction_hash)).toEqual(expect.arrayContaining(['0x1', '0x2']))
     expect(rows).toHaveLength(3)
   })
 })
 
-describe('a token whose remembered time is unreadable', () => {
-  it.each(['no number', '{"form":"of another version"}'])('is read as for the first time, also of %j', async (text) => {
+describe('token with an unreadable stored time', () => {
+  it.each(['no number', '{"form":"of another version"}'])('is read like for the first time: %j', async (text) => {
     const from: string[] = []
     const { source } = open(async ({ query }) => {
       from.push(String(query?.fromDate))
@@ -100,7 +95,7 @@ describe('a token whose remembered time is unreadable', () => {
   })
 })
 
-describe('a block with more swaps than a slot has pages', () => {
+describe('block with more swaps than the pages of a slot', () => {
   const at = (ms: number) => new Date(ms).toISOString()
   const swap = (hash: number, ms: number) => ({
     transactionHash: `0x${hash}`,
@@ -109,7 +104,7 @@ describe('a block with more swaps than a slot has pages', () => {
     pairAddress: '0xpool',
   })
   const first = SLOT - 20 * HOUR
-  // Oldest first, two on a page: five in one block, two in later ones.
+  // Oldest first, two per page: five in one block, two in later blocks.
   const all = [0, 0, 0, 0, 0, 12_000, 24_000].map((after, hash) => swap(hash, first + after))
   const page = async ({ query }: HttpRequest) => {
     const left = all.filter(({ blockTimestamp }) => blockTimestamp >= String(query?.fromDate))
@@ -117,8 +112,8 @@ describe('a block with more swaps than a slot has pages', () => {
     return { result: left.slice(start, start + 2), cursor: start + 2 < left.length ? String(start + 2) : null }
   }
 
-  it('is read to its end, and the next slot goes on behind it', async () => {
-    // One call in an hour is left for trades.
+  it('is read completely, and the next slot continues behind it', async () => {
+    // This plan leaves one call per hour for trades.
     const { source } = open(page, '4000')
     const state = createState()
     const asked: string[][] = []

@@ -11,7 +11,7 @@ const read = (file: string) => readFileSync(join(root, 'observability', file), '
 
 const SUFFIXES = { counter: [''], gauge: [''], histogram: ['_bucket', '_sum', '_count'] } as const
 
-/** Metrics by name with their labels: the declared ones, those of the runtime, and what Prometheus says of a target. */
+/** Metrics by name with their labels: declared metrics, runtime metrics, and those that Prometheus adds per target. */
 async function readKnown(): Promise<Map<string, readonly string[]>> {
   const known = new Map<string, readonly string[]>([['up', []]])
   for (const { kind, name, labels } of Object.values(METRICS)) {
@@ -31,7 +31,7 @@ function toUses(expression: string): { metrics: string[]; labels: string[] } {
     [...selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label),
   )
   const words = plain.replace(/\b(?:by|on)\s*\([^)]*\)/g, '').replace(/\{[^}]*\}/g, '')
-  // A name before a bracket is a function's or an aggregation's; "by" may stand between the two.
+  // A name before a bracket is a function or an aggregation; "by" may come between them.
   const metrics = [...words.matchAll(/\b(?!or\b)[a-z_]\w*\b(?!\s*\()/g)].map(([name]) => name)
   return { metrics, labels: [...groups, ...selectors] }
 }
@@ -47,8 +47,8 @@ const expressions = {
     .panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
 }
 
-describe.each(Object.entries(expressions))('the %s', (_name, list) => {
-  it('use metrics and labels that exist', async () => {
+describe.each(Object.entries(expressions))('observability: the %s', (_name, list) => {
+  it('use existing metrics and labels', async () => {
     expect(list.length).toBeGreaterThan(10)
     const known = await readKnown()
     for (const expression of list) {
@@ -61,8 +61,8 @@ describe.each(Object.entries(expressions))('the %s', (_name, list) => {
   })
 })
 
-describe('every metric', () => {
-  it('is on the dashboard', () => {
+describe('METRICS', () => {
+  it('contains only metrics that are on the dashboard', () => {
     const shown = new Set(expressions.dashboard.flatMap((expression) => toUses(expression).metrics))
     const isShown = ({ name, kind }: (typeof METRICS)[keyof typeof METRICS]) =>
       SUFFIXES[kind].some((suffix) => shown.has(name + suffix))
@@ -70,7 +70,7 @@ describe('every metric', () => {
   })
 })
 
-/** All that a process may say on `/metrics`, with a sample of each metric. */
+/** Returns the output of `/metrics` with a sample of each metric. */
 async function writeMetrics(): Promise<string> {
   const registry = createMetrics('test')
   for (const metric of Object.values(METRICS)) {
@@ -82,7 +82,7 @@ async function writeMetrics(): Promise<string> {
   return registry.metrics()
 }
 
-/** What Prometheus' linter finds, by the rules of `promtool check metrics` that names, types and help can break. */
+/** Returns the findings of the rules of `promtool check metrics` about names, types and help texts. */
 function lint(text: string): string[] {
   const helps = new Map([...text.matchAll(/^# HELP (\S+) ?(.*)$/gm)].map(([, name = '', help = '']) => [name, help]))
   return [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].flatMap(([, name = '', type = '']) => {
@@ -99,7 +99,7 @@ function lint(text: string): string[] {
   })
 }
 
-/** Prometheus' own tool, where it is installed; else a line says that it was not asked. */
+/** Runs Prometheus' own tool. If it is not installed, logs a warning and returns no findings. */
 function promtool(args: readonly string[], input = ''): string {
   const { error, stdout, stderr, status } = spawnSync('promtool', args, { cwd: root, input, encoding: 'utf8' })
   if (error !== undefined && 'code' in error && error.code === 'ENOENT') {
@@ -110,14 +110,14 @@ function promtool(args: readonly string[], input = ''): string {
   return status === 0 ? '' : `${stdout}${stderr}`
 }
 
-describe('what a process says of itself', () => {
-  it('is named as Prometheus wants it', async () => {
+describe('metrics of a process', () => {
+  it('follow the naming rules of Prometheus', async () => {
     const text = await writeMetrics()
     expect(lint(text)).toEqual([])
     expect(promtool(['check', 'metrics'], text)).toBe('')
   })
 
-  it('is found wrong where it is', () => {
+  it('are checked by a linter that finds violations', () => {
     const text = '# HELP active_total Help.\n# TYPE active_total gauge\n# HELP wait_ms\n# TYPE wait_ms counter\n'
     expect(lint(text)).toEqual([
       'active_total: "_total", and no counter',
@@ -128,18 +128,18 @@ describe('what a process says of itself', () => {
   })
 })
 
-describe('prometheus', () => {
+describe('Prometheus configuration', () => {
   const compose = readFileSync(join(root, 'docker-compose.yml'), 'utf8')
   const workers = [...compose.matchAll(/^ {2}(worker-\w+):$/gm)].map(([, name]) => name)
 
-  it('scrapes every worker that the compose file runs, and hears of each that is gone', () => {
+  it('scrapes every worker of the compose file, and alerts for each missing one', () => {
     expect(workers.length).toBeGreaterThan(0)
     expect(read('prometheus.yml')).toContain(`names: [${workers.join(', ')}]`)
     const absent = [...read('alerts.yml').matchAll(/absent\(up\{job="worker", service="([\w-]+)"\}\)/g)]
     expect(absent.map(([, service]) => service)).toEqual(workers)
   })
 
-  it('takes the rules, which tell of a part without any container', () => {
+  it('is valid, and its alert rules fire for a missing process', () => {
     expect(promtool(['check', 'config', '--syntax-only', 'observability/prometheus.yml'])).toBe('')
     expect(promtool(['check', 'rules', 'observability/alerts.yml'])).toBe('')
     expect(promtool(['test', 'rules', 'test/fixtures/alerts.test.yml'])).toBe('')

@@ -31,7 +31,7 @@ const text = JSON.stringify(toOpenApi([...routes]))
 const openApi = JSON.parse(text) as Document
 const operations = Object.values(openApi.paths).map(({ get }) => get)
 
-/** Every member of every object in a schema, by the path that leads to it. */
+/** Returns every member of every object in a schema with its path. */
 function toMembers(schema: unknown, path: string): [string, Json][] {
   if (typeof schema !== 'object' || schema === null) return []
   const members = Object.entries(((schema as Json).properties ?? {}) as Record<string, Json>)
@@ -45,7 +45,7 @@ function toMembers(schema: unknown, path: string): [string, Json][] {
 
 const isSentence = (description: unknown) => typeof description === 'string' && /^[A-Z`].*\.$/s.test(description)
 
-describe('the OpenAPI document', () => {
+describe('OpenAPI document', () => {
   it('has a sentence for every operation, parameter, member, tag and named schema', () => {
     const { schemas, responses, headers } = openApi.components
     const named = (list: Record<string, Json>) => Object.entries(list).map(([name, one]) => [name, one.description])
@@ -55,7 +55,7 @@ describe('the OpenAPI document', () => {
         parameters.map(({ name, description }) => [`${operationId} ${name}`, description]),
       ),
       ...Object.entries(schemas).flatMap(([name, schema]) =>
-        // A member that is another named schema is described there.
+        // A member that refers to a named schema is described there.
         toMembers(schema, name).map(([path, member]) => [
           path,
           member.$ref === undefined ? member.description : 'There.',
@@ -68,11 +68,11 @@ describe('the OpenAPI document', () => {
     expect(told.filter(([, description]) => !isSentence(description))).toEqual([])
   })
 
-  it('has no member outside the named schemas', () => {
+  it('has no members outside the named schemas', () => {
     expect(operations.flatMap((operation) => toMembers(operation, operation.operationId))).toEqual([])
   })
 
-  it('says when each member that may be null is', () => {
+  it('explains null for each member that may be null', () => {
     const mayBeNull = (member: Json) =>
       JSON.stringify(member.type ?? member.anyOf ?? '').includes('"null"') &&
       !/\bnull\b/i.test(String(member.description))
@@ -80,19 +80,19 @@ describe('the OpenAPI document', () => {
     expect(members.filter(([, member]) => mayBeNull(member)).map(([path]) => path)).toEqual([])
   })
 
-  it('names operations as a person would name methods, each once', () => {
+  it('has unique operation ids that start with a verb', () => {
     const ids = operations.map(({ operationId }) => operationId)
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.filter((id) => !/^(get|list|search|stream)([A-Z][a-z0-9]*)*$/.test(id))).toEqual([])
   })
 
-  it('has an ambiguous name only where a name is asked for', () => {
+  it('documents 409 only for operations with a name parameter', () => {
     const told = operations.filter(({ responses }) => '409' in responses)
     expect(told.length).toBeGreaterThan(0)
     expect(told.filter(({ parameters }) => parameters.every(({ name }) => name !== 'name'))).toEqual([])
   })
 
-  it('fills in nothing that a first request does not need', () => {
+  it('has examples only for parameters that a first request needs', () => {
     const filled = operations.flatMap(({ parameters }) =>
       parameters.filter(({ example }) => example !== undefined).map(({ name }) => name),
     )
@@ -101,24 +101,24 @@ describe('the OpenAPI document', () => {
     expect(new Set(filled)).toContain('interval')
   })
 
-  it('is of the version and the licence of the package, and wants no key', () => {
+  it('has the version and licence of the package, and requires no key', () => {
     const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
     expect(openApi.info).toMatchObject({ version: manifest.version, license: { identifier: manifest.license } })
     expect(openApi.security).toEqual([])
   })
 })
 
-it('is what the README shows', () => {
+it('exampleAnswers contains the example of the README', () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
   const [shown = ''] = /^\[\{.*?^\}\]$/ms.exec(readme) ?? []
   expect(exampleAnswers.listTokens?.answer).toMatchObject(JSON.parse(shown))
 })
 
-describe('the linters', () => {
+describe('OpenAPI linters', () => {
   const folder = mkdtempSync(join(tmpdir(), 'openapi-'))
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  it("find nothing by Redocly's recommended rules, examples included", () => {
+  it('report nothing with the recommended rules of Redocly, examples included', () => {
     const file = join(folder, 'openapi.json')
     writeFileSync(file, text)
     const cli = join(dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json')), 'bin', 'cli.js')
@@ -130,7 +130,7 @@ describe('the linters', () => {
     expect(report.totals).toMatchObject({ errors: 0, warnings: 0 })
   })
 
-  it("find nothing by Spectral's rules but that nobody is named as a contact", async () => {
+  it('report with the rules of Spectral only the missing contact', async () => {
     const spectral = new Spectral()
     spectral.setRuleset({ extends: [[oas as never, 'recommended']], rules: {} })
     const found = await spectral.run(text)
@@ -138,10 +138,10 @@ describe('the linters', () => {
   })
 })
 
-/** Names of parts and changes, which may be in percent, in percentage points or fractions. */
+/** Names of ratios and changes, which may be in percent, percentage points or fractions. */
 const PROPORTION = /share$|percent|weight$|^change|contribution|^complete$/i
 
-it('names the unit of every part and change', () => {
+it('OpenAPI document names the unit of every ratio and change', () => {
   const proportions = toMembers(openApi, '')
     .map(([path, member]) => ({ name: path.split('.').at(-1) ?? '', path, member }))
     .filter(

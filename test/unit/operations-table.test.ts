@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { toShortDuration, toTable } from '../../workers/terminal/text-table.ts'
 
 describe('toTable', () => {
-  it('aligns columns and leaves nothing at the line ends', () => {
+  it('aligns columns without trailing spaces', () => {
     expect(toTable(['a', 'long title'], [['wide cell', 'x']])).toBe('a          long title\nwide cell  x')
   })
 })
@@ -15,5 +15,5 @@ describe('toShortDuration', () => {
     [60, '1m'],
     [3_720, '1h 2m'],
     [90_061, '1d 1h'],
-  ])('of %d seconds is %s', (seconds, text) => expect(toShortDuration(seconds)).toBe(text))
+  ])('converts %d seconds to %s', (seconds, text) => expect(toShortDuration(seconds)).toBe(text))
 })

@@ -38,12 +38,12 @@ describe('startOpsServer', () => {
     'localhost:9464',
     'worker:9466',
     'api.monitoring.svc',
-  ])('answers a request whose Host is %s', async (host) => {
+  ])('accepts a request with the Host %s', async (host) => {
     expect((await ask('/health/live', host)).status).toBe(200)
   })
 
-  // The name of a page in a browser can be made to lead to this machine.
-  it.each(['/metrics', '/queues', '/health/ready'])('refuses %s under a foreign name', async (path) => {
+  // A browser page's host name may be changed to resolve to this machine (DNS rebinding).
+  it.each(['/metrics', '/queues', '/health/ready'])('rejects %s with an unknown Host', async (path) => {
     const { status, text } = await ask(path, 'rebound.example.com:9464')
     expect(status).toBe(403)
     expect(JSON.parse(text).error).toContain('OPS_HOSTS')

@@ -38,13 +38,13 @@ const complete = (env: Record<string, string> = {}) => {
   return settings
 }
 
-describe('the stores of a data folder', () => {
+describe('withOwnStores with the stores of a data folder', () => {
   beforeEach(() => {
     writeAccess(clickhouseDir(DATA_DIR), ACCESS)
     writeAccess(redisDir(DATA_DIR), { url: REDIS.REDIS_URL, password: 'secret' })
   })
 
-  it('are used where the environment names none', () => {
+  it('uses them if the environment names no stores', () => {
     expect(complete()).toEqual({ ...CLICKHOUSE, ...REDIS })
     expect(complete({ CLICKHOUSE_URL: '', REDIS_URL: '', CLICKHOUSE_PASSWORD: '' })).toEqual({
       ...CLICKHOUSE,
@@ -52,23 +52,23 @@ describe('the stores of a data folder', () => {
     })
   })
 
-  it('leave alone what the environment says', () => {
+  it('keeps settings of the environment', () => {
     const given = { CLICKHOUSE_READ_USER: 'another', CLICKHOUSE_READ_PASSWORD: 'of another' }
     expect(complete(given)).toEqual({ ...CLICKHOUSE, ...REDIS, ...given })
   })
 
-  it('give their passwords to whoever names their address', () => {
+  it('adds the passwords if the environment names their address', () => {
     expect(complete({ CLICKHOUSE_URL: CLICKHOUSE.CLICKHOUSE_URL })).toEqual({ ...CLICKHOUSE, ...REDIS })
   })
 
   it.each([{ CLICKHOUSE_URL: 'https://clickhouse.example' }, { CLICKHOUSE_URL_FILE: '/run/secrets/url' }])(
-    'give no password to another server: %j',
+    'adds no password for another server: %j',
     (given) => {
       expect(complete(given)).toEqual({ ...REDIS, ...given })
     },
   )
 
-  it('leave a secret in its file', () => {
+  it('keeps a secret that is given as a file', () => {
     const { CLICKHOUSE_PASSWORD: _, ...rest } = CLICKHOUSE
     const given = { CLICKHOUSE_PASSWORD_FILE: '/run/secrets/password' }
     expect(complete(given)).toEqual({ ...rest, ...REDIS, ...given })
@@ -76,21 +76,21 @@ describe('the stores of a data folder', () => {
   })
 })
 
-describe('a data folder', () => {
+describe('data folder', () => {
   const file = () => join(clickhouseDir(DATA_DIR), 'access.json')
 
-  it('without stores completes nothing', () => {
+  it('adds no settings without stores', () => {
     expect(complete({ LOG_LEVEL: 'info' })).toEqual({ LOG_LEVEL: 'info' })
   })
 
-  it('completes nothing before a store was ready', () => {
+  it('adds no settings before a store was ready', () => {
     const { url: _, ...unknown } = ACCESS
     writeAccess(clickhouseDir(DATA_DIR), unknown)
     expect(complete()).toEqual({})
     expect(readClickHouseAccess(clickhouseDir(DATA_DIR))).toEqual(unknown)
   })
 
-  it('shows its passwords to its owner alone', () => {
+  it('stores passwords readable only by its owner', () => {
     writeAccess(clickhouseDir(DATA_DIR), ACCESS)
     writeAccess(clickhouseDir(DATA_DIR), { ...ACCESS, url: 'http://127.0.0.1:1' })
     expect(statSync(file()).mode & 0o777).toBe(0o600)
@@ -98,12 +98,12 @@ describe('a data folder', () => {
   })
 
   it.each([
-    ['{"writer": {"password": "hunter2"', 'this is not JSON'],
+    ['{"writer": {"password": "hunter2"', 'invalid JSON'],
     [
       '{"writer": {"name": "writer", "password": ""}, "reader": {"name": 7, "password": "hunter2"}}',
       'writer.password: ',
     ],
-  ])('with %j as access is refused in one line that names the file and no password', (text, reason) => {
+  ])('is rejected with the access file %j, in one line that names the file and no password', (text, reason) => {
     mkdirSync(clickhouseDir(DATA_DIR))
     writeFileSync(file(), text)
     const oneLine = new RegExp(`^${file()}: ${reason}(?!.*hunter2).*$`)
@@ -112,13 +112,13 @@ describe('a data folder', () => {
     )
   })
 
-  it('that cannot be read is refused by its name', () => {
+  it('is rejected with the path of an unreadable access file', () => {
     mkdirSync(file(), { recursive: true })
     expect(() => complete()).toThrow(`${file()}: EISDIR`)
   })
 })
 
-it('makes a new long password each time', () => {
+it('createPassword returns a different long password each time', () => {
   expect(createPassword()).toMatch(/^[\w-]{32}$/)
   expect(createPassword()).not.toBe(createPassword())
 })

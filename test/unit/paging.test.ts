@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { countSteps, thin, toPages } from '../../workers/providers/paging.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
 describe('toPages', () => {
-  it('covers the range without gap or overlap', () => {
+  it('covers the range without gaps or overlaps', () => {
     expect(toPages({ from: 0, to: 25, interval: '5m' }, 10)).toEqual([
       { from: 0, to: 10, interval: '5m' },
       { from: 10, to: 20, interval: '5m' },
@@ -21,7 +21,7 @@ describe('toPages', () => {
 })
 
 describe('countSteps', () => {
-  it('counts a started step', () => {
+  it('counts a partial step', () => {
     expect(countSteps({ from: 0, to: DAY, interval: '1h' })).toBe(24)
     expect(countSteps({ from: 0, to: DAY + 1, interval: '1h' })).toBe(25)
     expect(countSteps({ from: 0, to: 0, interval: '1h' })).toBe(0)
@@ -31,18 +31,18 @@ describe('countSteps', () => {
 describe('thin', () => {
   const timeOf = (ms: number) => ms
 
-  it('keeps the first of each bucket inside the range, oldest first', () => {
+  it('keeps the first point of each bucket in the range, oldest first', () => {
     const times = [HOUR + 9, HOUR + 5, -1, 0, 4, 3 * HOUR, 2 * HOUR]
     expect(thin(times, timeOf, { from: 0, to: 3 * HOUR, interval: '1h' })).toEqual([0, HOUR + 5, 2 * HOUR])
   })
 
-  it('keeps what is coarser than the interval', () => {
+  it('keeps points coarser than the interval', () => {
     expect(thin([0, DAY, 2 * DAY], timeOf, { from: 0, to: 3 * DAY, interval: '5m' })).toEqual([0, DAY, 2 * DAY])
   })
 })
 
 describe('toBatches', () => {
-  it('keeps order and leaves none out', () => {
+  it('keeps the order and all elements', () => {
     expect(toBatches([1, 2, 3, 4, 5], 2)).toEqual([[1, 2], [3, 4], [5]])
     expect(toBatches([], 2)).toEqual([])
   })

@@ -6,7 +6,7 @@ import { toTestToken } from '../samples.ts'
 const tokens = ['a', 'b', 'c', 'd', 'e'].map((contractAddress, key) => ({ ...toTestToken(key, {}), contractAddress }))
 const pool = (token: string, quote: string): Pool => ({ address: `${token}-${quote}`, exchange: 'x', token, quote })
 
-/** The addresses of the tokens and of the pools of each group. */
+/** Returns the token addresses and the pools of each group. */
 const groupsOf = (pools: readonly Pool[]) =>
   toPoolGroups(tokens, pools).map((group) => [
     group.tokens
@@ -16,8 +16,8 @@ const groupsOf = (pools: readonly Pool[]) =>
     group.pools.map(({ address }) => address).sort(),
   ])
 
-describe('the tokens of a chain', () => {
-  it('are groups of their own where no pool is of two of them, whatever their pools quote in', () => {
+describe('toPoolGroups', () => {
+  it('separates tokens without a common pool, regardless of their quote tokens', () => {
     expect(groupsOf([pool('a', 'dollar'), pool('b', 'dollar'), pool('a', 'ether')])).toEqual([
       ['a', ['a-dollar', 'a-ether']],
       ['b', ['b-dollar']],
@@ -27,7 +27,7 @@ describe('the tokens of a chain', () => {
     ])
   })
 
-  it('are one group with those that share a pool with them, also by others', () => {
+  it('joins tokens with a common pool, also transitively', () => {
     const chained = [pool('d', 'c'), pool('a', 'c'), pool('b', 'dollar'), pool('d', 'e'), pool('e', 'dollar')]
     expect(groupsOf(chained)).toEqual([
       ['acde', ['a-c', 'd-c', 'd-e', 'e-dollar']],

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { pino } from 'pino'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createRemoteSource } from '../../api/mcp/source.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
@@ -22,7 +23,7 @@ async function listen(server: ReturnType<typeof createServer>): Promise<number> 
   return (server.address() as AddressInfo).port
 }
 
-/** A proxy that notes what it is asked for, and leads to `port` whatever that is. */
+/** A proxy that records requests and connects every tunnel to `port`. */
 async function startProxy(port: number, status?: number) {
   const asked: { to: string | undefined; credentials: string | undefined }[] = []
   const note = (to: string | undefined, { headers }: { headers: Record<string, unknown> }) =>
@@ -61,6 +62,13 @@ function open(env: Record<string, string>, baseUrl: string, log = silent) {
 
 const BASIC = `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`
 
+it('createRemoteSource() sends requests to the API through the proxy of the settings', async () => {
+  const proxy = await startProxy(0)
+  const source = createRemoteSource('http://api.example', parseConfig({ HTTP_PROXY: proxy.url }))
+  expect((await source.ask('/data/status', signal)).text).toBe('{"by":"proxy"}')
+  expect(proxy.asked).toEqual([{ to: 'http://api.example/data/status', credentials: BASIC }])
+})
+
 describe('createHttpClients with proxies', () => {
   it('sends requests to http hosts to the proxy, with its credentials', async () => {
     const proxy = await startProxy(0)
@@ -87,15 +95,15 @@ describe('createHttpClients with proxies', () => {
     ['this machine', '127.0.0.1', {}],
     ['this machine, by name', 'localhost', {}],
     ['a host of NO_PROXY', 'localhost', { NO_PROXY: 'example.org, localhost' }],
-    ['every host where NO_PROXY is *', '127.0.0.1', { no_proxy: '*' }],
-  ])('goes straight to %s', async (_what, host, env) => {
+    ['every host if NO_PROXY is *', '127.0.0.1', { no_proxy: '*' }],
+  ])('connects directly to %s', async (_what, host, env) => {
     const [proxy, { port, seen }] = [await startProxy(0), await startProvider()]
     const client = open({ HTTP_PROXY: proxy.url, ...env }, `http://${host}:${port}`)
     expect(await client.json({ path: '/a', signal })).toEqual({ by: 'provider' })
     expect([proxy.asked, seen]).toEqual([[], ['/a']])
   })
 
-  it('never repeats the credentials of a proxy', async () => {
+  it('does not reveal the credentials of a proxy', async () => {
     const proxy = await startProxy(0, 407)
     const config = parseConfig({ HTTPS_PROXY: proxy.url })
     expect(findSecrets(config)).toContain(PASSWORD)
@@ -112,8 +120,8 @@ describe('createHttpClients with proxies', () => {
   })
 })
 
-describe('the settings of proxies', () => {
-  it('take a host and port without a scheme, and the lower-case names first', () => {
+describe('proxy settings', () => {
+  it('accept host and port without a scheme, and prefer lower-case names', () => {
     const env = {
       HTTP_PROXY: 'proxy.example:3128',
       HTTPS_PROXY: 'http://other.example',
@@ -126,7 +134,7 @@ describe('the settings of proxies', () => {
     })
   })
 
-  it('are refused without repeating them when they name no http proxy', () => {
+  it('are rejected without showing them if they name no http proxy', () => {
     const wrong = () => parseConfig({ HTTPS_PROXY: `socks5://user:${PASSWORD}@proxy.example` })
     expect(wrong).toThrow('HTTPS_PROXY: must be the http or https URL of a proxy')
     expect(wrong).not.toThrow(PASSWORD)

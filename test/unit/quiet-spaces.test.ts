@@ -3,7 +3,7 @@ import { toQuietNote } from '../../shared/store/quiet-spaces.ts'
 
 const old = { space: 'old.eth', since: '2024-01-02' }
 
-it('counts quiet spaces as people do', () => {
+it('toQuietNote uses the singular for one space', () => {
   expect(toQuietNote([])).toBe('')
   expect(toQuietNote([old])).toBe(
     'no new proposal for 60 days in 1 space, which may have moved: old.eth (since 2024-01-02)',

@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { toBucketTime } from '../../shared/coverage/grid.ts'
+import { type Note, OPEN_END } from '../../shared/coverage/ledger.ts'
 import { HOUR_MS } from '../../shared/intervals.ts'
+import type { JobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { createAnswers } from '../../workers/run/answers.ts'
 import type { Given } from '../../workers/run/collect.ts'
-import { toNotes } from '../../workers/run/to-notes.ts'
-import { toReports } from '../../workers/run/to-reports.ts'
+import { createAnswers } from '../../workers/run/collect.ts'
+import { toNotes, toReports } from '../../workers/run/coverage.ts'
 
 const NOW = Date.parse('2024-05-06T07:02:00Z')
 const registry = loadRegistry()
 
-/** What a range job makes known and notes of its first entity, whose rows are at `times`. */
+/** Returns the reports and notes of a range job about its first entity, whose rows are at `times`. */
 function tell(
   job: Job,
   range: { from: string; to: string; interval: '5m' | '1d' | '7d' },
@@ -48,7 +49,7 @@ function tell(
 const every = (stepMs: number, from: string, to: string) =>
   Array.from({ length: (Date.parse(to) - Date.parse(from)) / stepMs }, (_, at) => Date.parse(from) + at * stepMs)
 
-describe('a range of prices of which a provider has the older part at a longer step', () => {
+describe('range with older prices at a longer step', () => {
   const token = prices.entities(registry)[0]?.key
   const range = { from: '2024-05-05T00:00:00Z', to: '2024-05-06T07:00:00Z', interval: '5m' } as const
   const fine = '2024-05-06T00:00:00Z'
@@ -60,7 +61,7 @@ describe('a range of prices of which a provider has the older part at a longer s
   const steps = [{ from: Date.parse(range.from), to: Date.parse(fine), seconds: 3600 }]
   const told = tell(prices, range, { provider: 'coingecko', rows, read: [], steps })
 
-  it('knows each part at its own step, and that a hole has nothing at that step only', () => {
+  it('is reported with the step of each part, and gaps are empty at that step only', () => {
     expect(told.reports).toEqual([
       ['stored', 3600, '2024-05-05T00:00', '2024-05-05T05:00'],
       ['stored', 3600, '2024-05-05T08:00', '2024-05-06T00:00'],
@@ -69,7 +70,7 @@ describe('a range of prices of which a provider has the older part at a longer s
     ])
   })
 
-  it('notes what is coarser by itself, and the newest buckets as still to come', () => {
+  it('is noted as coarser, with the newest buckets pending', () => {
     expect(told.notes).toEqual([
       ['coarser', '2024-05-05T00:00', '2024-05-06T00:00'],
       ['pending', '2024-05-06T06:50', '2024-05-06T07:00'],
@@ -77,7 +78,7 @@ describe('a range of prices of which a provider has the older part at a longer s
   })
 })
 
-it('a day that is not over, or may still be told, is not known to be nothing', () => {
+it('toReports does not report an unfinished day as empty', () => {
   const dao = tvl.entities(registry)[0]?.key
   const rows = [{ dao, [tvl.dataset.series.time]: '2024-05-05T00:00:00Z' }]
   const range = { from: '2024-05-03T00:00:00Z', to: '2024-05-07T00:00:00Z', interval: '1d' } as const
@@ -89,7 +90,7 @@ it('a day that is not over, or may still be told, is not known to be nothing', (
   expect(told.notes).toEqual([['pending', '2024-05-04T00:00', '2024-05-06T07:00']])
 })
 
-it('weeks begin on Mondays, those that are not settled too', () => {
+it('toReports starts weeks on Mondays, also unfinished ones', () => {
   const token = prices.entities(registry)[0]?.key
   const rows = ['2024-04-01', '2024-04-08'].map((day) => ({ token, observed_at: `${day}T00:00:00Z` }))
   const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-29T00:00:00Z', interval: '7d' } as const
@@ -100,13 +101,71 @@ it('weeks begin on Mondays, those that are not settled too', () => {
   ])
 })
 
-describe('a range that goes on after the end of its entity', () => {
+describe('stored buckets of which values were left out', () => {
+  const [token] = prices.entities(registry)
+  if (token === undefined) throw new Error('a token is needed')
+  const leftOut = new Map([[token.key, { count: 1, reason: 'coinmarketcap: market_cap: Too big' }]])
+  const toAnswers = (isRange: boolean) => {
+    const answers = createAnswers([token], isRange)
+    const said = {
+      withRows: new Set([token.key]),
+      read: new Set<number>(),
+      refused: new Map(),
+      putOff: new Set<number>(),
+    }
+    answers.given([token], 'coinmarketcap', { ...said, leftOut })
+    return answers
+  }
+  const noteOf = (payload: JobPayload, times: readonly string[], before: readonly Note[] = []) => {
+    const rows = times.map((observed_at) => ({ token: token.key, observed_at }))
+    const given = [{ provider: 'coinmarketcap', rows, read: [], steps: [] }]
+    const answers = toAnswers(payload.kind === 'range')
+    const run = {
+      job: prices,
+      payload,
+      now: NOW,
+      collected: { given, rejected: 0, answers, failures: [], more: false },
+    }
+    return toNotes({ ...run, reports: toReports(run), before })
+  }
+  const reason = '1 left out, coinmarketcap: market_cap: Too big'
+  const slot = Date.parse('2024-05-06T06:55:00Z')
+  const at = (time: string) => Date.parse(`2024-05-06T${time}Z`)
+
+  it('have a note with the reason, for a slot and for a range', () => {
+    const [ofSlot, ...others] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    expect(others).toEqual([])
+    expect(ofSlot).toMatchObject({ lane: 'live', state: 'coarser', reason })
+    const range = { kind: 'range', from: at('06:00:00'), to: at('06:10:00'), interval: '5m' } as const
+    expect(noteOf(range, ['2024-05-06T06:02:00Z', '2024-05-06T06:07:00Z'])).toMatchObject([
+      { lane: 'live', state: 'coarser', reason, from: at('06:00:00'), to: at('06:10:00') },
+    ])
+  })
+
+  it('continue the note of the bucket before, so that a value that stays implausible is one note', () => {
+    const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    if (first === undefined) throw new Error('a note is needed')
+    const [next, ...others] = noteOf({ kind: 'slot', slot: slot + 300_000 }, ['2024-05-06T06:57:00Z'], [first])
+    expect(others).toEqual([])
+    expect(next).toEqual({ ...first, to: first.to + 300_000, nextTry: NOW })
+  })
+
+  it('leave the note of an outage that begins at the same time and is longer', () => {
+    const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    if (first === undefined) throw new Error('a note is needed')
+    const outage: Note = { ...first, state: 'failed', reason: 'no answer', from: at('06:00:00'), to: OPEN_END }
+    const range = { kind: 'range', from: at('06:00:00'), to: at('06:10:00'), interval: '5m' } as const
+    expect(noteOf(range, ['2024-05-06T06:02:00Z', '2024-05-06T06:07:00Z'], [outage])).toEqual([])
+  })
+})
+
+describe('range beyond the end of its entity', () => {
   const END = '2024-04-04T00:00:00Z'
   const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-08T00:00:00Z' } as const
   const dao = tvl.entities(registry)[0]?.key
   const token = prices.entities(registry)[0]?.key
 
-  it('knows and notes nothing of the time from the end on', () => {
+  it('has no reports and notes after the end', () => {
     const rows = [{ dao, observed_at: '2024-04-02T00:00:00Z' }]
     const told = tell(tvl, { ...range, interval: '1d' }, { provider: 'defillama', rows, read: [], steps: [] }, END)
     expect(told).toEqual({
@@ -119,7 +178,7 @@ describe('a range that goes on after the end of its entity', () => {
     })
   })
 
-  it('lets a row of a long step stand for the time before the end alone', () => {
+  it('cuts a row of a long step at the end', () => {
     const rows = [{ token, observed_at: '2024-04-01T00:00:00Z' }]
     const told = tell(prices, { ...range, interval: '7d' }, { provider: 'a', rows, read: [], steps: [] }, END)
     expect(told.reports.map(([, , , to]) => to)).toEqual(['2024-04-04T00:00'])

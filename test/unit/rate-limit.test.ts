@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createRateLimit } from '../../workers/http/rate-limit.ts'
+import { createRateLimit } from '../../workers/http/limits.ts'
 
 const never = new AbortController().signal
 setMaxListeners(0, never)
@@ -9,26 +9,23 @@ describe('createRateLimit', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it.each([1, 2, 3, 30, 600])(
-    'lets no more than %i requests through in any minute, and about as many',
-    async (perMinute) => {
-      const limit = createRateLimit(perMinute)
-      const startedAt = performance.now()
-      const grantedAt: number[] = []
-      for (let n = 0; n < perMinute * 4; n += 1) {
-        void limit.take(never).then(() => grantedAt.push(performance.now() - startedAt))
-      }
-      await vi.advanceTimersByTimeAsync(180_000 - 1)
-      for (const start of grantedAt) {
-        const inMinute = grantedAt.filter((at) => at >= start && at < start + 60_000)
-        expect(inMinute.length).toBeLessThanOrEqual(perMinute)
-      }
-      expect(grantedAt.length).toBeGreaterThanOrEqual(Math.floor(perMinute * 3 * 0.8))
-    },
-  )
+  it.each([1, 2, 3, 30, 600])('grants at most %i requests in any minute, and nearly that number', async (perMinute) => {
+    const limit = createRateLimit('provider', perMinute)
+    const startedAt = performance.now()
+    const grantedAt: number[] = []
+    for (let n = 0; n < perMinute * 4; n += 1) {
+      void limit.take(never).then(() => grantedAt.push(performance.now() - startedAt))
+    }
+    await vi.advanceTimersByTimeAsync(180_000 - 1)
+    for (const start of grantedAt) {
+      const inMinute = grantedAt.filter((at) => at >= start && at < start + 60_000)
+      expect(inMinute.length).toBeLessThanOrEqual(perMinute)
+    }
+    expect(grantedAt.length).toBeGreaterThanOrEqual(Math.floor(perMinute * 3 * 0.8))
+  })
 
-  it('lets no more than four through in any second, where one may go at once and 200 in a minute', async () => {
-    const limit = createRateLimit(200, 1)
+  it('grants at most four requests in any second with a burst of one and 200 per minute', async () => {
+    const limit = createRateLimit('provider', 200, { burst: 1 })
     const grantedAt: number[] = []
     for (let n = 0; n < 200; n += 1) void limit.take(never).then(() => grantedAt.push(performance.now()))
     await vi.advanceTimersByTimeAsync(60_000)
@@ -37,9 +34,9 @@ describe('createRateLimit', () => {
     expect(grantedAt.length).toBeGreaterThan(190)
   })
 
-  it.each([10, 60])('counts what a request costs: batches of %i', async (cost) => {
+  it.each([10, 60])('counts the cost of requests: batches of %i', async (cost) => {
     const perMinute = 300
-    const limit = createRateLimit(perMinute)
+    const limit = createRateLimit('provider', perMinute)
     const startedAt = performance.now()
     const grants: { at: number; cost: number }[] = []
     const take = (each: number) =>
@@ -53,8 +50,8 @@ describe('createRateLimit', () => {
     expect(grants.reduce((sum, each) => sum + each.cost, 0)).toBeGreaterThanOrEqual(perMinute * 3 * 0.8)
   })
 
-  it('lets a request through that costs more than may go at once, and has the next wait for it', async () => {
-    const limit = createRateLimit(10)
+  it('grants a request that costs more than a burst, and delays the next one', async () => {
+    const limit = createRateLimit('provider', 10)
     await limit.take(never, 9)
     let isServed = false
     void limit.take(never).then(() => {
@@ -66,16 +63,16 @@ describe('createRateLimit', () => {
     expect(isServed).toBe(true)
   })
 
-  it('serves in the order of asking', async () => {
-    const limit = createRateLimit(2)
+  it('grants in the order of requests', async () => {
+    const limit = createRateLimit('provider', 2)
     const order: number[] = []
     for (const n of [1, 2, 3]) void limit.take(never).then(() => order.push(n))
     await vi.advanceTimersByTimeAsync(120_000)
     expect(order).toEqual([1, 2, 3])
   })
 
-  it('gives the place of an aborted waiter to the next', async () => {
-    const limit = createRateLimit(1)
+  it('grants the place of an aborted request to the next one', async () => {
+    const limit = createRateLimit('provider', 1)
     await limit.take(never)
     const controller = new AbortController()
     const aborted = limit.take(controller.signal)
@@ -89,7 +86,7 @@ describe('createRateLimit', () => {
     expect(isServed).toBe(true)
   })
 
-  it('refuses a signal that is aborted already', async () => {
-    await expect(createRateLimit(1).take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
+  it('rejects a signal that is already aborted', async () => {
+    await expect(createRateLimit('provider', 1).take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
   })
 })

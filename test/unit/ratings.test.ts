@@ -14,8 +14,8 @@ const HEADER =
   'dao,overallRating,fundamentalRating,governance,team,competitiveMoat,valueProposition,tokenEconomics,lastUpdated,source'
 const GOOD = 'dao-1,70.5,64,60,61,62,63,64,2024-03-01,Somebody'
 
-describe('a CSV file', () => {
-  it('has a record for each row, by the line it begins on', () => {
+describe('readCsv', () => {
+  it('returns a record for each row with its first line number', () => {
     const text = '\uFEFFdao,source\r\n"dao-1","said ""so"",\r\nin two lines"\r\n\r\n dao-2 ,\r\n'
     expect(readCsv(text, 'r.csv')).toEqual([
       { line: 2, fields: { dao: 'dao-1', source: 'said "so",\nin two lines' } },
@@ -23,7 +23,7 @@ describe('a CSV file', () => {
     ])
   })
 
-  it('may end without a line break, be only a header, or be empty', () => {
+  it('accepts a missing final line break, a file with only a header, and an empty file', () => {
     expect(readCsv('a,b\n1,2', 'r.csv')).toEqual([{ line: 2, fields: { a: '1', b: '2' } }])
     expect(readCsv('a,b\n1,', 'r.csv')).toEqual([{ line: 2, fields: { a: '1' } }])
     expect(readCsv('a,b\n', 'r.csv')).toEqual([])
@@ -37,7 +37,7 @@ describe('a CSV file', () => {
     ['a,b\r\n"1\r\n",2\r\n3,4"5\r\n', 'r.csv:4: a quote out of place'],
     ['a,b\n1,2"3"\n', 'r.csv:2: a quote out of place'],
     ['a,b\n1,"2"3\n', 'r.csv:2: a quote out of place'],
-  ])('has a record with a fault for a line that cannot be read: %j', (text, message) => {
+  ])('returns a record with a fault for an unreadable line: %j', (text, message) => {
     const faults = readCsv(text, 'r.csv').flatMap(({ line, fault }) => (fault ? [`r.csv:${line}: ${fault}`] : []))
     expect(faults).toEqual([expect.stringContaining(message)])
   })
@@ -45,15 +45,15 @@ describe('a CSV file', () => {
   it.each([
     ['a,b,a\n1,2,3\n', 'r.csv:1: the column a is there twice'],
     ['a,"b\n1,2\n', 'r.csv:1: a quote out of place'],
-  ])('is refused when its header cannot be read: %j', (text, message) => {
+  ])('rejects an unreadable header: %j', (text, message) => {
     expect(() => readCsv(text, 'r.csv')).toThrow(
       expect.objectContaining({ code: 'provider_malformed', message: expect.stringContaining(message) }),
     )
   })
 })
 
-describe('a JSON file', () => {
-  it('has a record for each element, by the line it begins on; fundamentals may be nested', () => {
+describe('readJson', () => {
+  it('returns a record for each element with its first line number, and flattens nested fundamentals', () => {
     const text = `[
   { "dao": "a]{", "tags": [{ "x": 1 }],
     "fundamentals": { "team": 5 } },
@@ -67,15 +67,15 @@ describe('a JSON file', () => {
     ])
   })
 
-  it.each(['[{', '{"ratings": []}', '"text"'])('is refused when it is no array of objects: %s', (text) => {
+  it.each(['[{', '{"ratings": []}', '"text"'])('rejects JSON that is not an array of objects: %s', (text) => {
     expect(() => readJson(text, 'r.json')).toThrow(expect.objectContaining({ code: 'provider_malformed' }))
   })
 })
 
-describe('ratings', () => {
+describe('toRatings', () => {
   const check = (...lines: string[]) => toRatings(readCsv([HEADER, ...lines].join('\n'), 'r.csv'), daos, TODAY, 'r.csv')
 
-  it('are found by slug, name and id, and taken as they are written', () => {
+  it('matches DAOs by slug, name and id, and keeps the values', () => {
     const others = [GOOD.replace('dao-1', 'DAO 2'), GOOD.replace('dao-1', charlie.id)]
     const { rows, faults } = check(GOOD, ...others)
     expect(faults).toEqual([])
@@ -96,7 +96,7 @@ describe('ratings', () => {
     })
   })
 
-  it('are the same from JSON, flat or nested, with numbers as numbers or as texts', () => {
+  it('returns the same from JSON, flat or nested, with numbers or texts', () => {
     const fundamentals = { governance: 60, team: 61, competitiveMoat: '62', valueProposition: 63, tokenEconomics: 64 }
     const facts = { overallRating: 70.5, fundamentalRating: 64, lastUpdated: '2024-03-01', source: 'Somebody' }
     const nested = [{ dao: 'dao-1', ...facts, fundamentals }]
@@ -113,7 +113,7 @@ describe('ratings', () => {
     ['A+', 'overallRating: must be a number'],
     ['', 'overallRating: must be a number'],
     ['1e999', 'overallRating: '],
-  ])('are told with line and column when the score is %j', (score, fault) => {
+  ])('reports line and column of the invalid score %j', (score, fault) => {
     const { rows, faults } = check(GOOD, `dao-2,${score},64,60,61,62,63,64,2024-03-01,Somebody`)
     expect(rows).toHaveLength(1)
     expect(faults).toEqual([expect.stringContaining(`r.csv:3: ${fault}`)])
@@ -125,19 +125,19 @@ describe('ratings', () => {
     ['2024-13-01', 'lastUpdated: '],
     ['', 'lastUpdated: '],
     ['2024-05-08', 'lastUpdated: is in the future'],
-  ])('need a time that has been: %j', (time, fault) => {
+  ])('rejects a missing, invalid or future time: %j', (time, fault) => {
     const { faults } = check(GOOD, `dao-2,70,64,60,61,62,63,64,${time},Somebody`)
     expect(faults).toEqual([expect.stringContaining(`r.csv:3: ${fault}`)])
   })
 
-  it('know times with and without a zone', () => {
+  it('accepts times with and without a zone', () => {
     const at = (time: string) => check(GOOD.replace('2024-03-01', time)).rows[0]?.rated_at
     expect(at('2024-03-01T10:00:00Z')).toBe('2024-03-01T10:00:00.000Z')
     expect(at('2024-03-01T10:00')).toBe('2024-03-01T10:00:00.000Z')
     expect(at('2024-03-01T10:00:00+02:00')).toBe('2024-03-01T08:00:00.000Z')
   })
 
-  it('are one for each DAO, which must be known', () => {
+  it('accepts one rating per DAO, and only known DAOs', () => {
     const { rows, faults } = check(
       GOOD,
       GOOD.replace('dao-1', 'Dao 1'),
@@ -151,14 +151,14 @@ describe('ratings', () => {
     ])
   })
 
-  it('have no column that is not known', () => {
+  it('rejects an unknown column', () => {
     const text = `${HEADER},overalRating\n${GOOD},5`
     expect(() => toRatings(readCsv(text, 'r.csv'), daos, TODAY, 'r.csv')).toThrow(
       /r\.csv:2: overalRating: no such column/,
     )
   })
 
-  it('are kept beside bad ones, however many, and are none where all are bad', () => {
+  it('keeps valid ratings next to invalid ones, and throws if all are invalid', () => {
     const bad = GOOD.replace('70.5', 'many')
     expect(check(GOOD, bad, bad)).toMatchObject({ rows: [{ dao: 1 }], faults: { length: 2 } })
     expect(() => check(bad, bad)).toThrow(
@@ -166,14 +166,14 @@ describe('ratings', () => {
     )
   })
 
-  it('lose only the line with a quote out of place, or with another number of cells', () => {
+  it('skips only lines with a misplaced quote or a wrong number of cells', () => {
     const others = ['dao-2', charlie.id].map((id) => GOOD.replace('dao-1', id))
     const { rows, faults } = check('a,b', GOOD, 'dao-9,"never closed,1', others[0] ?? '', 'x"y",1', others[1] ?? '')
     expect(rows.map(({ dao }) => dao)).toEqual([1, 2, 3])
     expect(faults.map((fault) => fault.slice(0, 8))).toEqual(['r.csv:2:', 'r.csv:4:', 'r.csv:6:'])
   })
 
-  it('lose only the element that is no object', () => {
+  it('skips only elements that are not objects', () => {
     const facts = { overallRating: 70.5, fundamentalRating: 64, lastUpdated: '2024-03-01', source: 'Somebody' }
     const more = { governance: 60, team: 61, competitiveMoat: 62, valueProposition: 63, tokenEconomics: 64 }
     const text = `[\n${JSON.stringify({ dao: 'dao-1', ...facts, ...more })},\nnull,\n"x"]`
@@ -181,12 +181,12 @@ describe('ratings', () => {
     expect([rows.length, faults]).toEqual([1, ['r.json:3: must be an object', 'r.json:4: must be an object']])
   })
 
-  it('have no link where that is no URL', () => {
+  it('returns null for a link that is not a URL', () => {
     const text = `${HEADER},reportUrl\n${GOOD},nowhere`
     expect(toRatings(readCsv(text, 'r.csv'), daos, TODAY, 'r.csv').rows).toMatchObject([{ report_url: null }])
   })
 
-  it('of the demo are whole, and say that they are samples', () => {
+  it('accepts the sample ratings of the demo, which are marked as samples', () => {
     const text = readFileSync(join(import.meta.dirname, '../upstream/data/sample-ratings.csv'), 'utf8')
     const live = loadRegistry().daos.filter((dao) => dao.live)
     const { rows, faults } = toRatings(readCsv(text, 'sample'), live, TODAY + 365 * 86_400_000, 'sample')

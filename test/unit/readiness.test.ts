@@ -24,17 +24,17 @@ function open(ahead: number) {
   return { state, lines, ...createReadiness(db, { passed: () => state.passed, local, log }) }
 }
 
-describe('readiness', () => {
+describe('createReadiness', () => {
   it.each([
     ['behind by hours', -2 * HOUR],
     ['ahead by five minutes', 300_000],
-  ])('leaves alone a clock that is %s', async (_, ahead) => {
+  ])('accepts a clock that is %s', async (_, ahead) => {
     const { readiness, now, lines } = open(ahead)
     expect(await readiness()).toBe(0)
     expect([now() - TRUE, lines]).toEqual([ahead, []])
   })
 
-  it('tells how far a clock is ahead, once in the log, and judges the age of data by the database', async () => {
+  it('reports a clock that is far ahead, logs it once, and uses the time of the database for ages', async () => {
     const { readiness, now, lines, state } = open(2 * HOUR)
     expect(await readiness()).toBe(2 * HOUR)
     state.passed += 10_000
@@ -43,7 +43,7 @@ describe('readiness', () => {
     expect(lines).toEqual(["this machine's clock is 7200 s ahead of ClickHouse's: check its time service"])
   })
 
-  it('uses the clock as it is when it agrees again', async () => {
+  it('uses the local clock after it is corrected', async () => {
     const { readiness, now, lines, state } = open(2 * HOUR)
     await readiness()
     state.ahead = 0
@@ -53,7 +53,7 @@ describe('readiness', () => {
     expect(lines.at(-1)).toContain('agrees')
   })
 
-  it('rejects while the database is away', async () => {
+  it('rejects while the database is unavailable', async () => {
     const { readiness, state } = open(0)
     state.isAway = true
     await expect(readiness()).rejects.toThrow('away')

@@ -7,12 +7,12 @@ const told = (times: string[], points = 7) =>
     [range.from, range.to].map((ms) => new Date(ms).toISOString().slice(0, 10)),
   )
 
-describe('the days to compute again', () => {
-  it('are the whole UTC days of the rows', () => {
+describe('toRanges', () => {
+  it('returns whole UTC days', () => {
     expect(told(['2024-05-06T00:00:00Z', '2024-05-06T23:59:59.999Z'])).toEqual([['2024-05-06', '2024-05-07']])
   })
 
-  it('are one stretch within a window of the grid, from the first to the last', () => {
+  it('joins days within a window of the grid into one range', () => {
     // 2024-05-02 is day 19,845 of the epoch, a multiple of 7.
     expect(told(['2024-05-08T12:00:00Z', '2024-05-02T00:00:00Z', '2024-05-04T01:00:00Z'])).toEqual([
       ['2024-05-02', '2024-05-09'],
@@ -23,14 +23,14 @@ describe('the days to compute again', () => {
     ])
   })
 
-  it('are not stretched by a row far away, and come in order', () => {
+  it('does not extend a range to a distant row, and sorts ranges', () => {
     expect(told(['2024-05-06T07:05:00Z', '2021-01-01T00:00:00Z'])).toEqual([
       ['2021-01-01', '2021-01-02'],
       ['2024-05-06', '2024-05-07'],
     ])
   })
 
-  it('are none without rows', () => {
+  it('returns nothing without rows', () => {
     expect(told([])).toEqual([])
   })
 })

@@ -7,7 +7,7 @@ import { silent } from '../support/silent.ts'
 const [OK, INFO] = ['+OK\r\n', '$11\r\nrole:master\r\n']
 const READ_ONLY = "READONLY You can't write against a read only replica."
 
-/** A server that answers `SET` with an error on its first connection, and with OK on the next one. */
+/** A server that responds to `SET` with an error on its first connection and with OK on the next. */
 async function startDemotedNode(refusal: string) {
   const sockets: Socket[] = []
   const server = createServer((socket) => {
@@ -31,7 +31,7 @@ async function startDemotedNode(refusal: string) {
 
 describe('createRedis', () => {
   it.each(['commands', 'blocking', 'reader', 'counter'] as const)(
-    'opens a new connection for %s when the node has become a replica',
+    'reconnects for %s if the node has become a replica',
     async (use) => {
       const node = await startDemotedNode(READ_ONLY)
       const redis = createRedis(node.url, silent, use)
@@ -48,7 +48,7 @@ describe('createRedis', () => {
     ['loads its data set', 'LOADING Redis is loading the dataset in memory'],
     ['has lost its master', "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."],
     ['refuses a write inside a script', `ERR Error running script (call to f_1): @user_script:1: -${READ_ONLY}`],
-  ])('opens a new connection when the node %s', async (_what, refusal) => {
+  ])('reconnects if the node %s', async (_what, refusal) => {
     const node = await startDemotedNode(refusal)
     const redis = createRedis(node.url, silent)
     onTestFinished(() => redis.disconnect())
@@ -57,7 +57,7 @@ describe('createRedis', () => {
     expect(node.sockets).toHaveLength(2)
   })
 
-  it('keeps its connection when a command is wrong', async () => {
+  it('keeps its connection after an invalid command', async () => {
     const node = await startDemotedNode('WRONGTYPE Operation against a key holding the wrong kind of value')
     const redis = createRedis(node.url, silent)
     onTestFinished(() => redis.disconnect())

@@ -5,7 +5,7 @@ import type { Protocol } from '../../workers/registry-check/lists.ts'
 
 const NOW = Date.parse('2024-05-06T00:00:00Z')
 
-/** What differs of Uniswap's account, whose protocols have these. */
+/** Compares the account of Uniswap with the accounts of its protocols. */
 function compare(ours: string | null, theirs: readonly (string | null)[]) {
   const registry = loadRegistry()
   const daos = registry.daos.flatMap((dao) => (dao.slug === 'uniswap' ? [{ ...dao, twitter: ours }] : []))
@@ -19,10 +19,10 @@ function compare(ours: string | null, theirs: readonly (string | null)[]) {
 }
 
 it.each([
-  ['both have the same', 'https://x.com/Uniswap', [null, 'uniswap'], []],
-  ['they have another', 'https://x.com/Uniswap', [null, 'other'], [['Uniswap', 'other']]],
-  ['we have none, nor has one of their protocols', null, [null, 'other'], [[null, 'other']]],
-  ['nobody has any', null, [null], []],
-])('accounts are compared where %s', (_, ours, theirs, found) => {
+  ['both are the same', 'https://x.com/Uniswap', [null, 'uniswap'], []],
+  ['they differ', 'https://x.com/Uniswap', [null, 'other'], [['Uniswap', 'other']]],
+  ['ours is missing and one of theirs is null', null, [null, 'other'], [[null, 'other']]],
+  ['both are missing', null, [null], []],
+])('compareRegistry compares accounts if %s', (_, ours, theirs, found) => {
   expect(compare(ours, theirs)).toEqual(found)
 })

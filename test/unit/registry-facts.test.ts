@@ -7,13 +7,13 @@ const upstream = process.env.UPSTREAM_DATA_DIR ?? join(import.meta.dirname, '../
 const hasUpstream = existsSync(upstream)
 if (!hasUpstream) console.log(`facts of the registry are not cross-checked: no folder ${upstream}`)
 
-describe.skipIf(!hasUpstream)('facts against recorded sources', () => {
+describe.skipIf(!hasUpstream)('registry compared with recorded sources', () => {
   const registry = loadRegistry()
   const listNames = { ethereum: 'mainnet', arbitrum: 'arbitrum', optimism: 'optimism', polygon: 'polygon' }
   const moreNames = { bnb: 'bnb', base: 'base', avalanche: 'avalanche' }
   const json = <T>(path: string): T => JSON.parse(readFileSync(join(upstream, path), 'utf8'))
 
-  it('decimals and symbols agree with the token list', () => {
+  it('has decimals and symbols of the token list', () => {
     let compared = 0
     for (const [slug, file] of Object.entries({ ...listNames, ...moreNames })) {
       const listed = json<{ address: string; symbol: string; decimals: number }[]>(
@@ -35,7 +35,7 @@ describe.skipIf(!hasUpstream)('facts against recorded sources', () => {
     expect(compared).toBeGreaterThan(60)
   })
 
-  it('cmcIds agree with the market-data listing, in both directions', () => {
+  it('has the cmcIds of the market-data listing, in both directions', () => {
     const listing = json<{ data: { id: number; platform: { token_address: string } | null }[] }>(
       'fixtures-coinmarketcap/listings_latest_2022-12-16.json',
     )
@@ -50,7 +50,7 @@ describe.skipIf(!hasUpstream)('facts against recorded sources', () => {
     for (const entry of byAddress) expect(entry.cmcId).toBe(idByAddress.get(entry.contractAddress))
   })
 
-  it('treasuries are the owners that the treasury list names, of the DAO whose own token it names', () => {
+  it('has as treasuries the owners in the treasury list, for the DAO of the listed own token', () => {
     type Entry = { owners?: string[]; ownTokens?: string[] }
     const listed = json<Record<string, Record<string, Entry>>>(
       'treasury-addresses-defillama-adapters/treasury_registry.json',

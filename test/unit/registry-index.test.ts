@@ -41,8 +41,8 @@ const mistakesOf = (...given: Parameters<typeof load>): readonly string[] => {
   return []
 }
 
-describe('the shipped index', () => {
-  it('is valid from its launch on, of tokens with prices as long as they are held', () => {
+describe('included index', () => {
+  it('is valid from its launch on, and its tokens have prices while they are held', () => {
     const { index } = shipped
     expect(index.launch).toBe(Date.parse('2022-11-29'))
     for (const [at, { elements }] of index.compositions.entries()) {
@@ -56,7 +56,7 @@ describe('the shipped index', () => {
     expect(findComposition(index, index.launch - 1)).toBeUndefined()
   })
 
-  it('holds SKY for MKR from the day on which MKR ended, in the ratio of the exchange', () => {
+  it('replaces MKR by SKY at the exchange ratio on the day MKR ended', () => {
     const [before, after] = shipped.index.compositions
     const [maker] = before?.elements.filter(({ token }) => token.symbol === 'MKR') ?? []
     const [sky] = after?.elements.filter(({ token }) => token.symbol === 'SKY') ?? []
@@ -69,16 +69,16 @@ describe('the shipped index', () => {
     expect(others(after)).toEqual(others(before))
   })
 
-  it('is written as the rebalance command writes it', () => {
+  it('has the format of the rebalance command', () => {
     const text = readFileSync(join(SHIPPED, 'index.json'), 'utf8')
     expect(`${JSON.stringify(JSON.parse(text), null, 2)}\n`).toBe(text)
   })
 })
 
-describe('a composition', () => {
+describe('composition', () => {
   const first = composition('2022-11-29', ['UNI', '1.5'], ['AAVE', '2'])
 
-  it('has an id that follows from what it says and from nothing else', () => {
+  it('has an id derived only from its content', () => {
     const [one] = load([first]).compositions
     const [uni, aave] = ['UNI', 'AAVE'].map((symbol) => shipped.tokens.find((token) => token.symbol === symbol))
     const members = [`${uni?.id} 1.5`, `${aave?.id} 2`].sort()
@@ -94,7 +94,7 @@ describe('a composition', () => {
     }
   })
 
-  it('is in force from its time to the next one', () => {
+  it('is valid from its time until the next one', () => {
     const index = load([
       first,
       composition('2024-01-01T00:02:00Z', ['UNI', '1']),
@@ -114,15 +114,15 @@ describe('a composition', () => {
     ])
   })
 
-  it('may hold a token that has died since', () => {
+  it('may contain a token that ended later', () => {
     expect(load([composition('2022-11-29', ['ANT', '1'])]).compositions[0]?.elements[0]?.token.live).toBe(false)
   })
 })
 
-describe('mistakes of the index', () => {
+describe('loadRegistry with an index', () => {
   const good = composition('2022-11-29', ['UNI', '1'])
 
-  it('a key and an address in lower case where there is none', () => {
+  it('derives id and key, and lower-cases the address', () => {
     const index = load([good])
     expect(index).toMatchObject({ id: toId('index', 'basket'), key: toKey(toId('index', 'basket')) })
     expect(index.token.contractAddress).toBe(`0x${'ab'.repeat(20)}`)
@@ -140,11 +140,11 @@ describe('mistakes of the index', () => {
     ['compositions[1].validFrom: 2022-11-29 is not after the one before', [good, good]],
     ['compositions[0].validFrom: must be an ISO date or date-time in UTC', [composition('29.11.2022', ['UNI', '1'])]],
     ['compositions: must have at least one', []],
-  ])('%s', (mistake, compositions) => {
+  ])('rejects: %s', (mistake, compositions) => {
     expect(mistakesOf(compositions)).toEqual([`index.json: ${mistake}`])
   })
 
-  it('of the token and the compositions, all of them at once', () => {
+  it('reports all errors of the token and the compositions in one exception', () => {
     const token = { chain: 'moon', contractAddress: 'x', mode: 'eth' }
     const compositions = [composition('2022-12-01', ['NOPE', '1']), composition('2022-12-01', ['ALSO', '1'])]
     expect(mistakesOf(compositions, { token })).toHaveLength(5)

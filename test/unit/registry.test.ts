@@ -39,7 +39,7 @@ const index = {
   token: { chain: 'ethereum', contractAddress: ADDRESS, mode: 'eth' },
 }
 
-/** Of the first token that there is. */
+/** A composition of the first token. */
 const toCompositions = ([first]: { chain: string; contractAddress: string }[] = []) => [
   { validFrom: '2022-11-29', elements: [{ token: `${first?.chain}/${first?.contractAddress}`, quantity: '1.5' }] },
 ]
@@ -86,7 +86,7 @@ function thrownMistakes(): readonly string[] {
   return []
 }
 
-describe('the shipped registry', () => {
+describe('included registry', () => {
   const registry = loadRegistry()
 
   it('has enough DAOs and tokens', () => {
@@ -122,8 +122,8 @@ describe('the shipped registry', () => {
   })
 })
 
-describe('loading', () => {
-  it('fills what the files leave out and lower-cases EVM addresses', () => {
+describe('loadRegistry', () => {
+  it('fills in defaults and lower-cases EVM addresses', () => {
     write()
     const registry = loadRegistry(dir)
     expect(registry.tokens[0]).toMatchObject({ contractAddress: ADDRESS.toLowerCase(), livePrice: true })
@@ -136,7 +136,7 @@ describe('loading', () => {
     })
   })
 
-  it('reads what an editor began with a byte order mark', () => {
+  it('accepts a byte order mark', () => {
     write({ daos: `\uFEFF${JSON.stringify([dao])}` })
     expect(loadRegistry(dir).daos[0]?.name).toBe(dao.name)
     expect(mistakesOf({ daos: '\uFEFF[] x' })).toEqual(['daos.json: not JSON, line 1 column 4'])
@@ -147,13 +147,13 @@ describe('loading', () => {
     expect(loadRegistry(dir).tokens[0]?.contractAddress).toBe('JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN')
   })
 
-  it('takes the primary one of several tokens', () => {
+  it('selects the primary token of a DAO', () => {
     const other = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null, primary: true }
     write({ tokens: [token, other] })
     expect(loadRegistry(dir).daos[0]?.token).toBe(toId('token', 'solana', 'uni'))
   })
 
-  it('knows when a token ended, and that its successor counts from then on', () => {
+  it('sets the end of a token and the start of its successor', () => {
     const successor = { ...token, symbol: 'TWO', contractAddress: `0x${'2'.repeat(40)}`, cmcId: '2', coingeckoId: null }
     const ended = { at: '2024-03-01', reason: 'exchanged', successor: `ethereum/${successor.contractAddress}` }
     write({
@@ -174,7 +174,7 @@ describe('loading', () => {
     expect(daos[0]?.token).toBe(next?.id)
   })
 
-  it('finds a successor however its address is written', () => {
+  it('matches the address of a successor in any case', () => {
     const address = `0x${'ab'.repeat(20)}`
     const other = { ...token, symbol: 'TWO', contractAddress: address, cmcId: '2', coingeckoId: null, primary: true }
     const mixed = `ethereum/0x${'aB'.repeat(20)}`
@@ -185,32 +185,36 @@ describe('loading', () => {
     expect(old?.ended?.successor).toBe(next?.id)
   })
 
-  it('lets a file switch the live price off', () => {
+  it('accepts livePrice: false', () => {
     write({ tokens: [{ ...token, livePrice: false }] })
     expect(loadRegistry(dir).tokens[0]?.livePrice).toBe(false)
   })
 })
 
-describe('mistakes', () => {
+describe('loadRegistry errors', () => {
   const withStable = (...addresses: string[]) => {
     return { ...chain, stablecoins: addresses.map((address) => ({ symbol: 'USDC', address })) }
   }
   const cases: [string, Partial<Files>, string][] = [
     ['unknown field', { chains: [{ ...chain, rpc: 'x' }] }, 'chains.json[0] (ethereum): rpc: unknown field'],
     ['nested unknown field', nested({ colour: 1 }), 'daos.json[0] (uniswap): treasuries[0].colour: unknown field'],
-    ['no label', { categories: [category, { name: 'x' }] }, 'categories.json[1] (no slug): slug: '],
+    ['missing slug', { categories: [category, { name: 'x' }] }, 'categories.json[1] (no slug): slug: '],
     [
       'bad slug',
       { categories: [category, { slug: 'A b', name: 'x' }] },
       'categories.json[1] (A b): slug: must be lower',
     ],
     [
-      'two slugs',
+      'duplicate slug',
       { daos: [dao, dao] },
       'daos.json[1] (uniswap): slug: uniswap is already used by daos.json[0] (uniswap)',
     ],
-    ['two categories', { categories: [category, category] }, 'categories.json[1] (dex): slug: dex is already used'],
-    ['two chain ids', { chains: [chain, { ...chain, slug: 'e2' }] }, 'chains.json[1] (e2): chainId: 1 is already used'],
+    ['duplicate category', { categories: [category, category] }, 'categories.json[1] (dex): slug: dex is already used'],
+    [
+      'duplicate chain id',
+      { chains: [chain, { ...chain, slug: 'e2' }] },
+      'chains.json[1] (e2): chainId: 1 is already used',
+    ],
     ['bad stablecoin', { chains: [withStable('0xz')] }, 'stablecoins[0].address: 0xz is not 0x and 40 hex digits'],
     ['stablecoin twice', { chains: [withStable(ADDRESS, ADDRESS.toLowerCase())] }, 'is listed twice'],
     ['unknown chain', { daos: [{ ...dao, chains: ['moon'] }] }, 'chains: moon is not in chains.json'],
@@ -221,22 +225,22 @@ describe('mistakes', () => {
     ['bad address', { tokens: [{ ...token, contractAddress: '0x12' }] }, 'contractAddress: 0x12 is not 0x and 40 hex'],
     ['bad treasury', nested({ address: '0xz' }), 'treasuries[0].address: 0xz is not 0x and 40 hex digits'],
     ['unknown treasury chain', nested({ chain: 'moon' }), 'treasuries[0].chain: moon is not in chains.json'],
-    ['decimals', { tokens: [{ ...token, decimals: 1.5 }] }, 'tokens.json[0] (UNI): decimals: must be a whole number'],
+    [
+      'fractional decimals',
+      { tokens: [{ ...token, decimals: 1.5 }] },
+      'tokens.json[0] (UNI): decimals: must be a whole number',
+    ],
     ['too many decimals', { tokens: [{ ...token, decimals: 300 }] }, 'decimals: must be at most 77'],
     ['no market-data id', { tokens: [{ ...token, cmcId: null, coingeckoId: null }] }, 'cmcId: a live token needs'],
     ['live price of a dead token', { tokens: [{ ...token, live: false, livePrice: true }] }, 'livePrice: needs a live'],
-    [
-      'an end that is no day',
-      { tokens: [{ ...token, ended: { at: 'soon', reason: 'x' } }] },
-      'ended.at: must be an ISO',
-    ],
+    ['an invalid end date', { tokens: [{ ...token, ended: { at: 'soon', reason: 'x' } }] }, 'ended.at: must be an ISO'],
     [
       'an unknown successor',
       { tokens: [{ ...token, ended: { at: '2024-03-01', reason: 'x', successor: 'ethereum/0x12' } }] },
       'ended.successor: ethereum/0x12 is not a <chain>/<address> of tokens.json',
     ],
     [
-      'itself as successor',
+      'successor that is the token itself',
       {
         tokens: [
           { ...token, ended: { at: '2024-03-01', reason: 'x', successor: `ethereum/${ADDRESS.toLowerCase()}` } },
@@ -254,15 +258,15 @@ describe('mistakes', () => {
       },
       'daos.json[1] (two): snapshotSpace: a.eth is already used by daos.json[0] (uniswap)',
     ],
-    ['a plain-http image', { daos: [{ ...dao, image: 'ipfs://x' }] }, 'image: must be an https URL'],
+    ['image without https', { daos: [{ ...dao, image: 'ipfs://x' }] }, 'image: must be an https URL'],
     [
-      'twitter',
+      'invalid twitter',
       { daos: [{ ...dao, twitter: 'https://twitter.com/a/b' }] },
       'twitter: must be https://twitter.com/<handle>',
     ],
     ['not a list', { daos: {} }, 'daos.json: must be a list of records'],
     ['not JSON', { daos: '[\n  {"slug": "a",}\n]' }, 'daos.json: not JSON, line 2 column 16'],
-    ['cut-off JSON', { daos: '[{"slug": "a"' }, 'daos.json: not JSON, line 1 column 14'],
+    ['truncated JSON', { daos: '[{"slug": "a"' }, 'daos.json: not JSON, line 1 column 14'],
     ['text after JSON', { daos: '[] x' }, 'daos.json: not JSON, line 1 column 4'],
   ]
 
@@ -270,19 +274,19 @@ describe('mistakes', () => {
     return { daos: [{ ...dao, treasuries: [{ chain: 'ethereum', address: ADDRESS, ...treasury }] }] }
   }
 
-  it.each(cases)('%s', (_, files, expected) => {
+  it.each(cases)('reports: %s', (_, files, expected) => {
     const mistakes = mistakesOf(files)
     expect(mistakes.filter((mistake) => mistake.includes(expected))).toHaveLength(1)
   })
 
-  it('one contract under two symbols, however its address is spelt', () => {
+  it('reports one contract under two symbols, in any case of the address', () => {
     const twin = { ...token, symbol: 'UNI2', contractAddress: ADDRESS.toLowerCase(), primary: true, cmcId: '1' }
     expect(mistakesOf({ tokens: [token, { ...twin, coingeckoId: null }] })).toEqual([
       `tokens.json[1] (UNI2): contractAddress: ethereum:${ADDRESS.toLowerCase()} is already used by tokens.json[0] (UNI)`,
     ])
   })
 
-  it('one market-data id for two live tokens', () => {
+  it('reports one market-data id for two live tokens', () => {
     const twin = { ...token, chain: 'solana', contractAddress: 'uni', primary: true }
     expect(mistakesOf({ tokens: [token, twin] })).toEqual([
       'tokens.json[1] (UNI): cmcId: 7083 is already used by tokens.json[0] (UNI)',
@@ -291,25 +295,25 @@ describe('mistakes', () => {
     expect(mistakesOf({ tokens: [token, { ...twin, live: false }] })).toEqual([])
   })
 
-  it('several tokens of a DAO without one primary', () => {
+  it('reports several tokens of a DAO without a primary one', () => {
     const other = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null }
     expect(mistakesOf({ tokens: [token, other] })).toEqual([
       'tokens.json[0] (UNI), tokens.json[1] (UNI): primary: one token of uniswap must be primary, 0 are',
     ])
   })
 
-  it('equal keys', () => {
+  it('duplicateMistakes() reports equal keys', () => {
     const records = ['a', 'b', 'c'].map((place, index) => ({ place, record: index === 1 ? 8 : 7 }))
     expect(duplicateMistakes(records, 'key', (key) => key)).toEqual(['c: key: 7 is already used by a'])
   })
 
-  it('a missing file, without complaints about references into it', () => {
+  it('reports a missing file, without errors for references into it', () => {
     write()
     rmSync(join(dir, 'chains.json'))
     expect(thrownMistakes()).toEqual([`chains.json: missing, expected at ${join(dir, 'chains.json')}`])
   })
 
-  it('all of them at once', () => {
+  it('reports all errors in one exception', () => {
     const mistakes = mistakesOf({
       categories: '[',
       chains: [{ ...chain, evm: 'yes' }],

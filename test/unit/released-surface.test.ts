@@ -3,13 +3,12 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toOpenApi } from '../../api/openapi/document.ts'
-import { defineRoute, type Route } from '../../api/route/define-route.ts'
-import { toDeprecated, toDeprecationHeaders } from '../../api/route/deprecation.ts'
+import { defineRoute, type Route, toDeprecated, toDeprecationHeaders } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
-import { toHead } from '../../api/serving/ready.ts'
+import { toHead } from '../../api/serving/respond.ts'
 import { toSurface } from '../support/surface.ts'
 
-/** What clients may rely on since some release: it only grows. `RECORD_SURFACE=1` adds what is new. */
+/** The API surface that clients may rely on; lines are only added. `RECORD_SURFACE=1` adds new ones. */
 const FILE = join(import.meta.dirname, '../../api/openapi/released-surface.txt')
 
 const surface = toSurface(toOpenApi([...routes]))
@@ -29,8 +28,8 @@ const toRoute = (record: z.ZodObject, query: Route['query'] = {}): Route =>
 
 const surfaceOf = (record: z.ZodObject, query?: Route['query']) => toSurface(toOpenApi([toRoute(record, query)]))
 
-describe('what was released', () => {
-  it('is still there: members and parameters of the same types', () => {
+describe('released API surface', () => {
+  it('still has all members and parameters with the same types', () => {
     if (process.env.RECORD_SURFACE !== undefined)
       writeFileSync(FILE, `${[...new Set([...read(), ...surface])].sort().join('\n')}\n`)
     const released = read()
@@ -40,15 +39,15 @@ describe('what was released', () => {
 
   const before = z.object({ name: z.string(), price: z.number(), inner: z.object({ at: z.string() }) })
   it.each([
-    ['a member is gone', before.omit({ price: true })],
-    ['a member within is gone', before.extend({ inner: z.object({}) })],
-    ['a number may be null', before.extend({ price: z.number().nullable() })],
-    ['a member has another type', before.extend({ name: z.number() })],
-  ])('is missed when %s', (_what, after) => {
+    ['a member is removed', before.omit({ price: true })],
+    ['a nested member is removed', before.extend({ inner: z.object({}) })],
+    ['a number becomes nullable', before.extend({ price: z.number().nullable() })],
+    ['a member changes its type', before.extend({ name: z.number() })],
+  ])('is incomplete if %s', (_what, after) => {
     expect(toMissing(surfaceOf(before), surfaceOf(after))).not.toEqual([])
   })
 
-  it('is missed when a parameter is gone or has become required, and not when something is added', () => {
+  it('is incomplete if a parameter is removed or becomes required, but not after additions', () => {
     const limit = z
       .number()
       .optional()
@@ -60,28 +59,28 @@ describe('what was released', () => {
   })
 })
 
-describe('a route that others replace', () => {
+describe('deprecated route', () => {
   const deprecated = { since: '2027-01-01', sunset: '2027-07-01', instead: '/data/others' }
 
-  it('says since when, until when, and where to go', () => {
+  it('has headers with its dates and its successor', () => {
     expect(toDeprecationHeaders(toDeprecated(deprecated))).toEqual([
       ...['Deprecation', '@1798761600', 'Sunset', 'Thu, 01 Jul 2027 00:00:00 GMT'],
       ...['Link', '</data/others>; rel="successor-version"'],
     ])
   })
 
-  it('says so with every answer', () => {
+  it('sends these headers with every response', () => {
     const route = { ...toRoute(z.object({ name: z.string() })), deprecated }
     const { headers } = toHead(route, { body: Buffer.from('[]'), asOf: null })
     expect(headers.join(' ')).toContain(toDeprecationHeaders(deprecated).join(' '))
   })
 
-  it('is told as such to generators of clients', () => {
+  it('is marked as deprecated in OpenAPI', () => {
     const route = { ...toRoute(z.object({ name: z.string() })), deprecated }
     expect(toOpenApi([route]).paths['/data/things']?.get.deprecated).toBe(true)
   })
 
-  it('stays for 180 days at least', () => {
+  it('must stay available for at least 180 days', () => {
     expect(() => toDeprecated({ ...deprecated, sunset: '2027-06-01' })).toThrow('180 days')
   })
 })

@@ -1,38 +1,45 @@
 import { describe, expect, it } from 'vitest'
 import { type Cluster, renderStatement } from '../../clickhouse/cluster/render.ts'
-import { SHARDED } from '../../clickhouse/cluster/sharding.ts'
+import { readShardingColumns, toShardingColumns, toShardingKey } from '../../clickhouse/cluster/sharding.ts'
 import { loadMigrations } from '../../clickhouse/migrate.ts'
 import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 
 const cluster = { cluster: 'dao', database: 'dao_data' }
 const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
 const render = (target?: Cluster) => statements.flatMap((statement) => renderStatement(statement, target))
+const withoutComments = (sql: string) => sql.replace(/^[ \t]*--.*\n?/gm, '')
 
-describe('the schema', () => {
-  it('for a single server is the files as they stand', async () => {
+describe('renderStatement with all migrations', () => {
+  it('returns the statements unchanged for a single server', async () => {
     const rendered = render()
     expect(rendered).toHaveLength(statements.length)
-    const text = rendered.map((statement) => `${statement.trim()};\n`).join('\n')
+    const text = rendered.map((statement) => `${withoutComments(statement).trim()};\n`).join('\n')
     await expect(text).toMatchFileSnapshot('__snapshots__/schema-of-a-server.sql')
   })
 
-  it('for a cluster is replicated and sharded', async () => {
+  it('returns replicated and sharded tables for a cluster', async () => {
     const text = render(cluster).map((statement) => `${statement};\n`)
     await expect(text.join('\n')).toMatchFileSnapshot('__snapshots__/schema-of-a-cluster.sql')
   })
 
-  it('has a place on a cluster for every table, and keeps rows that replace one another on one shard', () => {
-    const tables = statements.flatMap((statement) => {
-      const [, table, engine] = /CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*\nENGINE = (\S+)/.exec(statement) ?? []
-      const leading = /\nORDER BY \(?(\w+)/.exec(statement)?.[1]
-      return table === undefined ? [] : [{ table, engine, leading }]
-    })
-    expect(tables.map(({ table }) => table).sort()).toEqual([...SHARDED.keys()].sort())
-    for (const { table, engine, leading } of tables)
-      if (engine !== 'Null') expect([table, SHARDED.get(table)]).toEqual([table, leading])
+  it('knows the sharding column of every table', () => {
+    const tables = statements.flatMap((statement) => /CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? [])
+    expect([...readShardingColumns().keys()].sort()).toEqual(tables.sort())
+    expect(toShardingColumns(statements)).toEqual(readShardingColumns())
   })
 
-  it('has the rows of every table on the disk before an insert is answered', () => {
+  it('keeps rows that replace each other on one shard, also rows of tables that store nothing', () => {
+    const columnOf = (table: string) => readShardingColumns().get(table)
+    expect(['token_prices', 'dao_votes', 'market_caps', 'coverage_wanted'].map(columnOf)).toEqual([
+      ...['token', 'dao', 'recorded_at', 'dataset'],
+    ])
+    expect(['token_quotes_in', 'governance_in', 'governors_in', 'coverage_in'].map(columnOf)).toEqual([
+      ...['token', 'dao', 'dao', 'entity'],
+    ])
+    expect(() => toShardingKey('nowhere')).toThrow('nowhere has no sharding key')
+  })
+
+  it('sets fsync after insert for every table', () => {
     const text = statements.join('\n')
     const tables = statements.flatMap((statement) => {
       const [, table] = /^CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*^ENGINE = \{engine\}/m.exec(statement) ?? []
@@ -46,9 +53,9 @@ describe('the schema', () => {
     expect(lacking).toEqual([])
   })
 
-  it('reaches every node with every statement, and no view reads a distributed table', () => {
+  it('runs every statement on all nodes, and views read only local tables', () => {
     for (const statement of render(cluster)) {
-      // What reads and writes rows goes through the distributed tables, which know every node.
+      // Inserts use the distributed tables, which exist on every node.
       if (statement.startsWith('INSERT INTO ')) expect(statement).not.toContain('_local')
       else expect(statement).toContain(" ON CLUSTER 'dao'")
       expect(statement).not.toContain('{engine}')
@@ -60,8 +67,8 @@ describe('the schema', () => {
   })
 })
 
-describe('a later statement on a cluster', () => {
-  it('changes columns of both tables, and everything else where rows are', () => {
+describe('renderStatement on a cluster', () => {
+  it('changes columns of both tables, and other properties only of the local table', () => {
     expect(renderStatement("ALTER TABLE daos ADD COLUMN colour String DEFAULT 'red' CODEC(ZSTD(1))", cluster)).toEqual([
       "ALTER TABLE daos_local ON CLUSTER 'dao' ADD COLUMN colour String DEFAULT 'red' CODEC(ZSTD(1))",
       "ALTER TABLE daos ON CLUSTER 'dao' ADD COLUMN colour String DEFAULT 'red'",
@@ -83,7 +90,7 @@ describe('a later statement on a cluster', () => {
     'CREATE TABLE IF NOT EXISTS unknown (a Int8) ENGINE = {engine}MergeTree ORDER BY a',
     'CREATE TABLE IF NOT EXISTS daos (a Int8)\nENGINE = Memory',
     'ALTER TABLE unknown ADD COLUMN a Int8',
-  ])('is refused where a cluster has no form of it: %s', (statement) => {
+  ])('rejects a statement without a cluster form: %s', (statement) => {
     expect(() => renderStatement(statement, cluster)).toThrow(expect.objectContaining({ code: 'migration' }))
   })
 })

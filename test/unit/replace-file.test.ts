@@ -12,29 +12,29 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 const options = { code: 'config' } as const
 
-it('a file is made, and replaced by what is made of it', () => {
+it('replaceFile creates a file, and replaces it with content derived from it', () => {
   const path = join(dir, 'file')
   replaceFile(path, () => 'a', options)
   replaceFile(path, () => `${readFileSync(path, 'utf8')}b`, options)
   expect([readFileSync(path, 'utf8'), readdirSync(dir)]).toEqual(['ab', ['file']])
 })
 
-it('of two changes at a time the second is refused, and the file stays as it was where making it fails', () => {
+it('replaceFile rejects a concurrent change, and keeps the file if its content cannot be built', () => {
   const path = join(dir, 'file')
   writeFileSync(path, 'a')
   const make = () => {
     replaceFile(path, () => 'c', options)
     return 'b'
   }
-  const refused = { code: 'config', message: expect.stringContaining('another change is under way') }
+  const refused = { code: 'config', message: expect.stringContaining('another process is changing the file') }
   expect(() => replaceFile(path, make, options)).toThrow(expect.objectContaining(refused))
   expect([readFileSync(path, 'utf8'), readdirSync(dir)]).toEqual(['a', ['file']])
 })
 
-it('what the disk refuses is told with its file, and nothing is left beside it', () => {
-  const refused = expect.objectContaining({ code: 'config', message: expect.stringContaining('cannot be changed') })
+it('replaceFile reports disk errors with the path and leaves no temporary file', () => {
+  const refused = expect.objectContaining({ code: 'config', message: expect.stringContaining('cannot be written') })
   expect(() => replaceFile(join(dir, 'nowhere', 'file'), () => 'a', options)).toThrow(refused)
-  // A folder that is not empty is replaced by no file.
+  // A file cannot replace a non-empty folder.
   const taken = join(dir, 'taken')
   mkdirSync(join(taken, 'inside'), { recursive: true })
   expect(() => replaceFile(taken, () => 'a', options)).toThrow(refused)

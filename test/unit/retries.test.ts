@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Queued } from '../../shared/queue/job-notes.ts'
-import { PendingError } from '../../workers/run/pending.ts'
-import { isPostponed, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
+import { isPostponed, PartialFailureError, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const SLOT = Date.parse('2024-05-06T00:00:00Z')
 
-/** The times of the tries of a job that always fails, in milliseconds from its first failure on. */
+/** The times of the attempts of a job that always fails, in milliseconds from its first failure on. */
 function toTries(cadence: '5m' | '1h' | '1d', until: number, random: number): number[] {
   const tries: number[] = []
   for (let at = 0, failures = 1; ; failures += 1) {
@@ -18,8 +17,8 @@ function toTries(cadence: '5m' | '1h' | '1d', until: number, random: number): nu
   }
 }
 
-describe('the pauses between tries', () => {
-  it('begin with a second and double up to a tenth of the cadence, and half an hour', () => {
+describe('toPauseMs', () => {
+  it('starts with a second and doubles up to a tenth of the cadence and at most half an hour', () => {
     const longest = (cadence: '5m' | '1h' | '1d') =>
       [1, 2, 3, 4, 5, 6, 100].map((failures) => toPauseMs(failures, { cadence, random: 1 }) / 1000)
     expect(longest('5m')).toEqual([1, 2, 4, 8, 16, 30, 30])
@@ -27,32 +26,32 @@ describe('the pauses between tries', () => {
     expect(longest('1d')).toEqual([1, 2, 4, 8, 16, 32, 1800])
   })
 
-  it('differ by up to half, so that jobs that failed together do not come back together', () => {
+  it('adds a jitter of up to half', () => {
     expect(toPauseMs(4, { cadence: '1h', random: 0 })).toBe(4_000)
     expect(toPauseMs(4, { cadence: '1h', random: 0.5 })).toBe(6_000)
   })
 
-  it('are never shorter than the provider asked for', () => {
+  it('is at least the Retry-After of the provider', () => {
     expect(toPauseMs(1, { cadence: '5m', retryAfterMs: 90_000, random: 0 })).toBe(90_000)
     expect(toPauseMs(9, { cadence: '1d', retryAfterMs: 1, random: 1 })).toBe(256_000)
   })
 })
 
-describe('a job is tried again', () => {
+describe('toLastTry', () => {
   it.each([
     ['5m', 5 * MINUTE],
     ['1h', HOUR],
     ['1d', 20 * HOUR],
-  ] as const)('as a slot of %s for as long as the slot is worth it', (cadence, worth) => {
+  ] as const)('returns for a slot of %s the time until which it is useful', (cadence, worth) => {
     expect(toLastTry({ kind: 'slot', slot: SLOT }, cadence, SLOT)).toBe(SLOT + worth)
     const tries = toTries(cadence, worth, 0.5)
-    // An outage that ends shortly before the slot does costs nothing.
+    // Almost every outage that ends before the slot is covered by a retry.
     expect(tries.at(-1)).toBeGreaterThan(worth - Math.max(worth / 10, 30 * MINUTE))
     expect(tries.length).toBeLessThan(70)
   })
 
   it.each([3, 20.5, 23.9])(
-    "as a day's slot that first failed after %d hours until its day is over, not longer",
+    'returns for a daily slot that first failed after %d hours at most the end of its day',
     (hours) => {
       expect(toLastTry({ kind: 'slot', slot: SLOT }, '1d', SLOT + hours * HOUR)).toBe(
         SLOT + Math.min(24, hours + 20) * HOUR,
@@ -60,7 +59,7 @@ describe('a job is tried again', () => {
     },
   )
 
-  it('as a range for half an hour from its first failure on, however long it has waited', () => {
+  it('returns for a range half an hour after its first failure', () => {
     const range = { kind: 'range', from: 0, to: SLOT, interval: '5m' } as const
     expect(toLastTry(range, '5m', SLOT)).toBe(SLOT + 30 * MINUTE)
   })
@@ -71,15 +70,15 @@ describe('isPostponed', () => {
   const pending = (code: 'provider_malformed' | 'provider_unavailable', retryAfterMs?: number) => {
     const report = { rows: 0, rejected: 1, uncovered: 1, providers: [] }
     const cause = new DataError(code, 'a reason', { retryAfterMs })
-    return new PendingError(cause, { entities: ['one'], report, cameFurther: false })
+    return new PartialFailureError(cause, { entities: ['one'], report, cameFurther: false })
   }
   const judge = (data: object, error: unknown) => isPostponed({ data } as unknown as Queued, error)
 
-  it('holds for a range with a value that cannot be used, so that it is not bought again at once', () => {
+  it('returns true for a range with an invalid value, so that it is not requested again immediately', () => {
     expect(judge(range, pending('provider_malformed', 24 * HOUR))).toBe(true)
   })
 
-  it('does not hold for an answer that may have been cut off, for an outage, or for a slot', () => {
+  it('returns false for a possibly truncated response, an outage, or a slot', () => {
     expect(judge(range, pending('provider_malformed'))).toBe(false)
     expect(judge(range, pending('provider_unavailable', HOUR))).toBe(false)
     expect(judge({ kind: 'slot', slot: SLOT }, pending('provider_malformed', HOUR))).toBe(false)

@@ -10,32 +10,39 @@ const filesOf = (house: string) =>
     .filter((name) => name.endsWith('.ts'))
     .map((name) => join(house, name))
 
-/** The folder in a house that a file is in, as `api/lists`; undefined for what stands beside the folders. */
+/** Returns the module folder of a file, like `api/lists`; undefined for files outside module folders. */
 function toRoom(file: string): string | undefined {
   const [house = '', room, ...rest] = file.split('/')
   return rest.length === 0 ? undefined : `${house}/${room}`
 }
 
-/** Every room with those that its files import. */
+/** Modules that other modules import through one file only. */
+const INTERFACES = ['api/admission/admission.ts', 'workers/http/client.ts']
+
+/** The files of the product, each with the files that it imports. */
+const readImports = () =>
+  HOUSES.flatMap(filesOf).map((file) => {
+    const imports = [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:from |import\()'(\.[^']+)'/g)]
+    return { file, imported: imports.map(([, path = '']) => relative(ROOT, resolve(ROOT, dirname(file), path))) }
+  })
+
+/** Returns every module with the modules it imports. */
 function readRooms(): Map<string, Set<string>> {
   const rooms = new Map<string, Set<string>>()
-  for (const file of HOUSES.flatMap(filesOf)) {
+  for (const { file, imported: files } of readImports()) {
     const room = toRoom(file)
     if (room === undefined) continue
     const imported = rooms.get(room) ?? new Set()
     rooms.set(room, imported)
-    for (const [, path = ''] of readFileSync(join(ROOT, file), 'utf8').matchAll(/from '(\.[^']+)'/g)) {
-      const other = toRoom(relative(ROOT, resolve(ROOT, dirname(file), path)))
-      if (other !== undefined && other !== room) imported.add(other)
-    }
+    for (const other of files.map(toRoom)) if (other !== undefined && other !== room) imported.add(other)
   }
   return rooms
 }
 
-describe('rooms', () => {
-  it('import each other in one direction only', () => {
+describe('modules', () => {
+  it('have no import cycles', () => {
     const rooms = readRooms()
-    // Whatever imports nothing of what is left is taken away; what then remains goes round in a circle.
+    // Repeatedly remove modules that import no remaining module. The rest forms cycles.
     for (let before = -1; before !== rooms.size; ) {
       before = rooms.size
       for (const [room, imported] of rooms) if (![...imported].some((other) => rooms.has(other))) rooms.delete(room)
@@ -45,7 +52,17 @@ describe('rooms', () => {
     )
   })
 
-  it('are all named where newcomers read what is where', () => {
+  it.each(INTERFACES)('import of the module of %s only that file', (entry) => {
+    const room = toRoom(entry)
+    const others = readImports().filter(({ file }) => toRoom(file) !== room)
+    const inside = others.flatMap(({ file, imported }) =>
+      imported.filter((one) => toRoom(one) === room && one !== entry).map((one) => `${file} -> ${one}`),
+    )
+    expect(inside).toEqual([])
+    expect(others.some(({ imported }) => imported.includes(entry))).toBe(true)
+  })
+
+  it('are all listed in docs/development.md', () => {
     const page = readFileSync(join(ROOT, 'docs/development.md'), 'utf8')
     const [, list = ''] = /## Modules\n[^`]*```\n(.*?)\n```/s.exec(page) ?? []
     const told = list.split(/\n(?=\S)/).flatMap((section) => {

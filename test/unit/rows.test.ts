@@ -14,13 +14,13 @@ const now = Date.parse('2024-01-01T00:05:00Z')
 const check = (...rows: object[]) => checkRows(dataset, 'somewhere', rows, { now, log: silent })
 
 describe('checkRows', () => {
-  it('keeps good rows and counts the others', () => {
+  it('keeps valid rows and counts the others', () => {
     const { rows, rejected } = check(good, { ...good, tvl_usd: null }, good, { ...good, extra: 1 }, good)
     expect(rows).toEqual([good, good, good])
     expect(rejected).toBe(2)
   })
 
-  it('says of whom a row was rejected, and whether there was a value at all', () => {
+  it('returns the error of each entity, and distinguishes missing values', () => {
     const { refused } = check(good, good, good, { ...good, dao: 2, tvl_usd: -1 }, { ...good, dao: 3, tvl_usd: null })
     expect([...refused].map(([key, { code, message }]) => [key, code, message])).toEqual([
       [2, 'provider_malformed', expect.stringMatching(/^somewhere: tvl_usd: Too small/)],
@@ -28,7 +28,7 @@ describe('checkRows', () => {
     ])
   })
 
-  it('keeps the good rows of an answer that is mostly wrong', () => {
+  it('keeps the valid rows of a mostly invalid response', () => {
     const wrong = Array.from({ length: 6 }, (_, at) => ({ ...good, dao: at + 10, tvl_usd: 'much' }))
     const goods = [1, 2, 3].map((dao) => ({ ...good, dao }))
     const { rows, rejected, refused } = check(...wrong, ...goods)
@@ -36,7 +36,7 @@ describe('checkRows', () => {
     expect([...refused.keys()]).toEqual(wrong.map(({ dao }) => dao))
   })
 
-  it('counts what a row says was left out of it, and stores none of that', () => {
+  it('counts the omitted parts of a row, and does not store their reasons', () => {
     const told: [string, number][] = []
     const onRejected = (reason: string, count: number) => void told.push([reason, count])
     const candidate = { ...good, [LEFT_OUT]: ['holders: no address', 'holders: no address'] }
@@ -45,7 +45,17 @@ describe('checkRows', () => {
     expect(told).toEqual([['somewhere: left out: holders: no address', 2]])
   })
 
-  it('names the reason of a part of an answer that cannot be read, whether its entity is known or not', () => {
+  it('explains a value that becomes null, and keeps the rest of its row', () => {
+    const price = Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null]))
+    const quote = { ...price, token: 1, observed_at: good.observed_at, is_latest: true, price: 1.5, market_cap: 1e40 }
+    const prices = tokenPrices as unknown as Dataset
+    const { rows, rejected, leftOut } = checkRows(prices, 'somewhere', [quote], { now, log: silent })
+    expect([rows, rejected]).toEqual([[expect.objectContaining({ price: 1.5, market_cap: null })], 0])
+    const reason = expect.stringMatching(/^somewhere: market_cap: Too big/)
+    expect([...(leftOut ?? [])]).toEqual([[1, { count: 1, reason }]])
+  })
+
+  it('returns the reason of an unreadable element, with or without a known entity', () => {
     const { rows, refused, unreadable } = check(
       toUnreadable('coin 3: no id'),
       toUnreadable('no time', { dao: 4 }),
@@ -55,7 +65,7 @@ describe('checkRows', () => {
     expect(refused.get(4)).toMatchObject({ code: 'provider_malformed', message: 'somewhere: no time' })
   })
 
-  it('keeps the rows of others when one sends most of an answer, and that wrong', () => {
+  it('keeps the rows of other entities if one sends mostly invalid rows', () => {
     const bad = Array.from({ length: 20 }, () => ({ ...good, dao: 2, tvl_usd: -1 }))
     const { rows, rejected, refused } = check(good, { ...good, dao: 3 }, ...bad)
     expect(rows).toHaveLength(2)
@@ -63,19 +73,19 @@ describe('checkRows', () => {
     expect([...refused.keys()]).toEqual([2])
   })
 
-  it('keeps the good rows of an entity whose other rows are malformed, and refuses it', () => {
+  it('keeps the valid rows of an entity with malformed rows, and rejects the entity', () => {
     const bad = Array.from({ length: 95 }, () => ({ ...good, dao: 2, tvl_usd: -1 }))
     const { rows, rejected, refused } = check(good, ...bad, { ...good, dao: 2 })
     expect([rows.length, rejected]).toEqual([2, 95])
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
   })
 
-  it('keeps what a provider has of an entity where it merely sent no value for most of it', () => {
+  it('keeps the valid rows of an entity with mostly null values', () => {
     const none = Array.from({ length: 3 }, () => ({ ...good, dao: 2, tvl_usd: null }))
     expect(check(good, good, good, { ...good, dao: 2 }, ...none).rows).toHaveLength(4)
   })
 
-  it('knows that there is no value of those of whom nothing else came, and keeps the one that has one', () => {
+  it('returns provider_unknown for entities with only null values, and keeps the others', () => {
     const none = [2, 3].map((dao) => ({ ...good, dao, tvl_usd: null }))
     for (const given of [none, [good, ...none]]) {
       const { rows, rejected, refused } = check(...given)
@@ -85,7 +95,7 @@ describe('checkRows', () => {
     }
   })
 
-  it('keeps the good events of an entity beside malformed ones: they are read once', () => {
+  it('keeps the valid events of an entity with malformed events', () => {
     const vote = {
       dao: 1,
       space: 's',
@@ -103,7 +113,7 @@ describe('checkRows', () => {
     expect(rows).toEqual([vote, ...others])
   })
 
-  it('refuses a quote without a price, or with one that cannot be, and names it', () => {
+  it('rejects a quote without a valid price', () => {
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null])),
       token: 1,
@@ -131,7 +141,7 @@ describe('checkRows', () => {
     ['market_cap', 1e40],
     ['total_supply', {}],
     ['tvl', Number.NaN],
-  ])('leaves out a %s of %s, keeps the rest of the quote and tells of it', (member, value) => {
+  ])('replaces an invalid %s of %s by null, keeps the rest of the quote and reports it', (member, value) => {
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7])),
       token: 1,
@@ -150,7 +160,7 @@ describe('checkRows', () => {
     expect(told).toEqual([[expect.stringMatching(`^somewhere: left out: ${member}: `), 1]])
   })
 
-  it('rejects a quote whose price is negative, and one of more than there is money', () => {
+  it('rejects a quote with a negative or impossible price', () => {
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7])),
       token: 1,
@@ -168,7 +178,7 @@ describe('checkRows', () => {
     expect([rows.length, rejected]).toEqual([2, 2])
   })
 
-  it('takes a supply of 0, and what is computed from it, for unknown', () => {
+  it('treats a supply of 0, and values computed from it, as unknown', () => {
     const unknown = ['market_cap', 'total_supply', 'circulating_supply', 'max_supply', 'fully_diluted_market_cap']
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 0])),
@@ -184,7 +194,7 @@ describe('checkRows', () => {
     expect(read).toMatchObject({ volume_24h: 0, percent_change_24h: 0, tvl: 0 })
   })
 
-  it('refuses times that nothing can have been observed at', () => {
+  it('rejects impossible observation times', () => {
     const at = (observed_at: string) => ({ ...good, observed_at })
     const { rows } = check(
       good,
@@ -200,7 +210,7 @@ describe('checkRows', () => {
     ])
   })
 
-  it('takes an empty answer for what it is', () => {
+  it('accepts an empty response', () => {
     expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map(), leftOut: new Map() })
   })
 })

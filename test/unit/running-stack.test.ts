@@ -28,25 +28,25 @@ function complete(env: Record<string, string> = {}) {
   return { env: withRunningStack(env, (line) => said.push(line)), said }
 }
 
-describe('a command', () => {
-  it('is about the system that runs', () => {
+describe('withRunningStack', () => {
+  it('uses the running system', () => {
     startLive()
     expect(complete()).toEqual({ env: { DATA_DIR: live(), ...LIVE }, said: [] })
     removeRunning(live())
     startDemo()
-    const said = ['of the demo system that runs over .data/demo']
+    const said = ['using the demo system over .data/demo']
     expect(complete()).toEqual({ env: { DATA_DIR: demo(), ...DEMO }, said })
   })
 
-  it('is about the live one of two, says so, and takes the other by its folder', () => {
+  it('prefers the live system over the demo, logs it, and accepts the folder of the other', () => {
     startLive()
     startDemo()
-    const said = ['of the live system that runs over .data; for the demo one set DATA_DIR=.data/demo']
+    const said = ['using the live system over .data; to use the demo system, set DATA_DIR=.data/demo']
     expect(complete()).toEqual({ env: { DATA_DIR: live(), ...LIVE }, said })
     expect(complete({ DATA_DIR: '.data/demo' })).toEqual({ env: { DATA_DIR: '.data/demo', ...DEMO }, said: [] })
   })
 
-  it('goes by what is set', () => {
+  it('keeps explicit settings', () => {
     startDemo()
     const stores = { CLICKHOUSE_URL: 'http://a', REDIS_URL: 'redis://b' }
     expect(complete(stores)).toEqual({ env: stores, said: [] })
@@ -55,21 +55,21 @@ describe('a command', () => {
     expect(complete({ QUEUE_PREFIX: 'mine' }).env).toMatchObject({ ...DEMO, QUEUE_PREFIX: 'mine' })
   })
 
-  it('is not about a system that was killed', () => {
+  it('ignores a system that was killed', () => {
     const { pid } = spawnSync('true')
     startLive(pid)
     expect(complete().env).toEqual({})
   })
 
-  it('names a file that says something else', () => {
+  it('reports an invalid state file with its path', () => {
     mkdirSync(live())
     writeFileSync(join(live(), 'stack.json'), '{"pid":')
-    expect(() => complete()).toThrow(`${join(live(), 'stack.json')} does not say what runs there`)
+    expect(() => complete()).toThrow(`${join(live(), 'stack.json')} is malformed`)
   })
 })
 
-describe('the hint of a command without stores', () => {
-  it('tells what was looked for, unless it is set or runs', () => {
+describe('toHint', () => {
+  it('names the searched folders and the missing settings, and returns undefined if stores are set or run', () => {
     expect(toHint({})).toBe(
       'no npm start or npm run live runs over .data or .data/demo, and CLICKHOUSE_URL and REDIS_URL are not set',
     )

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createAllowance } from '../../workers/job/allowance.ts'
 import type { JobState } from '../../workers/job/state.ts'
+import { createAllowance } from '../../workers/job/state.ts'
 import type { PostsSource } from '../../workers/providers/x/posts.ts'
 import { loadJudge } from '../../workers/sentiment/model.ts'
 import { openSamples } from '../../workers/sentiment/sample.ts'
@@ -12,20 +12,20 @@ const [one, other] = daos
 if (one === undefined || other === undefined) throw new Error('DAOs are needed')
 const { signal } = new AbortController()
 
-/** Twenty posts about anybody, ten a page; `bought` are the pages that were paid for. */
+/** Twenty posts for any DAO, ten per page. `bought` lists the paid pages. */
 function createSource() {
   const bought: string[] = []
   const source: PostsSource = {
     ...{ concurrency: 1, sampleSize: 20, pagesPerRun: 100 },
     fetchPage: async ({ id }, _slot, { read }) => {
       bought.push(`${id} ${read}`)
-      return { texts: Array<string>(10).fill('great'), posts: 10, next: read === 0 ? 'more' : undefined }
+      return { texts: Array<string>(10).fill('great'), posts: 10, unreadable: 0, next: read === 0 ? 'more' : undefined }
     },
   }
   return { source, bought }
 }
 
-/** `save` is what it takes to remember a value. */
+/** A job state whose `save` runs the given function first. */
 function createState(save: (name: string) => Promise<void>): JobState & { values: Map<string, string> } {
   const values = new Map<string, string>()
   return {
@@ -42,7 +42,7 @@ function createState(save: (name: string) => Promise<void>): JobState & { values
 const open = (source: PostsSource, state: JobState, pages = 100) =>
   openSamples(source, daos, SLOT, { state, allowance: createAllowance(pages), signal })
 
-it('samples are read to their end while others are remembered, and never bought again', async () => {
+it('openSamples reads samples while others are saved, and does not buy pages again', async () => {
   const { source, bought } = createSource()
   let store = () => {}
   const stored = new Promise<void>((resolve) => {
@@ -67,7 +67,7 @@ it('samples are read to their end while others are remembered, and never bought 
   expect(bought).toHaveLength(4)
 })
 
-it('one that the allowance ends goes on where it was', async () => {
+it('openSamples resumes a sample that was interrupted by the allowance', async () => {
   const { source, bought } = createSource()
   const state = createState(async () => {})
   expect(await (await open(source, state, 1)).read(one)).toBeUndefined()
@@ -75,7 +75,7 @@ it('one that the allowance ends goes on where it was', async () => {
   expect(bought).toEqual([`${one.id} 0`, `${one.id} 10`])
 })
 
-it('nothing more is bought after one that could not be remembered, which is told', async () => {
+it('openSamples buys nothing more after a failed save, and reports the failure', async () => {
   const { source, bought } = createSource()
   const state = createState(async () => {
     if (bought.length === 2) throw new Error('the store is away')
@@ -88,13 +88,13 @@ it('nothing more is bought after one that could not be remembered, which is told
   await expect(samples.remembered()).rejects.toThrow('the store is away')
 })
 
-it('no more than eight are bought before they are remembered, and the others when there is room', async () => {
+it('openSamples buys at most eight samples ahead of their saves', async () => {
   const { source, bought } = createSource()
   let store = () => {}
   const stored = new Promise<void>((resolve) => {
     store = resolve
   })
-  // What is finished is not stored before the end; what is not is.
+  // Saves of finished samples wait for `store`; saves of unfinished samples do not.
   const state = createState(() => (bought.length % 2 === 0 ? stored : Promise.resolve()))
   const samples = await open(source, state)
   const read = (async () => {
@@ -115,7 +115,10 @@ it('no more than eight are bought before they are remembered, and the others whe
 it('a sample sums the probabilities of its posts and counts those without a known word', async () => {
   const { source } = createSource()
   const texts = ['great', '完全に 未知', ...Array<string>(8).fill('awful')]
-  const mixed: PostsSource = { ...source, fetchPage: async () => ({ texts, posts: 20, next: undefined }) }
+  const mixed: PostsSource = {
+    ...source,
+    fetchPage: async () => ({ texts, posts: 20, unreadable: 0, next: undefined }),
+  }
   const sample = await (
     await open(
       mixed,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
-/** A clone in which all but a Redis is there, on a machine without any. */
+/** A clone with everything except Redis, on a machine without Redis. */
 let clone: string
 beforeEach(() => {
   clone = mkdtempSync(join(tmpdir(), 'dao-data-clone-'))
@@ -36,7 +36,7 @@ describe('tools/setup.mjs', () => {
     ['REDIS_URL_FILE=/run/secrets/redis_url', {}],
     ['', { REDIS_URL: URL }],
     ['', { REDIS_URL_FILE: '/run/secrets/redis_url' }],
-  ])('needs no local Redis when settings name one: %j %j', (settings, env) => {
+  ])('needs no local Redis if the settings name one: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toMatchObject({ status: 0, stderr: '' })
   })
 
@@ -45,11 +45,11 @@ describe('tools/setup.mjs', () => {
     ['REDIS_URL=""', {}],
     ['REDIS_URL= # none', {}],
     [`REDIS_URL=${URL}`, { REDIS_URL: '' }],
-  ])('names the package to install when there is no Redis: %j %j', (settings, env) => {
+  ])('names the package to install if there is no Redis: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toMatchObject({ status: 1, stderr: expect.stringContaining('install Redis 6.2') })
   })
 
-  it('needs no Redis to build the client, and installs the packages before', () => {
+  it('needs no Redis to build the client, and installs packages first', () => {
     const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
     expect(scripts['prebuild:client']).toBe('node tools/setup.mjs --packages')
     rmSync(join(clone, 'node_modules/.package-lock.json'))

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import indexToken from '../../workers/jobs/index-token.ts'
-import { createAnswers } from '../../workers/run/answers.ts'
 import type { Collected } from '../../workers/run/collect.ts'
-import { toReports } from '../../workers/run/to-reports.ts'
+import { createAnswers } from '../../workers/run/collect.ts'
+import { toReports } from '../../workers/run/coverage.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 
 it.each(['2026-05-06T06:59:50.000Z', '2026-05-06T07:00:02.000Z'])(
-  'a slot without history fills its own bucket, whenever the block was made: %s',
+  'toReports covers the bucket of a slot without history, regardless of the block time: %s',
   (created_at) => {
     const given = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
     const collected = { given, answers: createAnswers([], false) } as unknown as Collected
@@ -20,7 +20,7 @@ it.each(['2026-05-06T06:59:50.000Z', '2026-05-06T07:00:02.000Z'])(
   },
 )
 
-it('a row that was observed hours before its slot fills its own bucket, and not the slot', () => {
+it('toReports covers the bucket of a row observed hours before its slot, not the slot', () => {
   const created_at = '2026-05-06T05:01:00.000Z'
   const given = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
   const collected = { given, answers: createAnswers([], false) } as unknown as Collected
@@ -30,7 +30,7 @@ it('a row that was observed hours before its slot fills its own bucket, and not 
   expect(report).toMatchObject({ first: bucket, last: bucket })
 })
 
-it('a reading covers nothing after the moment at which it ended', () => {
+it('toReports covers nothing after the time of the read', () => {
   const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
   const collected = { given, answers: createAnswers([], false) } as unknown as Collected
   const payload = { kind: 'slot', slot: SLOT } as const
@@ -40,9 +40,9 @@ it('a reading covers nothing after the moment at which it ended', () => {
 })
 
 it.each([
-  ['its own last reading', 'moralis', 90],
-  ['this slot alone where another provider read before', 'ethereum', 0],
-])('a slot of a provider that resumes covers what came since %s', (_, provider, buckets) => {
+  ['its last read', 'moralis', 90],
+  ['the start of this slot if another provider read before', 'ethereum', 0],
+])('toReports covers the time since %s for a provider that resumes', (_, provider, buckets) => {
   const last = Math.floor(SLOT / 3_600_000)
   const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
   const collected = { given, answers: createAnswers([], false) } as unknown as Collected

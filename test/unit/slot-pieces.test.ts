@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { parsePayload, toEntities } from '../../workers/job/define-job.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { parsePayload, toEntities } from '../../workers/run/payload.ts'
 import { planSlot } from '../../workers/schedule/due-slots.ts'
 
 const SLOT = Date.parse('2024-05-06T07:05:00Z')
 const config = parseConfig({})
 const plan = (entities: number, slotEntities = 1000) => planSlot({ name: 'prices', slotEntities }, entities, SLOT)
 
-describe('the jobs of a slot', () => {
-  it('are one as long as its entities fit into one', () => {
+describe('planSlot', () => {
+  it('plans one job if its entities fit', () => {
     const whole = [{ id: 'prices.20240506T070500Z', payload: { kind: 'slot', slot: SLOT } }]
     expect(plan(0)).toEqual(whole)
     expect(plan(1000)).toEqual(whole)
@@ -21,7 +21,7 @@ describe('the jobs of a slot', () => {
     expect(planSlot(prices, prices.entities(registry).length, SLOT)).toEqual(whole)
   })
 
-  it('are as many as they need, by a power of two, and no others when there is one entity more', () => {
+  it('plans the needed number of jobs, rounded up to a power of two', () => {
     expect([1001, 2000, 2001, 5000, 5001, 100_000].map((entities) => plan(entities).length)).toEqual([
       2, 2, 4, 8, 8, 128,
     ])
@@ -32,7 +32,7 @@ describe('the jobs of a slot', () => {
     ])
   })
 
-  it('are about everybody together, and about nobody twice', () => {
+  it('assigns every entity to exactly one job', () => {
     const registry = loadRegistry()
     const all = toEntities(prices, { registry, config }, { kind: 'slot', slot: SLOT })
     const pieces = plan(all.length, 10).map(({ payload }) => toEntities(prices, { registry, config }, payload))
@@ -40,7 +40,7 @@ describe('the jobs of a slot', () => {
     expect(pieces.filter((piece) => piece.length > 0).length).toBeGreaterThan(1)
   })
 
-  it('of trades leave the tokens of a chain that is read from its node together, and cut those of others', () => {
+  it('keeps the tokens of a chain with a node in one job, and splits other chains', () => {
     const registry = loadRegistry()
     const known = { registry, config: parseConfig({ RPC_URLS: 'ethereum=http://127.0.0.1:1' }) }
     const chainOf = new Map(registry.tokens.map(({ id, chain }) => [id, chain]))
@@ -53,7 +53,7 @@ describe('the jobs of a slot', () => {
     expect(withChain((chain) => chain !== 'ethereum')).toBeGreaterThan(1)
   })
 
-  it('that are tried again are about those of them that are left', () => {
+  it('retries only the remaining entities of a job', () => {
     const registry = loadRegistry()
     const [payload] = plan(20, 10).map((planned) => planned.payload)
     const [first, ...others] = toEntities(prices, { registry, config }, payload ?? { kind: 'slot', slot: SLOT })
@@ -67,7 +67,7 @@ describe('the jobs of a slot', () => {
     { index: -1, of: 2 },
     { index: 0, of: 0 },
     { index: 0.5, of: 2 },
-  ])('are none that is not there: %o', (piece) => {
+  ])('rejects the invalid chunk %o', (piece) => {
     expect(jobPayload.safeParse({ kind: 'slot', slot: SLOT, piece }).success).toBe(false)
   })
 })

@@ -7,7 +7,7 @@ import { silent } from '../support/silent.ts'
 const MIB = 1024 * 1024
 const CHUNK = 64 * 1024
 
-/** A source that tells how much of it has been read. */
+/** A source that counts the bytes read from it. */
 function createSource(bytes: number, failure?: Error) {
   const whole = randomBytes(bytes)
   const state = { read: 0 }
@@ -34,8 +34,8 @@ async function readAll(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
 
 const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-describe('a spool', () => {
-  it('reads a source to its end while its client has taken one piece, and loses nothing', async () => {
+describe('createSpools', () => {
+  it('reads a source to its end while the client has read one chunk, and loses nothing', async () => {
     const spools = createSpools({ maxBytes: 64 * MIB, log: silent })
     const { whole, source } = createSource(20 * MIB)
     const { told, ...tell } = createTold()
@@ -46,7 +46,7 @@ describe('a spool', () => {
     expect(hash(Buffer.concat([first, rest]))).toBe(hash(whole))
   })
 
-  it('goes at the pace of the client where there is no room, and on when there is again', async () => {
+  it("reads at the client's pace when the disk limit is reached, then continues", async () => {
     const spools = createSpools({ maxBytes: 2 * MIB, log: silent })
     const { whole, source, state } = createSource(20 * MIB)
     const { told, ...tell } = createTold()
@@ -60,8 +60,8 @@ describe('a spool', () => {
     expect(told).toEqual({ blocked: 1, ended: 1 })
   })
 
-  it('goes on when the disk fails, with a client that has taken everything meanwhile', async () => {
-    // Writes wait for the disk to say that it is full.
+  it('continues from memory if the disk fails', async () => {
+    // Writes wait until the test reports a full disk.
     const failing: (() => void)[] = []
     const write = () => new Promise((_, reject) => failing.push(() => reject(new Error('ENOSPC'))))
     const open = async () => ({ write, close: async () => {} }) as unknown as FileHandle
@@ -74,7 +74,7 @@ describe('a spool', () => {
     const take = async () => read.push((await through.next()).value as Buffer)
     await take()
     await expect.poll(() => failing.length).toBe(1)
-    // What waits in memory is taken, and the client waits for more before the write has failed.
+    // The client reads all buffered chunks and waits for more before the write fails.
     for (let n = 0; n < 4; n += 1) await take()
     const more = take()
     failing.pop()?.()
@@ -83,7 +83,7 @@ describe('a spool', () => {
     expect(read.map((bytes) => [bytes[0], bytes.length])).toEqual(Array.from({ length: 40 }, (_, n) => [n, CHUNK]))
   })
 
-  it('gives its room back, also when the client leaves midway', async () => {
+  it('frees its disk space, also if the client disconnects early', async () => {
     const spools = createSpools({ maxBytes: 8 * MIB, log: silent })
     for (let round = 0; round < 4; round += 1) {
       const { source } = createSource(6 * MIB)
@@ -96,7 +96,7 @@ describe('a spool', () => {
     }
   })
 
-  it('passes a failure on, behind all that came before it', async () => {
+  it('throws the error of the source after all bytes before it', async () => {
     const spools = createSpools({ maxBytes: 8 * MIB, log: silent })
     const { whole, source } = createSource(4 * MIB, new Error('broken off'))
     const { told, ...tell } = createTold()
@@ -110,7 +110,7 @@ describe('a spool', () => {
     expect(hash(Buffer.concat(read))).toBe(hash(whole))
   })
 
-  it('needs no disk for a client that is as fast', async () => {
+  it('needs no disk for a fast client', async () => {
     const spools = createSpools({ maxBytes: 0, log: silent })
     const { whole, source } = createSource(4 * MIB)
     const { told, ...tell } = createTold()

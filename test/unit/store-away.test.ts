@@ -24,32 +24,32 @@ async function open(...turns: Turn[]) {
   return { db: createDatabase(config.clickhouse, 'write'), url: server.url }
 }
 
-describe('a part that starts', () => {
-  it('waits for a ClickHouse that has no room, before its first statements and amid them', async () => {
+describe('whenClickHouseAnswers', () => {
+  it('waits while ClickHouse is overloaded, before and during its first statements', async () => {
     const { db, url } = await open(TOO_MANY, answer, TOO_MANY, answer)
     const step = () => db.command({ name: 'step', sql: 'SELECT 1' })
     await whenClickHouseAnswers(db, url, step, { log: silent })
-    // It is asked whether it answers before each try of the step.
+    // A ping precedes each attempt of the step.
     expect(server.requests).toHaveLength(5)
   })
 
-  it('takes a refusal that does not pass for an answer', async () => {
+  it('throws for a permanent rejection', async () => {
     const { db, url } = await open(WRONG_PASSWORD)
     const step = () => db.command({ name: 'step', sql: 'SELECT 1' })
     await expect(whenClickHouseAnswers(db, url, step, { log: silent })).rejects.toThrow('code 516')
   })
 })
 
-describe('a storage error', () => {
+describe('storage error', () => {
   const READ_ONLY = 'Poco::Exception. Code: 1000, e.code() = 30, Read-only file system: /data/store'
 
-  it('has the words of an engine that answers without a code, and does not call that no answer', async () => {
+  it('contains the text of a response without a code', async () => {
     const { db } = await open((response) => response.writeHead(500).end(READ_ONLY))
     const failing = db.command({ name: 'step', sql: 'SELECT 1' })
     await expect(failing).rejects.toThrow(`ClickHouse, step: ${new URL(server.url).host}: ${READ_ONLY}`)
   })
 
-  it('says that there is no answer from a server that is away', async () => {
+  it('names the host of an unreachable server', async () => {
     const { db, url } = await open()
     await server.close()
     const failing = db.command({ name: 'step', sql: 'SELECT 1' })
@@ -57,7 +57,7 @@ describe('a storage error', () => {
   })
 })
 
-describe('a cluster one of whose servers is down', () => {
+describe('createMissing with a server of the cluster down', () => {
   const openCluster = async (...turns: Turn[]) => {
     server = await startStubService(...turns)
     const { clickhouse } = parseConfig({ CLICKHOUSE_URL: server.url, CLICKHOUSE_CLUSTER: 'main' })
@@ -68,12 +68,12 @@ describe('a cluster one of whose servers is down', () => {
     (response) =>
       response.end(`${JSON.stringify({ servers, found })}\n`)
 
-  it('is not asked to make a database that the others have', async () => {
+  it('does not create a database that the other servers have', async () => {
     await createMissing(await openCluster(found(3, 3), WRONG_PASSWORD), 'dao_data')
     expect(server.requests).toHaveLength(1)
   })
 
-  it('is told as such when one of the others lacks the database', async () => {
+  it('reports the unavailable server if another one lacks the database', async () => {
     const db = await openCluster(found(3, 2), refuse(159, 'TIMEOUT_EXCEEDED'))
     await expect(createMissing(db, 'dao_data')).rejects.toMatchObject({
       code: 'storage',
@@ -82,10 +82,10 @@ describe('a cluster one of whose servers is down', () => {
   })
 })
 
-describe('a back-fill', () => {
+describe('untilDone', () => {
   it.each([
-    ['waits while ClickHouse has no room', TOO_MANY, 'waiting for the stores: '],
-    ['ends with a refusal that does not pass', WRONG_PASSWORD, 'code 516'],
+    ['waits while ClickHouse is overloaded', TOO_MANY, 'waiting for the stores: '],
+    ['ends after a permanent rejection', WRONG_PASSWORD, 'code 516'],
   ])('%s', async (_what, turn, told) => {
     const { db } = await open(turn)
     const stop = new AbortController()

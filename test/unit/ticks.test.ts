@@ -6,7 +6,7 @@ const SECOND = 1_000
 const HOUR = 3_600_000
 const START = Date.UTC(2026, 4, 6, 12)
 
-describe('ticks', () => {
+describe('startTicks', () => {
   beforeEach(() => {
     const toFake = ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const
     vi.useFakeTimers({ now: START, toFake: [...toFake] })
@@ -16,7 +16,7 @@ describe('ticks', () => {
     vi.useRealTimers()
   })
 
-  /** How many ticks of five seconds there are in the next minute. */
+  /** Counts the ticks of the next minute. */
   async function countMinute(begun: () => number): Promise<number> {
     const before = begun()
     await vi.advanceTimersByTimeAsync(60 * SECOND)
@@ -25,8 +25,8 @@ describe('ticks', () => {
 
   it.each([
     ['back', -2 * HOUR],
-    ['on', 2 * HOUR],
-  ])('go on when the clock is moved two hours %s', async (_, step) => {
+    ['ahead', 2 * HOUR],
+  ])('continues when the clock is moved two hours %s', async (_, step) => {
     const told = vi.spyOn(silent, 'warn')
     let begun = 0
     const ticks = startTicks('*/5 * * * * *', async () => void begun++, silent)
@@ -39,7 +39,7 @@ describe('ticks', () => {
     expect(await countMinute(() => begun)).toBe(0)
   })
 
-  it('come one at a time, also when the clock is moved meanwhile, and stop once the last one has ended', async () => {
+  it('runs one tick at a time, also after clock changes, and stops after the last one has finished', async () => {
     let end = () => {}
     const tick = vi.fn(
       () =>

@@ -35,13 +35,13 @@ const balances = () => checkAnswer(balancesData, dataOf('balances'), source)
 const portfolio = () => checkAnswer(portfolioData, dataOf('portfolio'), source)
 const treasury = () => checkAnswer(treasuryAnswer, readFixture('defillama/treasury.json'), source)
 
-describe('merging', () => {
+describe('mergeHoldings', () => {
   it('adds up one contract over the addresses of a chain', () => {
     const merged = merge([held('ethereum', '0x1', 'USDC', 10, 10), held('ethereum', '0x1', 'USDC', 5, 5.5)])
     expect(merged).toEqual([held('ethereum', '0x1', 'USDC', 15, 15.5)])
   })
 
-  it('adds up one symbol over chains when the price is the same within 1 %', () => {
+  it('adds up one symbol over chains if the prices differ by at most 1 %', () => {
     const merged = merge([
       held('arbitrum', '0x2', 'USDC', 100, 100.9),
       held('ethereum', '0x1', 'USDC', 100, 100),
@@ -50,7 +50,7 @@ describe('merging', () => {
     expect(merged.map(({ quantity, valueUsd }) => [quantity, valueUsd])).toEqual([[210, 210.9]])
   })
 
-  it('keeps apart what only has the same symbol', () => {
+  it('does not merge different tokens with the same symbol', () => {
     const apart = [
       held('ethereum', '0x1', 'GOV', 10, 100),
       held('arbitrum', '0x2', 'GOV', 10, 80),
@@ -61,7 +61,7 @@ describe('merging', () => {
     expect(merge(apart)).toHaveLength(5)
   })
 
-  it('does not depend on the order of the answers', () => {
+  it('does not depend on the order of holdings', () => {
     const some = [
       held('ethereum', '0x1', 'A', 1, 7),
       held('base', '0x1', 'A', 1, 7.01),
@@ -72,13 +72,13 @@ describe('merging', () => {
     expect(merge([...some].reverse())).toEqual(merge(some))
   })
 
-  it('does not know the whole where it does not know a part', () => {
+  it('returns a null value if one of the parts has no value', () => {
     const merged = merge([held('ethereum', '0x1', 'A', 1, 7), held('ethereum', '0x1', 'A', 1, null)])
     expect(merged).toMatchObject([{ symbol: 'A', quantity: 2, valueUsd: null }])
   })
 })
 
-describe('a treasury row', () => {
+describe('toTreasuryRow', () => {
   const good: DaoTreasuryRow = {
     dao: 1,
     observed_at: '2024-05-06T00:00:00.000Z',
@@ -98,7 +98,7 @@ describe('a treasury row', () => {
     ...{ price_source: 'goldrush', kind: 'other' },
   } as const
 
-  it('adds up exactly as it is listed, largest first, unknown last, nothing left out but nothing', () => {
+  it('sums up exactly, sorts by value with unknown values last, and drops zero quantities', () => {
     const holdings = [
       held('ethereum', '0x1', 'NONE', 0, 0),
       held('ethereum', '0x2', 'X', 3, null),
@@ -111,7 +111,7 @@ describe('a treasury row', () => {
     expect(row.value_usd).toBe(1e9 / 3 + 0.2 + 0.1)
   })
 
-  it('has each part beside the sums, with whose price it is, and comes to the same', () => {
+  it('contains each holding with the source of its price, and the same sum', () => {
     const other = { ...held('ethereum', '0x1', 'A', 2, 20), address: '0xother' }
     const priced = { ...held('base', '0x9', 'B', 1, 5), priceSource: 'defillama' }
     const row = daoTreasuryRow.parse(toRow([held('ethereum', '0x1', 'A', 1, 10), other, priced]))
@@ -123,7 +123,7 @@ describe('a treasury row', () => {
     expect(sumValues(row.holdings)).toBe(row.value_usd)
   })
 
-  it('does not know a part whose sum it does not know', () => {
+  it('sets all parts to null if their sum is unknown', () => {
     const parts = [held('ethereum', '0x1', 'A', 1, 7), { ...held('ethereum', '0x1', 'A', 1, null), address: '0xother' }]
     const row = daoTreasuryRow.parse(toRow([...parts, held('ethereum', '0x2', 'B', 1, 1)]))
     expect(row.holdings.map((one) => [one.symbol, one.value_usd, one.price_source])).toEqual([
@@ -134,13 +134,13 @@ describe('a treasury row', () => {
     expect(row.value_usd).toBe(1)
   })
 
-  it('is none where nothing is held or nothing is priced', () => {
+  it('returns undefined without holdings or without prices', () => {
     expect(toRow([])).toBeUndefined()
     expect(toRow([held('ethereum', '0x1', 'A', 5, null)])).toBeUndefined()
     expect(toRow([held('ethereum', '0x1', 'A', 0, 5)])).toBeUndefined()
   })
 
-  it('is accepted when it is whole', () => {
+  it('daoTreasuryRow accepts a complete row', () => {
     expect(daoTreasuryRow.parse(good)).toEqual(good)
     const whole = { ...good, holdings: [part], spam_count: 3 }
     expect(daoTreasuryRow.parse(whole)).toEqual(whole)
@@ -148,18 +148,18 @@ describe('a treasury row', () => {
 
   it.each([
     ['no token', { tokens: [], value_usd: 0 }, 'tokens'],
-    ['a list out of order', { tokens: [...good.tokens].reverse() }, 'tokens'],
+    ['an unsorted list', { tokens: [...good.tokens].reverse() }, 'tokens'],
     ['a total that is not the sum', { value_usd: 31 }, 'value_usd'],
     ['an unknown quantity', { tokens: [{ symbol: 'A', quantity: null, value_usd: 30 }] }, 'tokens.0.quantity'],
-    ['holdings that come to something else', { holdings: [{ ...part, value_usd: 29 }] }, 'holdings'],
-    ['a kind that there is not', { holdings: [{ ...part, kind: 'odd' }] }, 'holdings.0.kind'],
+    ['holdings with another sum', { holdings: [{ ...part, value_usd: 29 }] }, 'holdings'],
+    ['an unknown kind', { holdings: [{ ...part, kind: 'odd' }] }, 'holdings.0.kind'],
     ['a negative value', { tokens: [{ symbol: 'A', quantity: 1, value_usd: -1 }], value_usd: -1 }, 'value_usd'],
-  ])('is refused with %s', (_, more, path) => {
+  ])('daoTreasuryRow rejects %s', (_, more, path) => {
     expect(daoTreasuryRow.safeParse({ ...good, ...more }).error?.issues[0]?.path.join('.')).toBe(path)
   })
 })
 
-describe('what a holding is', () => {
+describe('createKinds', () => {
   const registry = loadRegistry()
   const daoOf = (slug: string) => getDao(registry, slug)
   const kindOf = createKinds(registry)(daoOf('uniswap'))
@@ -167,7 +167,7 @@ describe('what a holding is', () => {
   const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
   const asset = (chain: string, contract: string | null, symbol: string) => ({ chain, contract, symbol })
 
-  it('goes by the contract on its chain, not by the symbol or the price', () => {
+  it('decides by chain and contract, not by symbol or price', () => {
     expect(kindOf(asset('ethereum', uni, 'ANY'))).toBe('own')
     expect(kindOf(asset('base', uni, 'UNI'))).toBe('other')
     expect(kindOf(asset('ethereum', usdc, 'ANY'))).toBe('stable')
@@ -177,14 +177,14 @@ describe('what a holding is', () => {
     expect(createKinds(registry)(daoOf('aave'))(asset('ethereum', uni, 'UNI'))).toBe('other')
   })
 
-  it('goes by the symbol, or by what the source says, where that tells no contract', () => {
+  it('decides by symbol or by the source if the contract is unknown', () => {
     expect(kindOf(asset('ethereum', null, 'uni'))).toBe('own')
     expect(kindOf(asset('ethereum', null, 'usdc'))).toBe('stable')
     expect(kindOf(asset('ethereum', null, 'WETH'))).toBe('other')
     expect(kindOf({ ...asset('OwnTokens', null, 'XUNI'), isOwn: true })).toBe('own')
   })
 
-  it('is the own token on other chains too, where it is the same one', () => {
+  it('returns own for the same token on other chains', () => {
     const holdings = [held('ethereum', uni, 'UNI', 10, 100), held('base', '0xb', 'UNI', 10, 100.5)]
     const kinds = (more: readonly Holding[]) =>
       daoTreasuryRow.parse(toRow([...holdings, ...more], { key: 1, kindOf })).holdings.map(({ kind }) => kind)
@@ -195,7 +195,7 @@ describe('what a holding is', () => {
 })
 
 describe('GoldRush balances', () => {
-  it('become positions: exact quantities, quotes as sent but 0 without a price; spam and collectibles are out', () => {
+  it('become holdings with exact quantities and known values, without spam and collectibles', () => {
     expect(toPositions(balances(), wallet)).toEqual([
       {
         chain: 'ethereum',
@@ -240,7 +240,7 @@ describe('GoldRush balances', () => {
     ])
   })
 
-  it('have no value where that cannot be, and are counted', () => {
+  it('have a null value with a fault if the value is impossible', () => {
     const [item] = balances().items
     const absurd = { ...item, is_spam: false, balance: '5000000000000000000000000', quote: 4.2e27, quote_rate: 8.4e20 }
     const [position] = toPositions({ items: [absurd] }, wallet)
@@ -248,7 +248,7 @@ describe('GoldRush balances', () => {
     expect(toPositions({ items: [{ ...absurd, quote: 1e10 }] }, wallet)).toMatchObject([{ valueUsd: null }])
   })
 
-  it('are left out of a row where their amount cannot be, alone', () => {
+  it('lose only holdings with an impossible amount', () => {
     const good = held('ethereum', '0x1', 'A', 2, 20)
     const row = toRow([good, held('ethereum', '0x2', 'B', 1e40, 1), held('ethereum', '0x3', 'C', 1, 1e13)])
     expect(row).toMatchObject({ value_usd: 20, tokens: [{ symbol: 'A' }, { symbol: 'C', value_usd: null }] })
@@ -258,12 +258,12 @@ describe('GoldRush balances', () => {
     ])
   })
 
-  it('count what is left out as spam', () => {
+  it('are counted if they are spam', () => {
     expect(countSpam(balances())).toBe(1)
     expect(countSpam({ items: [] })).toBe(0)
   })
 
-  it('name a token without a symbol by what there is', () => {
+  it('have the contract name or address as symbol if the symbol is missing', () => {
     const [item] = balances().items
     const nameless = { ...item, contract_address: '0xAB', contract_ticker_symbol: null }
     const symbols = (more: object) => toPositions({ items: [{ ...nameless, ...more }] }, wallet)[0]?.symbol
@@ -276,7 +276,7 @@ describe('GoldRush portfolios', () => {
   const current = () => toPositions(balances(), wallet)
   const range = { from: TODAY - 2 * DAY, to: TODAY, interval: '1d' } as const
 
-  it('become positions at the beginning of each day, without what is spam now, with what was sold since', () => {
+  it("become holdings at the start of each day, without today's spam and with tokens sold since", () => {
     const days = toDailyPositions(portfolio(), current(), wallet, range)
     const seen = [...days].map(([day, positions]) => [
       new Date(day).toISOString().slice(0, 10),
@@ -295,7 +295,7 @@ describe('GoldRush portfolios', () => {
     })
   })
 
-  it('end where the range does', () => {
+  it('end at the end of the range', () => {
     expect([...toDailyPositions(portfolio(), current(), wallet, { ...range, to: TODAY - DAY }).keys()]).toEqual([
       TODAY - 2 * DAY,
     ])
@@ -306,7 +306,7 @@ describe('DefiLlama treasuries', () => {
   const values = (holdings: readonly Holding[]) =>
     holdings.map((one) => [one.chain, one.symbol, one.quantity, one.valueUsd])
 
-  it('are the newest of the chains and of the own tokens, which count once', () => {
+  it('contain the newest holdings of chains and own tokens, each once', () => {
     expect(values(toLatestHoldings(treasury(), TODAY + 3_600_000))).toEqual([
       ['ethereum', 'USDC', 600, 600],
       ['ethereum', 'WETH', 0.13, 410],
@@ -321,7 +321,7 @@ describe('DefiLlama treasuries', () => {
     })
   })
 
-  it('are those of chains alone: what is staked, pooled or owed is not added', () => {
+  it('contain only chains: staked, pooled and borrowed values are not added', () => {
     const answer = treasury()
     const { Ethereum: series } = answer.chainTvls
     const beside = ['staking', 'pool2', 'borrowed', 'vesting', 'Ethereum-staking', 'Nowhere']
@@ -330,13 +330,13 @@ describe('DefiLlama treasuries', () => {
     expect(listUnknown({ chainTvls })).toEqual(['chainTvls.Nowhere: no chain'])
   })
 
-  it('count own tokens by chain where they are not added up', () => {
+  it('contain own tokens by chain if they are not aggregated', () => {
     const { OwnTokens: _, ...chainTvls } = treasury().chainTvls
     const holdings = toLatestHoldings({ chainTvls }, TODAY)
     expect(values(holdings)).toContainEqual(['ethereum', 'ALFA', 250, 5000])
   })
 
-  it('name chains as the registry does, and tell whose own tokens are', () => {
+  it('use the chain names of the registry and mark own tokens', () => {
     const series = { tokens: [{ date: TODAY / 1000, tokens: { A: 1 } }], tokensInUsd: [] }
     const names = ['Binance', 'BSC', 'OP Mainnet', 'Optimism', 'xDai', 'Polygon', 'Base-OwnTokens', 'Polygon zkEVM']
     const holdings = toLatestHoldings({ chainTvls: Object.fromEntries(names.map((name) => [name, series])) }, TODAY)
@@ -345,7 +345,7 @@ describe('DefiLlama treasuries', () => {
     expect(holdings.map(({ isOwn }) => isOwn === true)).toEqual(names.map((name) => name.includes('Own')))
   })
 
-  it('leave a day out that one series lacks between its others', () => {
+  it('skip a day that one series lacks between other days', () => {
     const point = (day: number, quantity: number) => ({ date: (TODAY - day * DAY) / 1000, tokens: { A: quantity } })
     const full = { tokens: [3, 2, 1].map((day) => point(day, 1)), tokensInUsd: [3, 2, 1].map((day) => point(day, 5)) }
     const gap = { tokens: [3, 1].map((day) => point(day, 1)), tokensInUsd: [3, 1].map((day) => point(day, 5)) }
@@ -357,11 +357,11 @@ describe('DefiLlama treasuries', () => {
     expect(days({ Ethereum: full, Base: gap })).toEqual([3, 1])
   })
 
-  it('are not of now when their newest point is days old', () => {
+  it('are empty if their newest point is several days old', () => {
     expect(toLatestHoldings(treasury(), TODAY + 4 * DAY)).toEqual([])
   })
 
-  it('have a first point each day', () => {
+  it('contain the first point of each day', () => {
     const days = toDailyHoldings(treasury(), { from: TODAY - DAY, to: TODAY + DAY, interval: '1d' })
     expect([...days].map(([day, holdings]) => [day, values(holdings)])).toEqual([
       [
@@ -384,7 +384,7 @@ describe('DefiLlama treasuries', () => {
   })
 })
 
-it('coins are named as DefiLlama names chains and their own coins', () => {
+it('toCoin uses the chain and coin names of DefiLlama', () => {
   expect(toCoin('bnb', '0x1')).toBe('bsc:0x1')
   expect(toCoin('ethereum', `0x${'e'.repeat(40)}`)).toBe(`ethereum:0x${'0'.repeat(40)}`)
 })

@@ -4,7 +4,7 @@ import { loadRegistry, RegistryError, toRegistry } from '../../shared/registry/r
 import { readFiles, SHIPPED } from '../../shared/registry/source.ts'
 import { atOnce, inTurns, mapInSteps, type Steps } from '../../shared/turns.ts'
 
-/** Counts the turns that others have while something is done. */
+/** Counts the turns of the event loop for other work during `work`. */
 async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let [turns, isOver] = [0, false]
   const turn = async () => {
@@ -26,18 +26,18 @@ function* threeSteps(): Steps<string> {
   return 'done'
 }
 
-describe('work in steps', () => {
-  it('has one result, whichever way it is done', async () => {
+describe('steps', () => {
+  it('return the same result in inTurns() and atOnce()', async () => {
     expect(atOnce(threeSteps())).toBe('done')
     expect(await inTurns(threeSteps())).toBe('done')
   })
 
-  it('leaves others their turn after each step', async () => {
+  it('yield to other work after each step in inTurns()', async () => {
     const { turns } = await countTurns(() => inTurns(threeSteps()))
     expect(turns).toBeGreaterThanOrEqual(2)
   })
 
-  it('fails as it would at once', async () => {
+  it('throw the same error in inTurns() and atOnce()', async () => {
     const failing = function* (): Steps<never> {
       yield
       throw new Error('no more')
@@ -46,21 +46,21 @@ describe('work in steps', () => {
     await expect(inTurns(failing())).rejects.toThrow('no more')
   })
 
-  it('maps every value, in its order', () => {
+  it('map every value in order in mapInSteps()', () => {
     const values = Array.from({ length: 12_001 }, (_, index) => index)
     expect(atOnce(mapInSteps(values, (value) => value * 2))).toEqual(values.map((value) => value * 2))
     expect([...mapInSteps(values, String)].length).toBe(2)
   })
 })
 
-describe('a registry', () => {
-  it('is made of its records in turns as at once', async () => {
+describe('toRegistry', () => {
+  it('builds the same registry as loadRegistry(), in turns', async () => {
     const { result, turns } = await countTurns(() => toRegistry(readFiles(SHIPPED)))
     expect(result).toEqual(loadRegistry())
     expect(turns).toBeGreaterThanOrEqual(15)
   })
 
-  it('is refused for its mistakes, however many they are', async () => {
+  it('throws for any number of errors', async () => {
     const source = readFiles(SHIPPED)
     const { tokens } = source.files
     const same = Array.from({ length: 150_000 }, () => tokens.records[0] as (typeof tokens.records)[number])

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { GraphqlMistake, parseQuery } from '../upstream/graphql.ts'
 
-describe('a query document', () => {
-  it('is read with its arguments, variables and nested fields', () => {
+describe('parseQuery', () => {
+  it('parses arguments, variables and nested fields', () => {
     const query =
       'query Q($s: String!, $n: Int!) { votes(first: $n, where: {space: $s, ids: ["a", "b"]}) { id proposal { id } } }'
     expect(parseQuery(query, { s: 'x.eth', n: 3 })).toEqual([
@@ -28,7 +28,7 @@ describe('a query document', () => {
     '{ a: space(id: "a.eth") { id } }',
     '{ space(id: "a.eth") { id @skip(if: true) } }',
     '{ space(id: "a.eth") { ...known } } fragment known on Space { id }',
-  ])('is refused when it is %j', (query) => {
+  ])('rejects %j', (query) => {
     expect(() => parseQuery(query, {})).toThrow(GraphqlMistake)
   })
 })

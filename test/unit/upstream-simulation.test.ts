@@ -8,8 +8,8 @@ const NOW = Date.UTC(2026, 10, 20, 12, 3, 20)
 const world = createSimulatedWorld(registry, 1)
 const launched = world.assets.filter((asset) => world.listing(asset, NOW) !== null)
 
-describe('the simulated market', () => {
-  test('says the same whatever was asked before', () => {
+describe('simulated market', () => {
+  test('returns the same values in any order of requests', () => {
     const times = Array.from({ length: 200 }, (_, index) => Date.UTC(2024, 0, 1) + index * 7 * HOUR)
     const [asset] = launched
     const again = createSimulatedWorld(registry, 1)
@@ -18,13 +18,13 @@ describe('the simulated market', () => {
     expect(times.map((at) => ask(world, at))).toEqual(backwards.toReversed())
   })
 
-  test('is another market with another seed', () => {
+  test('differs for another seed', () => {
     const other = createSimulatedWorld(registry, 2)
     const same = launched.filter((asset) => other.listing(asset, NOW)?.price === world.listing(asset, NOW)?.price)
     expect(same).toEqual([])
   })
 
-  test('keeps prices positive and supplies in order for every token', () => {
+  test('has positive prices and consistent supplies for every token', () => {
     for (const asset of launched) {
       const listing = world.listing(asset, NOW)
       expect(listing?.price).toBeGreaterThan(0)
@@ -34,7 +34,7 @@ describe('the simulated market', () => {
     }
   })
 
-  test('has tokens with and without a maximum supply, a TVL and a full past', () => {
+  test('has tokens with and without a maximum supply, a TVL and a full history', () => {
     const listings = launched.map((asset) => world.listing(asset, NOW))
     expect(new Set(listings.map((listing) => listing?.maxSupply === null))).toEqual(new Set([true, false]))
     expect(new Set(listings.map((listing) => listing?.tvl === null))).toEqual(new Set([true, false]))
@@ -42,7 +42,7 @@ describe('the simulated market', () => {
     expect(firsts.size).toBeGreaterThan(1)
   })
 
-  test('is as wide as a real one: no token is a quarter of it, and each is traded for a part of its worth', () => {
+  test('has a realistic distribution of market caps and volumes', () => {
     const listings = registry.tokens.flatMap((token) => world.listing(token, NOW) ?? [])
     const caps = listings.map(({ marketCap }) => marketCap ?? 0)
     const total = caps.reduce((sum, cap) => sum + cap, 0)
@@ -67,7 +67,7 @@ describe('the simulated market', () => {
     }
   })
 
-  test('moves together: the daily returns of any two tokens mostly have the same sign', () => {
+  test('has positively correlated daily returns', () => {
     const days = Array.from({ length: 365 }, (_, index) => NOW - index * DAY)
     const assets = launched.filter((asset) => (world.history(asset)?.first ?? NOW) < NOW - 400 * DAY).slice(0, 30)
     const returns = assets
@@ -84,14 +84,14 @@ describe('the simulated market', () => {
     expect(Math.max(...spreads) / Math.min(...spreads)).toBeGreaterThan(1.5)
   })
 
-  test('moves at every 5-minute slot', () => {
+  test('has a new price in every 5-minute slot', () => {
     const [asset] = launched
     const history = asset ? world.history(asset) : null
     const prices = Array.from({ length: 288 }, (_, index) => history?.lastAt(NOW - DAY + index * FIVE_MINUTES)?.price)
     expect(new Set(prices).size).toBe(288)
   })
 
-  test("reports changes that its own past confirms, and today's price as the past has it", () => {
+  test('returns prices and changes that match its history', () => {
     for (const asset of launched.slice(0, 20)) {
       const listing = world.listing(asset, NOW)
       const history = world.history(asset)
@@ -101,7 +101,7 @@ describe('the simulated market', () => {
     }
   })
 
-  test('knows nothing of a token before its launch', () => {
+  test('returns nothing for a token before its launch', () => {
     const late = world.assets.find((asset) => (world.history(asset)?.first ?? 0) > Date.UTC(2022, 0, 1))
     const history = late ? world.history(late) : null
     const first = history?.first ?? 0
@@ -110,7 +110,7 @@ describe('the simulated market', () => {
     expect(history?.firstIn(first - DAY, first + 1)).toMatchObject({ at: first, change1h: null, change30d: null })
   })
 
-  test("adds a DAO's protocols up to the TVL that its token reports", () => {
+  test('has protocols with a TVL that sums up to the TVL of the token', () => {
     const protocols = world.protocols(NOW)
     const children = protocols.filter((protocol) => protocol.parent !== null)
     expect(children.length).toBeGreaterThan(0)

@@ -2,22 +2,21 @@ import { once } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { createQueue } from '../../api/serving/queue.ts'
-import { openUnnamed } from '../../api/serving/unnamed-file.ts'
+import { createFairQueue } from '../../api/admission/fair-queue.ts'
+import { openUnnamed } from '../../api/serving/spool.ts'
 import { createWholeFiles } from '../../api/serving/whole-files.ts'
 import { silent } from '../support/silent.ts'
 
-const meters = { waiting: () => {}, waited: () => {}, refused: () => {} }
-const ASKER = { client: 'one', route: '/data/tokens' }
+const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
 const stays = new AbortController().signal
 const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
 
-/** How many files are open, and what is asked of the source. */
+/** Counts open files and reads of the source. */
 function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   const seen = { open: 0, asked: 0 }
   const files = createWholeFiles({
     maxBytes: 1_000_000,
-    queue: createQueue({ places: 4, most: 16, clock: () => 0, meters }),
+    queue: createFairQueue({ slots: 4, maxWaiting: 16, clock: () => 0 }, meters),
     log: silent,
     openFile: async () => {
       const file = await openFile()
@@ -37,13 +36,13 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
         yield Buffer.from(text)
       })()
     }
-    return files.get(tag, ASKER, open, stays)
+    return files.get(tag, 'one', open, stays)
   }
   return { seen, get, files }
 }
 
-describe('a whole file', () => {
-  it('is written once, and read in parts', async () => {
+describe('createWholeFiles', () => {
+  it('writes a file once, and serves ranges', async () => {
     const { seen, get } = createWatched()
     const [whole] = await Promise.all([get('a', 'abcdef'), get('a', 'abcdef')])
     expect(whole?.length).toBe(6)
@@ -53,7 +52,7 @@ describe('a whole file', () => {
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
-  it('stays for whoever was given it, though another needs its room before it is read', async () => {
+  it('keeps a file for its reader if another file needs its space', async () => {
     const { get, files } = createWatched()
     const text = 'x'.repeat(900_000)
     let go = () => {}
@@ -67,7 +66,7 @@ describe('a whole file', () => {
         await going
         yield Buffer.from(text)
       })()
-    const other = files.get('b', ASKER, open, stays)
+    const other = files.get('b', 'one', open, stays)
     await expect.poll(() => isAsked).toBe(true)
     await get('a', text)
     const given = await get('a')
@@ -78,7 +77,7 @@ describe('a whole file', () => {
     expect(await other).toBeUndefined()
   })
 
-  it('stays for others when a client leaves in the middle of it', async () => {
+  it('keeps a file for other clients if one disconnects', async () => {
     const { seen, get } = createWatched()
     const text = 'x'.repeat(900_000)
     const whole = async () => (await get('a', text)) ?? Promise.reject(new Error('there is no file'))
@@ -93,13 +92,13 @@ describe('a whole file', () => {
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
-  it('is none where the disk takes no file, and nothing is asked for that cannot be kept', async () => {
+  it('returns undefined without reading the source if no file can be created', async () => {
     const { seen, get } = createWatched(() => Promise.reject(full))
     expect(await get('a')).toBeUndefined()
     expect(seen).toEqual({ open: 0, asked: 0 })
   })
 
-  it('is none where the disk takes no bytes, and gives its room and its file back', async () => {
+  it('returns undefined on a full disk, and frees space and file', async () => {
     let isFull = true
     const { seen, get } = createWatched(async () => {
       const file = await openUnnamed()
@@ -112,14 +111,14 @@ describe('a whole file', () => {
     expect((await get('a', 'x'.repeat(900_000)))?.length).toBe(900_000)
   })
 
-  it('fails with its source, and leaves no file open', async () => {
+  it('throws the error of the source, and leaves no file open', async () => {
     const { seen, files } = createWatched()
-    const failing = files.get('a', ASKER, () => Promise.reject(new Error('ClickHouse is away')), stays)
+    const failing = files.get('a', 'one', () => Promise.reject(new Error('ClickHouse is away')), stays)
     await expect(failing).rejects.toThrow('ClickHouse is away')
     expect(seen.open).toBe(0)
   })
 
-  it('gives way when there are too many, the least lately asked for first', async () => {
+  it('evicts the least recently used file over the limit', async () => {
     const { seen, get } = createWatched()
     for (let n = 0; n < 256; n += 1) {
       const stream = (await get(`${n}`))?.read({ start: 0, end: 0 })

@@ -1,16 +1,16 @@
 import { FACTORIES, type NodeHabits } from './chain.ts'
 
-/** A chain of the simulated world: how fast its blocks come, what its node refuses, and which pools its tokens have. */
+/** A chain of the simulated world: the pace of its blocks, the limits of its node, and the pools of its tokens. */
 export interface ChainFacts {
   readonly slug: string
   readonly chainId: number
   readonly secondsPerBlock: number
-  /** A block and its time in Unix seconds, from which all others are counted. */
+  /** A block and its time in Unix seconds; all other block times are computed from it. */
   readonly anchor: { readonly block: number; readonly seconds: number }
   readonly habits: NodeHabits
-  /** Swaps an hour of the pool that is traded least; the busiest has twenty times as many. */
+  /** Swaps per hour of the least traded pool; the busiest has twenty times as many. */
   readonly swapsPerHour: number
-  /** What pools quote in, by symbol; a chain's ether trades as every ether does. */
+  /** Quote tokens of pools, by symbol. Ether has the same price on every chain. */
   readonly quotes: Readonly<Record<string, { readonly address: string; readonly decimals: number }>>
   /** `share` of the tokens have such a pool; `fee` is null for exchanges of the second version. */
   readonly offers: readonly {
@@ -19,7 +19,7 @@ export interface ChainFacts {
     readonly fee: number | null
     readonly share: number
   }[]
-  /** A pool of wrapped ether and USDC that is traded all the time. */
+  /** A pool of wrapped ether and USDC with permanent trades. */
   readonly reference?: { readonly address: string; readonly swapsPerHour: number }
 }
 
@@ -51,7 +51,7 @@ export const ETHEREUM: ChainFacts = {
   ],
 }
 
-/** Chains of second layers: each has blocks, limits and addresses of its own, and only one a pool that tells ether's price. */
+/** Layer-2 chains: each has its own blocks, limits and addresses. Only one has a pool with ether's price. */
 export const LAYERS: readonly ChainFacts[] = [
   {
     slug: 'arbitrum',

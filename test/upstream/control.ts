@@ -6,8 +6,8 @@ import type { RequestLog } from './request-log.ts'
 const FaultOrder = z.strictObject({ provider: z.string(), fault: Fault, scope: FaultScope.optional() })
 
 /**
- * The stand-in's own paths, for people who try failures on a running demo: `POST /_faults` with
- * `{provider, fault, scope?}`, `DELETE /_faults`, `GET /_requests`. Null for any other path.
+ * The stand-in's own paths, for manual tests of failures in a running demo: `POST /_faults` with `{provider, fault,
+ * scope?}`, `DELETE /_faults`, `GET /_requests`. Null for any other path.
  */
 export function control(
   method: string,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { World } from './world.ts'
 
-/** One request as a provider sees it: `path` starts after the provider's mount point, `now` is Unix milliseconds. */
+/** A request as received by a provider: `path` starts after the provider's mount point, `now` is Unix milliseconds. */
 export interface UpstreamRequest {
   readonly method: string
   readonly path: string
@@ -9,7 +9,7 @@ export interface UpstreamRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   readonly now: number
-  /** Whether the provider holds to what its free plan has; `open` has everything. */
+  /** Whether the provider enforces its free plan; `open` has no limits. */
   readonly plan: Plan
 }
 
@@ -22,14 +22,14 @@ export interface Reply {
 }
 
 /**
- * One provider, mounted under `/<name>`. `handle` answers in its wire format; `failure` is the body it sends with an
- * error status; `empty` is its "success without data", the failure that looks like a success.
+ * One provider, mounted under `/<name>`. `handle` responds in its wire format. `failure` is the response for an error
+ * status. `empty` is its success without data, a failure that looks like a success.
  */
 export interface Provider {
   readonly name: string
   handle(request: UpstreamRequest, world: World): Reply | Promise<Reply>
   failure(status: number, now: number): Reply
-  /** What it says when a plan's day is used up; like too many requests unless given. */
+  /** The response if the plan's day is used up; by default that for too many requests. */
   exhausted?(): Reply
   empty(request: UpstreamRequest): Reply
 }

@@ -4,9 +4,10 @@ import type { Provider, Reply, UpstreamRequest } from './exchange.ts'
 import { htmlReply, jsonReply, textReply } from './exchange.ts'
 
 /**
- * What goes wrong. `truncate` announces the whole body and breaks off midway, `cut` sends half of it as if that were all,
- * `shape` answers JSON that has nothing of what is documented, `parameter` refuses requests that have a query parameter. `html` on a status picks a gateway's HTML page; the default is HTML for 5xx, else the
- * provider's own body.
+ * A fault. `truncate` announces the complete body and disconnects midway. `cut` sends half of the body as if it were
+ * complete. `shape` responds with undocumented JSON. `parameter` rejects requests with a query parameter. `member` gives all
+ * members of a name another value. `html` with a
+ * status selects a gateway's HTML page; by default 5xx statuses have HTML, others the provider's body.
  */
 export const Fault = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -21,24 +22,30 @@ export const Fault = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('cut') }),
   z.strictObject({ kind: z.literal('shape') }),
   z.strictObject({ kind: z.literal('parameter'), name: z.string().min(1) }),
+  z.strictObject({ kind: z.literal('member'), name: z.string().min(1), value: z.json() }),
   z.strictObject({ kind: z.literal('content-type') }),
   z.strictObject({ kind: z.literal('empty') }),
 ])
 export type Fault = z.infer<typeof Fault>
 
-/** `times`: how many requests fail (default: all until cleared). `match`: only paths with their query that contain it. */
+/**
+ * `times`: number of failing requests (default: until cleared). `match`: text that the path with query must contain.
+ */
 export const FaultScope = z.strictObject({ times: z.int().min(1).optional(), match: z.string().optional() })
 export type FaultScope = z.infer<typeof FaultScope>
 
 export interface FaultControl {
-  /** Adds a fault; the oldest fault that fits a request acts, so a sequence of failures is several calls with `times`. */
+  /**
+   * Adds a fault. The oldest matching fault applies to a request, so a sequence of failures is several calls with
+   * `times`.
+   */
   set(provider: string, fault: Fault, scope?: FaultScope): void
   /** Removes the faults of one provider, or all. */
   clear(provider?: string): void
 }
 
 export interface FaultSwitch extends FaultControl {
-  /** The fault that this request meets, if any; uses up one of its `times`. */
+  /** The fault for a request, if any; consumes one of its `times`. */
   take(provider: string, pathAndQuery: string): Fault | null
 }
 
@@ -66,7 +73,7 @@ const GATEWAY_PAGE =
 const LOGIN_PAGE =
   '<!doctype html><html><head><title>Sign in</title></head><body><form method="post"></form></body></html>'
 
-/** Acts one fault out on a response. `answer` produces the reply that the provider would have given. */
+/** Applies a fault to a response. `answer` creates the provider's regular reply. */
 export async function actOut(
   fault: Fault,
   provider: Provider,
@@ -92,6 +99,11 @@ export async function actOut(
       const refusal = textReply(`unknown query parameter ${fault.name}`, 400)
       return sendReply(response, request.query.has(fault.name) ? refusal : await answer())
     }
+    case 'member': {
+      const reply = await answer()
+      const body = JSON.stringify(JSON.parse(reply.body, (name, value) => (name === fault.name ? fault.value : value)))
+      return sendReply(response, { ...reply, body })
+    }
     case 'content-type':
       return sendReply(response, htmlReply(LOGIN_PAGE))
     case 'empty':
@@ -114,7 +126,7 @@ export function sendReply(response: ServerResponse, reply: Reply): void {
   response.end(bytes)
 }
 
-/** Announces the whole body, sends its first half and cuts the connection once that half is on the wire. */
+/** Announces the complete body, sends its first half and disconnects once that half is sent. */
 function sendHalf(response: ServerResponse, reply: Reply): void {
   const bytes = Buffer.from(reply.body)
   response.writeHead(reply.status, { ...reply.headers, 'content-length': bytes.length })

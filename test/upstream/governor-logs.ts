@@ -1,7 +1,7 @@
 import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem } from 'viem/utils'
 import type { ChainLog } from './chain.ts'
 
-/** The events as the contracts declare them: Compound's Governor Alpha and Bravo, and OpenZeppelin's Governor. */
+/** The events as declared by the contracts: Compound's Governor Alpha and Bravo, and OpenZeppelin's Governor. */
 const created = parseAbiItem(
   'event ProposalCreated(uint256 id, address proposer, address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, uint256 startBlock, uint256 endBlock, string description)',
 )
@@ -30,7 +30,7 @@ export interface NewProposal {
   readonly description: string
 }
 
-/** With one call of a contract in it, as a real proposal has. */
+/** Contains one contract call, like a real proposal. */
 export function encodeProposal({ id, proposer, start, end, description }: NewProposal): Encoded {
   const target = `0x${'7'.repeat(40)}` as const
   return {

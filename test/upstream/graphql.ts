@@ -8,22 +8,22 @@ import {
   visit,
 } from 'graphql'
 
-/** A field that a query asks for, its variables filled in. */
+/** A requested field of a query, with its variables resolved. */
 export interface AskedField {
   readonly name: string
   readonly args: Readonly<Record<string, unknown>>
   readonly fields: readonly AskedField[]
 }
 
-/** A query that a server refuses before it looks at any data. */
+/** A query that a server rejects before reading data. */
 export class GraphqlMistake extends Error {}
 
 type Variables = Readonly<Record<string, unknown>>
 
 /**
- * The fields of a query document with one operation: nested fields with arguments. Fragments, directives and aliases, which
- * nobody here sends, are refused.
- * @throws GraphqlMistake for what is no such document, and for a variable that is not declared or has no value.
+ * Parses a query document with one operation into nested fields with arguments. Rejects fragments, directives and
+ * aliases, which the clients here never send.
+ * @throws GraphqlMistake for an invalid document, and for a variable that is not declared or has no value.
  */
 export function parseQuery(text: string, given: Variables): readonly AskedField[] {
   const [operation, ...others] = parseDocument(text).definitions

@@ -5,15 +5,15 @@ const SECONDS_PER_BLOCK = 13
 
 export interface LoggedChainOptions {
   readonly logs: readonly ChainLog[]
-  /** Known block times in Unix seconds, by number; at least one. Between them time passes evenly. */
+  /** Known block times in Unix seconds, by number; at least one. Times in between are interpolated. */
   readonly times: ReadonlyMap<number, number>
   readonly pools: readonly (PoolQuestion & { readonly address: string })[]
-  /** Blocks whose headers the node does not have. */
+  /** Blocks without a header in the node. */
   readonly missing?: ReadonlySet<number>
   readonly habits?: NodeHabits
 }
 
-/** A chain with the logs that it was given and no others. Senders follow from the transactions' hashes. */
+/** A chain with exactly the given logs. Senders are derived from the transaction hashes. */
 export function createLoggedChain({ logs, times, pools, missing, habits = {} }: LoggedChainOptions): Chain {
   const sorted = [...logs].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
   const knots = [...times].sort(([a], [b]) => a - b)

@@ -18,16 +18,16 @@ const { values } = readCommandLine({
 
 const upstream = await createUpstream({
   registry: loadRegistry(),
-  port: toWholeNumber('port', values.port),
+  port: parseInteger('port', values.port),
   host: values.host,
-  seed: toWholeNumber('seed', values.seed),
+  seed: parseInteger('seed', values.seed),
   dataDir: values.data ?? (process.env.UPSTREAM_DATA_DIR || null),
 })
 process.stdout.write(`${JSON.stringify({ url: upstream.url, port: upstream.port })}\n`)
 
 onStopSignal(() => upstream.close())
 
-function toWholeNumber(flag: string, text: string): number {
+function parseInteger(flag: string, text: string): number {
   if (!/^\d+$/.test(text)) throw new Error(`--${flag} must be a whole number, not "${text}"`)
   return Number(text)
 }

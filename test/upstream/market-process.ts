@@ -2,17 +2,17 @@ import { noise, toNoiseKey, unit } from './noise.ts'
 import { TOKEN_FACTS, type TokenFacts } from './token-facts.ts'
 import { type Asset, DAY, FIVE_MINUTES } from './world.ts'
 
-/** Nothing in the simulation is older than this. */
+/** Start of all simulated data. */
 export const SIMULATION_START = Date.UTC(2022, 0, 1)
 
-/** Wrapped ether trades as ether does. */
+/** Wrapped ether has ether's price. */
 const NAMESAKES: Readonly<Record<string, string>> = { 'quote-asset-weth': 'quote-asset-eth' }
 const STABLE = new Set(['USDC', 'USDT', 'DAI'])
 
-/** How the price's logarithm moves: cells of so many five-minute slots, and how far within each. */
+/** Movement of the price's logarithm: length of each cell in five-minute slots, and amplitude within it. */
 type Octaves = readonly (readonly [length: number, amplitude: number])[]
 
-/** What all tokens share, each by a factor of its own. */
+/** Movement shared by all tokens, scaled by a factor per token. */
 const MARKET: Octaves = [
   [49, 0.006],
   [293, 0.017],
@@ -20,7 +20,7 @@ const MARKET: Octaves = [
   [8_641, 0.09],
   [52_561, 0.3],
 ]
-/** What a token does by itself. */
+/** Movement of a single token. */
 const OWN: Octaves = [
   [1, 0.0012],
   [7, 0.003],
@@ -30,7 +30,7 @@ const OWN: Octaves = [
   [8_641, 0.07],
   [210_241, 0.4],
 ]
-/** How much more than the market a token moves, and how restless it is: the smallest and the largest factor. */
+/** Range of a token's factors: of the market's movement, and of its own. */
 const BETA = [0.7, 1.5] as const
 const RESTLESSNESS = [0.6, 1.7] as const
 
@@ -92,7 +92,10 @@ export function createMarketProcess(seed: number, asset: Asset): MarketProcess {
   }
 }
 
-/** Facts of a token that is not in the list: a small one. One in four has no maximum, one in six came later than 2022. */
+/**
+ * Facts of a small token that is not in the list. One in four has no maximum supply, one in six launches during the
+ * simulation.
+ */
 function inventFacts(key: number): TokenFacts {
   const price = 0.01 * 5_000 ** unit(key, -4)
   const worth = 2e6 * 100 ** unit(key, -5)

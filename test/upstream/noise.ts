@@ -1,6 +1,5 @@
 /**
- * Seeded noise: each function here is a pure function of its arguments, so any moment can be asked in any order and
- * two processes with one seed agree.
+ * Seeded noise. Each function is pure, so times can be requested in any order, and two processes with one seed agree.
  */
 
 /** A 32-bit key from a seed and a text (FNV-1a). */
@@ -15,7 +14,7 @@ export function unit(key: number, position: number): number {
   return scramble(Math.imul(position, 0x9e3779b1) ^ key) / 0x1_0000_0000
 }
 
-/** Smooth noise in [-1, 1] that changes its mind once per unit of `x`. */
+/** Smooth noise in [-1, 1] with a new random target per unit of `x`. */
 export function noise(key: number, x: number): number {
   const cell = Math.floor(x)
   const part = x - cell

@@ -1,17 +1,20 @@
 import { noise, toNoiseKey } from './noise.ts'
 import { type Asset, DAY, HOUR, type Listing, type MarketChart, type Quote, type World } from './world.ts'
 
-/** Whether all providers tell of one market, or each of its own, as they do: from other exchanges, at other times. */
+/**
+ * Whether all providers report the same market, or each a slightly different one, like real providers with other
+ * exchanges and times.
+ */
 export type Markets = 'agreeing' | 'differing'
 
 interface OwnMarket {
-  /** How far its prices are from the world's, for the most part. */
+  /** Typical difference from the world's price. */
   readonly basisPoints: number
-  /** How much older than others' its newest quotes are, and at which second of the minute it looks. */
+  /** Lag of its newest quotes behind those of other providers; also determines the second of its observations. */
   readonly lagMs: number
 }
 
-/** No two are so near to each other that their prices could be taken for one another's. */
+/** The distances are large enough to attribute each price to its provider. */
 const OWN_MARKETS: Readonly<Record<string, OwnMarket>> = {
   coinmarketcap: { basisPoints: 4, lagMs: 0 },
   coingecko: { basisPoints: 21, lagMs: 83_000 },
@@ -22,12 +25,12 @@ const OWN_MARKETS: Readonly<Record<string, OwnMarket>> = {
   binplorer: { basisPoints: 38, lagMs: 0 },
   goldrush: { basisPoints: -48, lagMs: 0 },
 }
-/** How far a token's price strays from that, from hour to hour. */
+/** Hourly variation of a token's price around that difference. */
 const STRAY_BASIS_POINTS = 3
 
 /**
- * The world as one provider tells of it: prices, and what follows from them, are by some basis points its own. What is
- * counted, such as supplies and trades, is the same for all.
+ * The world as one provider reports it: prices and derived values differ by some basis points. Counted values, such as
+ * supplies and trades, are the same for all.
  */
 export function toOwnMarket(world: World, provider: string): World {
   const own = OWN_MARKETS[provider]
@@ -70,7 +73,7 @@ export function toOwnMarket(world: World, provider: string): World {
 
 type RateAt = (at: number) => number
 
-/** A token that an asset is has the asset's price. */
+/** The token of an asset has the asset's price. */
 const toName = ({ assets }: World, contract: string): string =>
   assets.find((asset: Asset) => asset.contractAddress === contract)?.id ?? contract
 
@@ -78,7 +81,7 @@ const toSecond = ({ lagMs }: OwnMarket) => lagMs % 60_000
 
 const times = (value: number | null, rate: number) => (value === null ? null : value * rate)
 
-/** A change in percent between two moments, each at its own rate. */
+/** A change in percent between two times, each with its own rate. */
 function toOwnChange(change: number | null, rateAt: RateAt, at: number, span: number): number | null {
   return change === null ? null : ((1 + change / 100) * (rateAt(at) / rateAt(at - span)) - 1) * 100
 }
@@ -120,7 +123,7 @@ function toOwnQuote(quote: Quote, rateAt: RateAt): Quote {
   }
 }
 
-/** Points stand at times of their own, but for those of whole days. */
+/** Points have irregular times, except daily ones. */
 function toOwnChart(chart: MarketChart, { to, shiftMs }: { to: number; shiftMs: number }, rateAt: RateAt): MarketChart {
   const toOwn = (points: MarketChart['prices']) =>
     points.flatMap(([at, value]) => (at + shiftMs > to ? [] : [[at + shiftMs, value * rateAt(at + shiftMs)] as const]))

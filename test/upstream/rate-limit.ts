@@ -1,14 +1,14 @@
 import { DAY, MINUTE } from './world.ts'
 
-/** How many requests a provider accepts in a calendar minute and on a day of UTC. Off for providers that are not named. */
+/** Request limits of providers per calendar minute and per UTC day. Providers without an entry have no limit. */
 export type Limits = Readonly<Record<string, { readonly perMinute?: number; readonly perDay?: number }>>
 
-/** What plan `free` holds to: the days of plans, which tests at one time of one day can use up. */
+/** Limits of the plan `free`: daily ones only, which tests can use up at one time of one day. */
 export const FREE_PLANS: Limits = { moralis: { perDay: 800 } }
 
 /**
- * What the providers' documents say of those who pay nothing: CoinGecko without a key, CoinMarketCap's Basic plan, whose
- * month is 15,000 credits, Ethplorer's free key, Moralis' 40,000 units of which a call is 50. Source: docs/providers.md.
+ * Documented limits of free use: CoinGecko without a key, CoinMarketCap's Basic plan with 15,000 credits a month,
+ * Ethplorer's free key, Moralis' 40,000 units at 50 per call. Source: docs/providers.md.
  */
 export const REAL_LIMITS: Limits = {
   coinmarketcap: { perMinute: 30, perDay: Math.floor(15_000 / 31) },
@@ -18,7 +18,7 @@ export const REAL_LIMITS: Limits = {
   snapshot: { perMinute: 60 },
 }
 
-/** Counts requests by provider; says which of its limits a request is over, if any. */
+/** Counts requests by provider; returns the limit that a request exceeds, if any. */
 export function createRateLimit(limits: Limits): (provider: string, now: number) => 'minute' | 'day' | null {
   const used = new Map<string, number>()
   const isOver = (period: string, at: number, limit: number | undefined) => {

@@ -9,7 +9,7 @@ export interface Candles {
   readonly at: Float64Array
   readonly open: Float64Array
   readonly volume: Float64Array
-  /** Milliseconds from one candle to the next. */
+  /** Milliseconds between candles. */
   readonly step: number
 }
 
@@ -81,7 +81,7 @@ const RecordedHolders = z.tuple([
   }),
 ])
 
-/** Candles of a symbol in the finest resolution on record, null without any. */
+/** Candles of a symbol in the finest recorded resolution, null without any. */
 export function readCandles(dir: string, symbol: string): Candles | null {
   for (const resolution of ['5m', '1h']) {
     const file = join(dir, 'prices-5m-binance-2024-genetrader', resolution, `${symbol}_USDT-${resolution}.csv.gz`)
@@ -124,12 +124,12 @@ export function readProtocols(dir: string): readonly RecordedProtocol[] {
   return z.array(RecordedProtocol).parse(readJson(file))
 }
 
-/** DefiLlama's slug of a protocol: dots and other signs stay. */
+/** DefiLlama's slug of a protocol, which keeps dots and other signs. */
 export function toLlamaSlug(name: string): string {
   return name.toLowerCase().replaceAll(' ', '-').replaceAll("'", '')
 }
 
-/** The recorded TVL histories' files, by the slug of the protocol's name. */
+/** The files of the recorded TVL histories, by the slug of the protocol's name. */
 export function listTvlFiles(dir: string): ReadonlyMap<string, string> {
   const folder = join(dir, 'defillama-protocols-tvl-bma-d', 'protocol_tvl')
   return new Map(readdirSync(folder).map((name) => [toLlamaSlug(name.replace(/\.json\.gz$/, '')), join(folder, name)]))

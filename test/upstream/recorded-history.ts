@@ -7,8 +7,8 @@ interface Supply {
 }
 
 /**
- * Candles as quotes: each open is an observation at its candle's open time, to the digit. `volume24h` is the sum of
- * base volume x open (to the cent) over the 24 hours before, null until a whole day is on record; percent changes likewise.
+ * Candles as quotes: each open is an exact observation at its candle's open time. `volume24h` is the sum of base volume
+ * x open (to the cent) over the 24 hours before, null until a full day is recorded; percent changes likewise.
  */
 export function toCandleHistory(candles: Candles, supply: Supply): History {
   const { at, open, volume, step } = candles
@@ -48,7 +48,7 @@ export function toCandleHistory(candles: Candles, supply: Supply): History {
   }
 }
 
-/** A market chart as quotes, at the recorded times; supplies are not on record there. */
+/** A market chart as quotes, at the recorded times; the recording has no supplies. */
 export function toChartHistory(chart: MarketChart): History {
   const times = chart.prices.map(([time]) => time)
   const indexOf = new Map(times.map((time, index) => [time, index]))
@@ -82,7 +82,7 @@ export function toChartHistory(chart: MarketChart): History {
   }
 }
 
-/** Two recordings of one token that do not overlap, the older one first. */
+/** Joins two recordings of one token that do not overlap, the older one first. */
 export function joinHistories(older: History | null, newer: History | null): History | null {
   if (older === null || newer === null) return older ?? newer
   return {

@@ -8,8 +8,8 @@ import type { Space, SpaceProposal, SpaceVote } from './world.ts'
 const FOLDER = 'governance-holders-ccby-zukowski'
 
 /**
- * The recorded votes and proposals by space. The recording has days only, so that many votes have one time, and no ids
- * of votes: they are made from proposal and voter.
+ * The recorded votes and proposals by space. The recording has days only, so many votes share a time. It lacks vote
+ * ids, which are derived from proposal and voter.
  */
 export function readSpaces(dir: string): ReadonlyMap<string, Space> {
   const proposals: Row[] = parse(readFileSync(join(dir, FOLDER, 'snapshot_proposals.csv')), { columns: true })
@@ -25,12 +25,12 @@ export function readSpaces(dir: string): ReadonlyMap<string, Space> {
 
 type Row = Readonly<Record<string, string>>
 
-/** The recording has neither what could be chosen nor the scores by choice. */
+/** The recording has neither choices nor scores by choice. */
 function toProposal(row: Row): SpaceProposal {
   const { proposal_id: id = '', title = '', author = '', type = '', start, end } = row
   const [created, scoresTotal, votes, quorum] = [toSeconds(start), row.scores_total, row.votes, row.quorum]
-  const told = { scores: [], scoresTotal: Number(scoresTotal), votes: Number(votes), quorum: Number(quorum) }
-  return { id, title, author, type, choices: [], created, start: created, end: toSeconds(end), ...told }
+  const results = { scores: [], scoresTotal: Number(scoresTotal), votes: Number(votes), quorum: Number(quorum) }
+  return { id, title, author, type, choices: [], created, start: created, end: toSeconds(end), ...results }
 }
 
 function toVote({ proposal_id: proposal = '', voter = '', voting_power, choice = '', created }: Row): SpaceVote {
@@ -38,7 +38,7 @@ function toVote({ proposal_id: proposal = '', voter = '', voting_power, choice =
   return { id, voter, proposal, created: toSeconds(created), choice: toChoice(choice), power: Number(voting_power) }
 }
 
-/** The recording has objects and lists as Python prints them. */
+/** The recording has objects and lists in Python's notation. */
 export const toChoice = (text: string): unknown => JSON.parse(text.replaceAll("'", '"'))
 
 const toSeconds = (day: string | undefined) => Date.parse(day ?? '') / 1000

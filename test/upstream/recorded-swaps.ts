@@ -12,12 +12,13 @@ const WETH = '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'
 /** Uniswap V3's pool of USDC (token 0) and WETH with a fee of 0.05 %. */
 const REFERENCE_POOL = '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640'
 
-/** A recorded swap of UNI (token 0) against WETH (token 1) on Uniswap V2. Amounts in the smallest unit, net to the trader. */
+/**
+ * A recorded swap of UNI (token 0) against WETH (token 1) on Uniswap V2. Amounts in the smallest unit, net to the
+ * trader.
+ */
 export interface RecordedSwap {
   readonly hash: string
-  /**
-   * The recording has no log indexes within a block, so they are made up. They are odd, so that other logs fit between.
-   */
+  /** Invented, because the recording lacks log indexes. They are odd, so that other logs fit in between. */
   readonly logIndex: number
   readonly block: number
   /** Unix seconds. */
@@ -28,7 +29,7 @@ export interface RecordedSwap {
   readonly usd: number
 }
 
-/** The swaps on record, null without any. */
+/** The recorded swaps, null without any. */
 export function readSwaps(dir: string): readonly RecordedSwap[] | null {
   const file = join(dir, 'dex-swaps-uni-weth-univ2-2021', 'swaps.csv.gz')
   if (!existsSync(file)) return null
@@ -58,9 +59,9 @@ function toSwap(cells: ReadonlyMap<string, string>): Omit<RecordedSwap, 'logInde
 }
 
 /**
- * A chain that has the recorded swaps as logs, rebuilt from their amounts. The recording values each swap by the price that
- * ether had in the pools of dollars at its log, which moves inside a block as well: so a swap of the reference pool that
- * leaves this price stands before each.
+ * A chain with the recorded swaps as logs, rebuilt from their amounts. The recording values each swap by ether's price
+ * in dollar pools at that log, which also changes within a block. So each swap is preceded by a swap of the reference
+ * pool that results in this price.
  */
 export function toRecordedChain(swaps: readonly RecordedSwap[]): Chain {
   return createLoggedChain({
@@ -83,7 +84,7 @@ function toLog(swap: RecordedSwap): ChainLog {
   }
 }
 
-/** A thousand ether for dollars, at the price by which the swap was valued. */
+/** A swap of a thousand ether for dollars at the price that valued the recorded swap. */
 function toReferenceLog(swap: RecordedSwap): ChainLog {
   const dollars = (swap.usd / toEther(swap)) * 1_000
   return {
@@ -99,8 +100,8 @@ function toReferenceLog(swap: RecordedSwap): ChainLog {
 const toEther = ({ ether }: RecordedSwap) => Math.abs(Number(ether)) / 1e18
 
 /**
- * Ether's price in USD at the time of each swap, as the swaps tell it: [Unix milliseconds, price]. Swaps of the same second
- * give one price, weighted by their ether.
+ * Ether's price in USD at the time of each swap, derived from the swaps: [Unix milliseconds, price]. Swaps of the same
+ * second give one price, weighted by their ether.
  */
 export function toEtherPrices(swaps: readonly RecordedSwap[]): (readonly [number, number])[] {
   const sums = new Map<number, { usd: number; ether: number }>()

@@ -26,9 +26,8 @@ import {
 } from './world.ts'
 
 /**
- * What was really recorded, from a folder of recordings. Values and times are those of the files; a token without a
- * recording is absent. Files are read on first use and kept. Time does not pass here: `now` is only the newest moment
- * that may be served.
+ * A world from a folder of recordings. Values and times are those of the files; a token without a recording is missing.
+ * Files are read on first use and cached. Time does not advance here: `now` is only the newest time that may be served.
  */
 export function createRecordedWorld(registry: WorldRegistry, dir: string): World {
   const assets = toAssets(registry)
@@ -54,8 +53,9 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
     const candles = readCandles(dir, asset.symbol.toUpperCase())
     const coin = coinOf(asset)
     const supply = { circulating: coin?.circulating_supply ?? null, total: coin?.total_supply ?? null }
-    const told = asset.coingeckoId === 'ethereum' ? swaps() : null
-    const fromSwaps = told && toChartHistory({ prices: toEtherPrices(told), market_caps: [], total_volumes: [] })
+    const recordedPrices = asset.coingeckoId === 'ethereum' ? swaps() : null
+    const fromSwaps =
+      recordedPrices && toChartHistory({ prices: toEtherPrices(recordedPrices), market_caps: [], total_volumes: [] })
     const market = joinHistories(chart && toChartHistory(chart), candles && toCandleHistory(candles, supply))
     return joinHistories(fromSwaps, market)
   }
@@ -118,7 +118,7 @@ function toListing(coin: RecordedCoin): Listing {
 
 /**
  * The recording lacks ids, slugs and parents. Ids are positions, slugs come from names, and a protocol is a child of
- * the DAO's parent when its slug is the DAO's with a version behind it ("uniswap-v3" of "uniswap").
+ * the DAO's parent if its slug is the DAO's with a version suffix ("uniswap-v3" of "uniswap").
  */
 function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegistry): readonly Protocol[] {
   const parents = new Map(registry.daos.map(({ defillama, defillamaSlug }) => [defillamaSlug ?? defillama, defillama]))
@@ -160,18 +160,18 @@ function cut(chart: MarketChart, from: number, to: number): MarketChart {
 }
 
 function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
+  let cached: { readonly value: T } | undefined
   return () => {
-    made ??= { value: make() }
-    return made.value
+    cached ??= { value: make() }
+    return cached.value
   }
 }
 
 function memoize<K, T>(make: (key: K) => T): (key: K) => T {
   const made = new Map<K, { readonly value: T }>()
   return (key) => {
-    const known = made.get(key) ?? { value: make(key) }
-    made.set(key, known)
-    return known.value
+    const memo = made.get(key) ?? { value: make(key) }
+    made.set(key, memo)
+    return memo.value
   }
 }

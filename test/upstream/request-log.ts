@@ -1,8 +1,8 @@
-/** How often each provider path was asked, so that a test can say "one request per batch". */
+/** Counts requests by provider path, so that a test can assert "one request per batch". */
 export interface RequestLog {
-  /** Requests to one provider; with `path`, only those whose path contains it. */
+  /** Requests to one provider; with `path`, only those with a path that contains it. */
   count(provider: string, path?: string): number
-  /** Every path asked so far, in the order of the first request. `path` has no query and starts after the mount. */
+  /** Every requested path, in the order of the first request. `path` has no query and starts after the mount. */
   all(): { provider: string; path: string; count: number }[]
   clear(): void
 }

@@ -24,10 +24,7 @@ import { createRequestLog, type RequestLog, type RequestRecorder } from './reque
 import { createSimulatedWorld } from './simulated.ts'
 import type { WorldRegistry } from './world.ts'
 
-/**
- * Every provider that the stand-in speaks for; each is mounted under `/<name>`, and for the moment `ms` of the past under
- * `/at/<ms>/<name>`.
- */
+/** All providers of the stand-in. Each is mounted under `/<name>`, and for a past time `ms` under `/at/<ms>/<name>`. */
 const PROVIDERS = [
   coinmarketcap,
   coingecko,
@@ -47,7 +44,7 @@ const PROVIDERS = [
 
 export interface UpstreamOptions {
   readonly registry: WorldRegistry
-  /** 0, the default, takes a free port. */
+  /** 0, the default, selects a free port. */
   readonly port?: number
   readonly host?: string
   readonly seed?: number
@@ -56,11 +53,11 @@ export interface UpstreamOptions {
   /** The world's clock in Unix milliseconds. */
   readonly now?: () => number
   readonly limits?: Limits
-  /** What the providers' keys are good for; `open` by default. */
+  /** The plan of the providers' keys; `open` by default. */
   readonly plan?: Plan
-  /** Whether providers agree on prices, as by default they do. */
+  /** Whether providers agree on prices; by default they do. */
   readonly markets?: Markets
-  /** Chains, by slug, in place of the world's own. */
+  /** Replaces the world's chains, by slug. */
   readonly chains?: Readonly<Record<string, Chain>>
 }
 
@@ -73,7 +70,7 @@ export interface Upstream {
   close(): Promise<void>
 }
 
-/** Starts a local server that answers in the providers' wire formats. */
+/** Starts a local server that responds in the providers' wire formats. */
 export async function createUpstream(options: UpstreamOptions): Promise<Upstream> {
   const { port = 0, host = '127.0.0.1' } = options
   const faults = createFaults()
@@ -112,14 +109,16 @@ function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests
   const { markets = 'agreeing' } = options
   const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
   const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
-  const told = new Map(PROVIDERS.map(({ name }) => [name, markets === 'differing' ? toOwnMarket(world, name) : world]))
+  const worlds = new Map(
+    PROVIDERS.map(({ name }) => [name, markets === 'differing' ? toOwnMarket(world, name) : world]),
+  )
   const overLimit = createRateLimit(plan === 'free' ? { ...FREE_PLANS, ...limits } : limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
     const over = overLimit(provider.name, request.now)
     if (over === 'day' && provider.exhausted !== undefined) return provider.exhausted()
     if (over !== null) return provider.failure(429, request.now)
-    return provider.handle(request, told.get(provider.name) ?? world)
+    return provider.handle(request, worlds.get(provider.name) ?? world)
   }
   return async (incoming, response) => {
     const url = new URL(incoming.url ?? '/', 'http://upstream')

@@ -1,9 +1,9 @@
-/** The stand-in takes any key. One that is as short as a word is not taken out of logs as a secret. */
+/** The stand-in accepts any key. This one is too short to be masked in logs. */
 const KEY = 'demo'
 
 /**
- * The settings that send every provider's calls to the stand-in at `url`, with keys and at rates that nobody waits for.
- * `nodes` are the chains that have a node.
+ * The settings that send every provider's calls to the stand-in at `url`, with keys and with rates that cause no delay.
+ * `nodes` are the chains with a node.
  */
 export function toStandInSettings(url: string, nodes: readonly string[] = ['ethereum']): Record<string, string> {
   return {

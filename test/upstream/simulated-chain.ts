@@ -9,7 +9,7 @@ const TRADERS = 4_000
 interface Pool {
   readonly address: string
   readonly key: number
-  /** Its place among all pools, which is also the index of its logs: a pool has one swap in a block at most. */
+  /** Index among all pools, also used as the log index: a pool has at most one swap per block. */
   readonly index: number
   readonly isV3: boolean
   readonly asset: Asset
@@ -21,8 +21,9 @@ interface Pool {
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
 /**
- * A chain invented from a seed: blocks at an even pace, pools of the registry's tokens and swaps at about the market's
- * prices. A swap is a function of seed, pool and block, so that nothing is kept and any range can be asked.
+ * A chain generated from a seed: blocks at a constant pace, pools of the registry's tokens, and swaps at approximately
+ * the market's prices. A swap is a function of seed, pool and block, so that no state is needed and any range can be
+ * requested.
  */
 export function createSimulatedChain(
   facts: ChainFacts,
@@ -41,10 +42,10 @@ export function createSimulatedChain(
     timeOf: (block) => Math.max(0, timeOf(block)),
     pool: (question) => byAddress.get(toPoolAddress(question))?.address ?? null,
     logs(from, to, addresses) {
-      const wanted = pools.filter(({ address }) => addresses.has(address))
+      const matchingPools = pools.filter(({ address }) => addresses.has(address))
       const found: ChainLog[] = []
-      for (let block = from; wanted.length > 0 && block <= to; block += 1) {
-        for (const pool of wanted) {
+      for (let block = from; matchingPools.length > 0 && block <= to; block += 1) {
+        for (const pool of matchingPools) {
           if (unit(pool.key, block) >= pool.density) continue
           const log = toLog(pool, block, timeOf(block) * 1000, historyOf)
           if (log !== null) found.push(log)
@@ -60,14 +61,14 @@ function toPoolAddress({ factory, tokens, fee }: PoolQuestion): string {
   return `0x${toHex([factory, ...[...tokens].sort(), fee ?? ''].join(' '), 40)}`
 }
 
-/** Each token has a pool with ether; further pools, exchanges and quote tokens as chance has it. */
+/** Each token has a pool with ether; further pools, exchanges and quote tokens are random. */
 function toPools(
   { slug, quotes, offers, secondsPerBlock, swapsPerHour, reference }: ChainFacts,
   assets: readonly Asset[],
   seed: number,
 ): Pool[] {
   const worldly = new Map(assets.filter(({ dao }) => dao === null).map((asset) => [asset.symbol, asset]))
-  /** The asset of a symbol, under the address that it has on this chain. */
+  /** The asset of a symbol, with its address on this chain. */
   const toQuote = (symbol: string): Asset | undefined => {
     const [asset, local] = [worldly.get(symbol), quotes[symbol]]
     return asset && local && { ...asset, contractAddress: local.address, decimals: local.decimals }
@@ -98,7 +99,7 @@ function toLog(pool: Pool, block: number, at: number, historyOf: (asset: Asset) 
   if (price === undefined || quotePrice === undefined) return null
   const usd = 10 ** (1.5 + 2.5 * unit(pool.key ^ 1, block))
   const sign = unit(pool.key ^ 2, block) < 0.5 ? 1n : -1n
-  // The fee and the market's haste: within a percent of the price.
+  // Fee and slippage: within a percent of the price.
   const paid = usd * (0.995 + 0.01 * unit(pool.key ^ 3, block))
   const net = sign * toUnits(usd / price, pool.asset.decimals)
   const quoteNet = -sign * toUnits(paid / quotePrice, pool.quote.decimals)
@@ -116,7 +117,7 @@ function toLog(pool: Pool, block: number, at: number, historyOf: (asset: Asset) 
   }
 }
 
-/** Whole tokens in their smallest unit, to nine digits behind the point. */
+/** Whole tokens in their smallest unit, to nine decimals. */
 function toUnits(amount: number, decimals: number): bigint {
   const digits = Math.min(9, decimals)
   return BigInt(Math.round(amount * 10 ** digits)) * 10n ** BigInt(decimals - digits)

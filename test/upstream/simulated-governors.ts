@@ -9,19 +9,19 @@ const DELAY = 2 * BLOCKS_A_DAY
 const LENGTH = 3 * BLOCKS_A_DAY
 const MOST_VOTERS = 16
 
-/** Proposals of all worlds of a process: each is told in many pages, and is encoded once. */
-const told = new Map<string, ChainLog[]>()
+/** Encoded proposals of all worlds of a process, cached because many pages contain each of them. */
+const encodedProposals = new Map<string, ChainLog[]>()
 
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
-/** A governor and the block from which on its DAO votes on another one. */
+/** A governor and the first block of its successor. */
 interface InUse extends Governor {
   readonly until: number
 }
 
 /**
- * The same chain with governors on it: each is asked to vote every few weeks, and a part of its voters does. What happens
- * is a function of the seed, the governor and a proposal's number, so that any range can be asked.
+ * Adds governors to a chain: each has a proposal every few weeks, on which a part of its voters votes. Events are a
+ * function of the seed, the governor and a proposal's number, so that any range can be requested.
  */
 export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], seed: number): Chain {
   const governors = daos.flatMap((dao) => {
@@ -32,24 +32,24 @@ export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], 
   return {
     ...chain,
     logs: (from, to, addresses) => {
-      const asked = governors.filter(({ address }) => addresses.has(address))
-      const found = asked.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }))
+      const matching = governors.filter(({ address }) => addresses.has(address))
+      const found = matching.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }))
       if (found.length === 0) return chain.logs(from, to, addresses)
       return [...chain.logs(from, to, addresses), ...found].sort((a, b) => a.blockNumber - b.blockNumber)
     },
   }
 }
 
-interface Asked {
+interface GovernorRange {
   readonly key: number
   readonly from: number
   readonly to: number
 }
 
-function toLogs(governor: InUse, { key, from, to }: Asked): ChainLog[] {
+function toLogs(governor: InUse, { key, from, to }: GovernorRange): ChainLog[] {
   const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
   const firstOf = (number: number) => governor.fromBlock + number * step
-  // The last log of a proposal comes this long after its first at the latest.
+  // Limit on the distance between the first and the last log of a proposal.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
   const logs: ChainLog[] = []
   for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)
@@ -60,8 +60,8 @@ function toLogs(governor: InUse, { key, from, to }: Asked): ChainLog[] {
 function toProposalLogs(governor: Governor, key: number, number: number, made: number): ChainLog[] {
   const { address, family, decimals } = governor
   const name = [key, address, family, decimals, number, made].join(' ')
-  const logs = told.get(name) ?? encodeLogs(governor, key, number, made)
-  told.set(name, logs)
+  const logs = encodedProposals.get(name) ?? encodeLogs(governor, key, number, made)
+  encodedProposals.set(name, logs)
   return logs
 }
 
@@ -70,15 +70,15 @@ function encodeLogs({ address, family, decimals }: Governor, key: number, number
   const id = family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
   const [start, end] = [made + DELAY, made + DELAY + LENGTH]
   const logs: ChainLog[] = []
-  const tell = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
+  const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
     const transactionHash = `0x${toHex(`${address} ${number} ${logs.length}`, 64)}`
     logs.push({ address, ...event, blockNumber, transactionHash, transactionIndex: 0, logIndex: 5_000 + logs.length })
   }
   const proposer = toVoter(key, number % 5)
   const description = `# On-chain proposal ${number}\n\nMove what the treasury holds.`
-  tell(made, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
+  addLog(made, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
   if (number % 7 === 6) {
-    tell(made + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
+    addLog(made + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
     return logs
   }
   const balance = [0, 0]
@@ -87,14 +87,14 @@ function encodeLogs({ address, family, decimals }: Governor, key: number, number
     const support = unit(own, voter) < 0.6 ? 1 : unit(own, -voter - 9) < 0.7 ? 0 : 2
     const weight = BigInt(power) * 10n ** BigInt(decimals)
     const at = start + 1 + Math.floor(unit(own, 1_000 + voter) * (LENGTH - 2))
-    if (family === 'alpha') tell(at, encodeAlphaVote(toVoter(key, voter), id, support === 1, weight))
-    else tell(at, encodeVote(toVoter(key, voter), id, support, weight))
+    if (family === 'alpha') addLog(at, encodeAlphaVote(toVoter(key, voter), id, support === 1, weight))
+    else addLog(at, encodeVote(toVoter(key, voter), id, support, weight))
     const side = support === 1 ? 1 : 0
     balance[side] = (balance[side] ?? 0) + power
   }
   if ((balance[1] ?? 0) <= (balance[0] ?? 0)) return logs
-  tell(end + 100, encodeOutcome('ProposalQueued', id))
-  tell(end + DELAY + 100, encodeOutcome('ProposalExecuted', id))
+  addLog(end + 100, encodeOutcome('ProposalQueued', id))
+  addLog(end + DELAY + 100, encodeOutcome('ProposalExecuted', id))
   return logs
 }
 

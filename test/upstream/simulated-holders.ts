@@ -2,17 +2,17 @@ import type { MarketProcess } from './market-process.ts'
 import { noise, toNoiseKey, unit } from './noise.ts'
 import { type Asset, HOUR, type HolderList } from './world.ts'
 
-/** Longer than the list that is asked for, so that there is something after it. */
+/** More than a request returns, so that a next page exists. */
 const LISTED = 130
-/** Shares are computed in parts of this many. */
+/** Denominator of shares. */
 const PARTS = 1_000_000_000_000
 
-/** Where tokens go to be burnt, and an exchange's: they hold a part of many tokens. */
+/** A burn address and an exchange's address, which hold a part of many tokens. */
 const FAMILIAR = ['0x000000000000000000000000000000000000dead', '0xf977814e90da44bfa03b6295a0616a897441acec']
 
 /**
- * Who holds a token: balances fall off as a power of the rank, differently steep for each token, and drift by the hour,
- * so that neighbours change places now and then. Together the listed hold between half and nine tenths.
+ * Holders of a token: balances follow a power law of the rank with a random exponent per token, and drift by the hour,
+ * so that neighbours swap ranks sometimes. The listed holders have between half and nine tenths of the supply.
  */
 export function createSimulatedHolders(seed: number, asset: Asset, process: MarketProcess): (at: number) => HolderList {
   const key = toNoiseKey(seed, `holders ${asset.id}`)
@@ -29,7 +29,7 @@ export function createSimulatedHolders(seed: number, asset: Asset, process: Mark
     const total = weights.reduce((sum, weight) => sum + weight, 0)
     const holders = weights.map((weight, index) => {
       const parts = Math.floor((held * weight * PARTS) / total)
-      // Digits below a millionth of a token, as real balances have them.
+      // Digits below a millionth of a token, as in real balances.
       const dust = BigInt(Math.floor(unit(key, index) * 1e9))
       const balance = (supply * BigInt(parts)) / BigInt(PARTS) + dust
       return { address: addresses[index] ?? '', balance, share: (Number(balance) / Number(supply)) * 100 }

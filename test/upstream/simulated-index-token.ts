@@ -5,10 +5,10 @@ import { toNoiseKey, unit } from './noise.ts'
 import { HOUR } from './world.ts'
 
 const ETHER = 10n ** 18n
-/** Tokens in circulation on an ordinary day, with so many digits that a rounding on the way would show. */
+/** Tokens in circulation on an ordinary day, with enough digits to reveal a rounding error. */
 const SUPPLY = 312_345n * ETHER + 678_901_234_567_890_123n
 
-/** The Index Token's contract: it holds the components of the composition in force, and some ether. */
+/** The Index Token's contract: it holds the components of the active composition, and some ether. */
 export function createSimulatedIndexToken(index: BasketIndex, seed: number): IndexTokenContract {
   const key = toNoiseKey(seed, index.id)
   return {
@@ -27,7 +27,7 @@ export function createSimulatedIndexToken(index: BasketIndex, seed: number): Ind
   }
 }
 
-/** A quantity in the token's smallest unit, cut off there. */
+/** A quantity in the token's smallest unit, truncated. */
 function toUnits(quantity: string, { decimals }: { decimals: number }): bigint {
   const [whole = '0', fraction = ''] = quantity.split('.')
   return BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, '0'))

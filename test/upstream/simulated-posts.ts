@@ -33,12 +33,12 @@ const NEUTRAL = [
   'Asked @{handle} about the budget for the next quarter',
 ]
 
-/** The first moment of the provider's post ids, which hold the time from bit 22 on. */
+/** Epoch of the provider's post ids, which contain the time from bit 22 on. */
 const ID_EPOCH = 1_288_834_974_657
 
 /**
- * Posts about an account before a time, newest first, every ten minutes to two hours. The mood of an account drifts by
- * the day. Some posts are not in English although the language was asked for.
+ * Posts about an account before a time, newest first, every ten minutes to two hours. The sentiment of an account
+ * drifts by the day. Some posts are not in English despite the requested language.
  */
 export function simulateMentions(key: number, handle: string, before: number, most: number): Post[] {
   const step = (10 + Math.floor(110 * unit(key, -7))) * MINUTE

@@ -5,17 +5,17 @@ import { toWorth } from './token-facts.ts'
 import { DAY, HOUR, type Protocol, percentChange, type TvlPoint, type WorldRegistry } from './world.ts'
 
 const CATEGORIES = ['Dexs', 'Lending', 'Liquid Staking', 'Yield', 'Derivatives', 'CDP', 'Services']
-/** Protocols of nobody's DAO, so that a consumer has something to leave out. */
+/** Protocols without a DAO in the registry, so that a consumer has entries to skip. */
 const STRANGERS = 24
 
 interface Slice {
   readonly protocol: Protocol
-  /** DAO slug whose TVL this protocol holds a share of. */
+  /** Slug of the DAO of which this protocol has a share of the TVL. */
   readonly owner: string
   readonly share: number
 }
 
-/** DefiLlama's side of the invented world. */
+/** DefiLlama's data in the simulated world. */
 export interface SimulatedProtocols {
   list(now: number): readonly Protocol[]
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
@@ -24,8 +24,8 @@ export interface SimulatedProtocols {
 }
 
 /**
- * One protocol for each DAO that has a DefiLlama slug; every third DAO has two versions under a parent instead, whose
- * TVL add up to the DAO's.
+ * One protocol for each DAO with a DefiLlama slug. Every third DAO has two versions under a parent instead, with the
+ * DAO's TVL as their sum.
  */
 export function createSimulatedProtocols(registry: WorldRegistry, seed: number): SimulatedProtocols {
   const tokens = new Map(registry.tokens.map((token) => [token.id, token]))
@@ -33,7 +33,7 @@ export function createSimulatedProtocols(registry: WorldRegistry, seed: number):
   const slices = listed.flatMap((dao, index) => toSlices(dao, tokens.get(dao.token ?? ''), seed, index))
   slices.push(...strangers(seed))
   const bySlug = new Map(slices.map((slice) => [slice.protocol.slug, slice]))
-  const known = new Set(listed.map((dao) => dao.slug))
+  const listedSlugs = new Set(listed.map((dao) => dao.slug))
   const worth = new Map(listed.map((dao) => [dao.slug, toWorth(tokens.get(dao.token ?? '')?.symbol)]))
   const tvlOfOwner = (owner: string, at: number) => toTvl(owner, worth.get(owner) ?? toWorth(undefined), seed, at)
   const tvlOf = (slice: Slice, at: number): number => Math.round(tvlOfOwner(slice.owner, at) * slice.share)
@@ -62,11 +62,11 @@ export function createSimulatedProtocols(registry: WorldRegistry, seed: number):
       points.push({ date: Math.floor(now / 1000), totalLiquidityUSD: tvlOf(slice, now) })
       return points
     },
-    tvlOfDao: (slug, at) => (known.has(slug) ? Math.round(tvlOfOwner(slug, at)) : null),
+    tvlOfDao: (slug, at) => (listedSlugs.has(slug) ? Math.round(tvlOfOwner(slug, at)) : null),
   }
 }
 
-/** A tenth to five times what the DAO's tokens are worth. TVL moves by the hour, more slowly than prices. */
+/** A tenth to five times the value of the DAO's tokens. TVL changes by the hour, more slowly than prices. */
 function toTvl(owner: string, worth: number, seed: number, at: number): number {
   const key = toNoiseKey(seed, `tvl ${owner}`)
   const hours = Math.floor(at / HOUR)
@@ -75,14 +75,14 @@ function toTvl(owner: string, worth: number, seed: number, at: number): number {
   return worth * 0.1 * 50 ** unit(key, -1) * Math.exp(logarithm)
 }
 
-/** The members that depend on the moment, which `list` computes. */
+/** The time-dependent members, which `list` computes. */
 const UNVALUED = { tvl: null, change1h: null, change1d: null, change7d: null, marketCap: null }
 
 function toSlices(dao: Dao, token: Token | undefined, seed: number, index: number): Slice[] {
   const parent = dao.defillama ?? dao.slug
   const slug = dao.defillamaSlug ?? parent
   const key = toNoiseKey(seed, `protocol ${dao.slug}`)
-  const whole: Protocol = {
+  const unsplit: Protocol = {
     id: String(1_000 + index * 10),
     name: dao.name,
     slug,
@@ -99,13 +99,13 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
     listedAt: SIMULATION_START / 1000,
     ...UNVALUED,
   }
-  if (index % 3 !== 2) return [{ protocol: whole, owner: dao.slug, share: 1 }]
+  if (index % 3 !== 2) return [{ protocol: unsplit, owner: dao.slug, share: 1 }]
   return [0.7, 0.3].map((share, child) => {
     const version = `V${3 - child}`
     const name = `${dao.name} ${version}`
     const childSlug = `${slug}-${version.toLowerCase()}`
     const id = String(1_001 + index * 10 + child)
-    return { protocol: { ...whole, id, name, slug: childSlug, parent, parentSlug: slug }, owner: dao.slug, share }
+    return { protocol: { ...unsplit, id, name, slug: childSlug, parent, parentSlug: slug }, owner: dao.slug, share }
   })
 }
 

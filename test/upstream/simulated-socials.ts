@@ -6,13 +6,13 @@ import { DAY } from './world.ts'
 
 const START = Date.UTC(2020, 0, 1)
 
-/** The last part of a link, which is what providers know the thing by. */
+/** The last part of a link, which is the provider's name for it. */
 const toName = (link: string | null) => link?.slice(link.lastIndexOf('/') + 1).toLowerCase()
 
 /**
- * Accounts and communities of the registry's DAOs, with thousands to hundreds of thousands of members. They grow by a
- * few ten-thousandths a day, unevenly. Some accounts are suspended, some invites expired, some counts hidden, and some
- * names a person's.
+ * Accounts and communities of the registry's DAOs, with thousands to hundreds of thousands of members. They grow
+ * unevenly by a few ten-thousandths a day. Some accounts are suspended, some invites expired, some counts hidden, and
+ * some names belong to a person.
  */
 export function createSimulatedSocials(daos: readonly Dao[], seed: number): Socials {
   const by = (linkOf: (dao: Dao) => string | null) => new Map(daos.map((dao) => [toName(linkOf(dao)), dao]))
@@ -42,7 +42,7 @@ export function createSimulatedSocials(daos: readonly Dao[], seed: number): Soci
   }
 }
 
-/** A number that grows from `first` on and wavers by up to a percent. */
+/** A number that grows from `first` on, with noise of up to a percent. */
 function grow(key: number, first: number, at: number): number {
   const days = (at - START) / DAY
   const perDay = 0.0002 + 0.0008 * unit(key, -2)
@@ -52,7 +52,7 @@ function grow(key: number, first: number, at: number): number {
 /** Sizes are spread over two orders of magnitude. */
 const toSize = (key: number, least: number) => least * 100 ** unit(key, -1)
 
-/** Eighteen digits, as ids of servers and accounts have them. */
+/** Eighteen digits, as in ids of servers and accounts. */
 const toDigits = (key: number) => String(100_000_000_000_000_000n + BigInt(key) * 10_007n)
 
 function toAccount(dao: Dao, key: number, now: number): Account {

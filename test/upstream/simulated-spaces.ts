@@ -3,15 +3,15 @@ import { toNoiseKey, unit } from './noise.ts'
 import { DAY, type Space, type SpaceProposal, type SpaceVote, type WorldRegistry } from './world.ts'
 
 /**
- * Spaces of DAOs: each makes a proposal every few weeks, and a part of its voters votes on it within days. What has
- * happened by `now` is there; the rest comes with time.
+ * Spaces of DAOs: each has a proposal every few weeks, on which a part of its voters votes within days. Only events up
+ * to `now` exist.
  */
 export function createSimulatedSpaces(
   registry: WorldRegistry,
   seed: number,
 ): (id: string, now: number) => Space | null {
   const names = new Map(registry.daos.map(({ snapshotSpace, name }) => [snapshotSpace, name]))
-  // A space is asked for page after page at one moment.
+  // A client requests a space page by page at one time.
   const spaces = new Map<string, { readonly now: number; readonly space: Space }>()
   return (id, now) => {
     const name = names.get(id)
@@ -29,16 +29,16 @@ export function createSimulatedSpaces(
 }
 
 interface Happening {
-  /** Until when everything is invented, in Unix milliseconds. */
+  /** End of the generated events, in Unix milliseconds. */
   readonly until: number
-  readonly proposals: readonly Made[]
+  readonly proposals: readonly ProposalDraft[]
   readonly votes: readonly SpaceVote[]
 }
 
-/** A proposal without what its votes amount to. */
-type Made = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'scoresState' | 'votes'>
+/** A proposal without the results of its votes. */
+type ProposalDraft = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'scoresState' | 'votes'>
 
-/** What was invented for any world of this process. */
+/** Generated events, shared by all worlds of this process. */
 const invented = new Map<number, Happening>()
 
 function inventUntil(key: number, now: number): Happening {
@@ -53,7 +53,7 @@ function invent(key: number, now: number): Happening {
   const until = now + 30 * DAY
   const step = DAY * (30 + 270 * unit(key, -1) ** 2)
   const crowd = Math.floor(20 + 240 * unit(key, -2) ** 2)
-  const proposals: Made[] = []
+  const proposals: ProposalDraft[] = []
   const votes: SpaceVote[] = []
   for (let index = 0; ; index += 1) {
     const at = SIMULATION_START + step * (index + 0.8 * unit(key, index))
@@ -63,9 +63,9 @@ function invent(key: number, now: number): Happening {
     const end = created + 5 * 86_400
     const id = toHex(own, 64)
     const type = TYPES[index % TYPES.length] ?? 'basic'
-    const made = { id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), type, choices: CHOICES }
+    const base = { id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), type, choices: CHOICES }
     const proposal = {
-      ...made,
+      ...base,
       created,
       start: created + 3600,
       end,
@@ -80,7 +80,7 @@ function invent(key: number, now: number): Happening {
 const TYPES = ['basic', 'single-choice', 'approval', 'ranked-choice', 'weighted', 'quadratic']
 const CHOICES = ['For', 'Against', 'Abstain']
 
-/** A choice as each type of voting has it: a number, a list of numbers, or weights by number. */
+/** A choice in the form of each voting type: a number, a list of numbers, or weights by number. */
 function toChoice(type: string, first: number): unknown {
   const second = (first % CHOICES.length) + 1
   if (type === 'approval') return [first, second]
@@ -89,7 +89,10 @@ function toChoice(type: string, first: number): unknown {
   return first
 }
 
-/** The choice that a vote is counted for, as most types of voting do: the only one, the first, or that of most weight. */
+/**
+ * The choice that a vote is counted for, as in most voting types: the only one, the first, or the one with the largest
+ * weight.
+ */
 function toFirst(choice: unknown): number {
   if (Array.isArray(choice)) return Number(choice[0])
   if (typeof choice !== 'object' || choice === null) return Number(choice)
@@ -97,11 +100,15 @@ function toFirst(choice: unknown): number {
   return Number(most?.[0])
 }
 
-/** Scores are final some hours after the end, and those of some proposals later than that of others. */
-const toScoresState = ({ created, end }: Made, seconds: number) =>
+/** Scores become final some hours after the end, with a different delay per proposal. */
+const toScoresState = ({ created, end }: ProposalDraft, seconds: number) =>
   seconds < end + 3600 * (1 + (created % 5)) ? ('pending' as const) : ('final' as const)
 
-function withScores(proposals: readonly Made[], votes: readonly SpaceVote[], seconds: number): SpaceProposal[] {
+function withScores(
+  proposals: readonly ProposalDraft[],
+  votes: readonly SpaceVote[],
+  seconds: number,
+): SpaceProposal[] {
   const counted = new Map(proposals.map(({ id, choices }) => [id, { scores: choices.map(() => 0), votes: 0 }]))
   for (const { proposal, choice, power } of votes) {
     const one = counted.get(proposal)
@@ -117,7 +124,7 @@ function withScores(proposals: readonly Made[], votes: readonly SpaceVote[], sec
 }
 
 /** Between a tenth and half of the voters take part, most of them early. */
-function inventVotes(key: number, own: number, crowd: number, { id, start, end, type }: Made): SpaceVote[] {
+function inventVotes(key: number, own: number, crowd: number, { id, start, end, type }: ProposalDraft): SpaceVote[] {
   const share = 0.1 + 0.4 * unit(own, -1)
   const votes: SpaceVote[] = []
   for (let voter = 0; voter < crowd; voter += 1) {
@@ -142,7 +149,7 @@ function toHex(key: number, digits: number): string {
   return `0x${words.map((word) => word.toString(16).padStart(8, '0')).join('')}`
 }
 
-/** One account, spelled in capitals here and there: it stays one account. */
+/** Some addresses are in upper case, to test that the spelling of an account does not matter. */
 function toVoter(key: number, voter: number, own: number): string {
   const address = toHex(toNoiseKey(key, `voter ${voter}`), 40)
   return unit(own ^ 4, voter) < 0.5 ? address : `0x${address.slice(2).toUpperCase()}`

@@ -4,7 +4,7 @@ import { noise, toNoiseKey, unit } from './noise.ts'
 import { toWorth } from './token-facts.ts'
 import { type Asset, DAY, type TreasuryHolding, type WorldRegistry } from './world.ts'
 
-/** Money that lies on several chains, by its contract there; that of BNB Chain has decimals of its own. */
+/** USDC by chain, with its contract and decimals; that of BNB Chain has other decimals. */
 const USDC: Readonly<Record<string, readonly [contract: string, decimals: number]>> = {
   ethereum: ['0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6],
   arbitrum: ['0xaf88d065e77c8cc2239327c5edb3a432268e5831', 6],
@@ -16,10 +16,10 @@ const USDC: Readonly<Record<string, readonly [contract: string, decimals: number
 const COINS: Readonly<Record<string, string>> = { polygon: 'POL', avalanche: 'AVAX', bnb: 'BNB', fantom: 'FTM' }
 const COIN_CONTRACT = `0x${'e'.repeat(40)}`
 const REFERENCE_DAY = Date.UTC(2024, 0, 1)
-/** Balances are drawn in millionths of a token, so that small ones differ too. */
+/** Balances are random in millionths of a token, so that small ones differ too. */
 const PARTS = 1_000_000
 
-/** The treasuries of the invented world: who holds what, changing from day to day and not within one. */
+/** The treasuries of the simulated world. Holdings change from day to day and are constant within a day. */
 export interface SimulatedTreasuries {
   holdings(chain: string, address: string, at: number): readonly TreasuryHolding[] | null
   ofSlug(defillama: string): readonly Treasury[]
@@ -27,16 +27,19 @@ export interface SimulatedTreasuries {
 
 interface Line {
   readonly token: Omit<TreasuryHolding, 'balance' | 'price'>
-  /** Null: nobody prices it. */
+  /** Null if no provider has a price. */
   readonly process: MarketProcess | null
-  /** The price at which the weight is counted. */
+  /** The price that converts the weight into tokens. */
   readonly reference: number
   readonly key: number
   /** Part of the wallet's size. */
   readonly weight: number
 }
 
-/** A wallet holds its chain's coin, USDC, the DAO's token, a stranger's, a pool share that nobody prices, and spam. */
+/**
+ * A wallet contains its chain's coin, USDC, the DAO's token, an unrelated token, a pool share without a price, and
+ * spam.
+ */
 export function createSimulatedTreasuries(
   registry: WorldRegistry,
   seed: number,
@@ -46,14 +49,14 @@ export function createSimulatedTreasuries(
     registry.daos.flatMap((dao) => toWallets(dao).map(({ chain, address }) => [`${chain}:${address}`, dao] as const)),
   )
   const slugs = new Map(registry.daos.map((dao) => [dao.defillamaSlug ?? dao.defillama, dao]))
-  const known = new Map<string, readonly Line[]>()
+  const linesByWallet = new Map<string, readonly Line[]>()
 
   function linesOf(chain: string, address: string): readonly Line[] | null {
     const name = `${chain}:${address}`
     const dao = owners.get(name)
     if (dao === undefined) return null
-    const lines = known.get(name) ?? toLines(chain, toNoiseKey(seed, `treasury ${name}`), dao)
-    known.set(name, lines)
+    const lines = linesByWallet.get(name) ?? toLines(chain, toNoiseKey(seed, `treasury ${name}`), dao)
+    linesByWallet.set(name, lines)
     return lines
   }
 
@@ -62,7 +65,7 @@ export function createSimulatedTreasuries(
     const own = onChain.find(({ id }) => id === dao.token)
     const stranger = onChain[Math.floor(unit(key, -1) * onChain.length)]
     const [usdc, decimals] = USDC[chain] ?? []
-    // All wallets of a DAO together hold about a fiftieth to a tenth of what its tokens are worth.
+    // The wallets of a DAO together have about a fiftieth to a tenth of the value of its tokens.
     const worth = toWorth(registry.tokens.find(({ id }) => id === dao.token)?.symbol)
     const size = (worth * 0.02 * 5 ** unit(key, -2)) / toWallets(dao).length
     const line = (token: Line['token'], process: MarketProcess | null, weight: number, index: number): Line => {
@@ -93,19 +96,19 @@ export function createSimulatedTreasuries(
   }
 }
 
-/** DefiLlama also has treasuries whose addresses the registry lacks. */
+/** DefiLlama also has treasuries without addresses in the registry. */
 function toWallets({ treasuries, slug, defillama }: Dao): readonly Treasury[] {
   if (treasuries.length > 0 || defillama === null) return treasuries
   return [{ chain: 'ethereum', address: `treasury of ${slug}` }]
 }
 
-/** Balances drift slowly, so that a treasury's value follows its prices for the most part. */
+/** Balances drift slowly, so that a treasury's value mostly follows its prices. */
 function toHolding({ token, process, reference, key, weight }: Line, day: number): TreasuryHolding {
   const price = process === null ? null : process.price(day)
   const isThere = process === null || price !== null
   const tokens = isThere ? (weight / reference) * Math.exp(0.1 * noise(key, (day - SIMULATION_START) / DAY / 25)) : 0
   const units = BigInt(Math.round(tokens * PARTS)) * 10n ** BigInt(token.decimals)
-  // Digits that a float cannot hold, as real balances have them.
+  // Digits beyond the precision of a float, as in real balances.
   const crumbs = isThere && token.decimals > 6 ? BigInt(Math.floor(unit(key, -9) * 1e9)) : 0n
   return { ...token, balance: units / BigInt(PARTS) + crumbs, price }
 }

@@ -30,10 +30,10 @@ import {
   type WorldRegistry,
 } from './world.ts'
 
-/** How often the ETH/USD feed is written. */
+/** Update interval of the ETH/USD feed. */
 const FEED_HEARTBEAT = 20 * MINUTE
 
-/** A market invented from a seed: the same seed and registry give the same answers, in any process and order. */
+/** A market generated from a seed: the same seed and registry give the same responses, in any process and order. */
 export function createSimulatedWorld(registry: WorldRegistry, seed: number): World {
   const assets = toAssets(registry)
   const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
@@ -57,7 +57,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     return process ? toHistory(process) : null
   }
   const toChain = (facts: ChainFacts) => createSimulatedChain(facts, assets, historyOf, seed)
-  /** What a project says of itself leads somewhere, also where the registry does not know it. */
+  /** Links of a project's profile exist, even if the registry does not have them. */
   const withProfile = (dao: Dao): Dao => {
     const asset = assets.find(({ id }) => id === dao.token)
     const profile = asset && inventProfile(seed, asset)
@@ -187,22 +187,24 @@ function toChart(process: MarketProcess, from: number, to: number, step: number)
   return { prices, market_caps, total_volumes }
 }
 
-/** Market-cap ranks and their sum, worked out once per five-minute slot because one batch asks for every token's. */
+/**
+ * Market-cap ranks and their sum, computed once per five-minute slot, because one batch requests those of every token.
+ */
 function rankBySlot(
   processes: ReadonlyMap<string, MarketProcess>,
 ): (id: string, at: number) => { rank: number; total: number } {
-  let known = { slot: Number.NaN, ranks: new Map<string, number>(), total: 0 }
+  let ranking = { slot: Number.NaN, ranks: new Map<string, number>(), total: 0 }
   return (id, at) => {
     const slot = Math.floor(at / FIVE_MINUTES)
-    if (known.slot !== slot) {
+    if (ranking.slot !== slot) {
       const caps = [...processes].map(([key, process]) => ({
         key,
         cap: (process.price(at) ?? 0) * process.circulatingSupply(at),
       }))
       caps.sort((left, right) => right.cap - left.cap)
       const total = caps.reduce((sum, entry) => sum + entry.cap, 0)
-      known = { slot, ranks: new Map(caps.map((entry, index) => [entry.key, index + 1])), total }
+      ranking = { slot, ranks: new Map(caps.map((entry, index) => [entry.key, index + 1])), total }
     }
-    return { rank: known.ranks.get(id) ?? 0, total: known.total }
+    return { rank: ranking.ranks.get(id) ?? 0, total: ranking.total }
   }
 }

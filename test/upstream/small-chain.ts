@@ -12,7 +12,7 @@ export const POOL = `0x${'5'.repeat(40)}`
 
 export const hashOf = (n: number) => `0x${n.toString(16).padStart(64, '0')}`
 
-/** UNI for ether in the n-th block after the first; blocks come every 12 seconds. */
+/** A swap of UNI for ether in the n-th block after the first; a block takes 12 seconds. */
 export function swapAt(n: number, more: Partial<ChainLog> = {}): ChainLog {
   return {
     address: POOL,

@@ -8,11 +8,11 @@ export interface Account {
   readonly following: number
   readonly posts: number
   readonly listed: number
-  /** Whether its posts are counted under the newer of the two names that there are for them. */
+  /** Whether its posts are counted under the newer of the two member names. */
   readonly newerNames: boolean
 }
 
-/** A server on Discord as its invite shows it; counts may be left out. */
+/** A server on Discord as its invite shows it; counts may be missing. */
 export interface DiscordServer {
   readonly id: string
   readonly name: string
@@ -20,7 +20,7 @@ export interface DiscordServer {
   readonly online: number | null
 }
 
-/** What a name on Telegram belongs to; nobody sees who of a channel is online. */
+/** The group, channel or person of a name on Telegram. Channels have no count of online members. */
 export interface Chat {
   readonly kind: 'group' | 'channel' | 'user'
   readonly title: string
@@ -35,7 +35,7 @@ export interface Post {
   readonly text: string
 }
 
-/** What the world knows about DAOs' accounts and communities. Null for names that nobody has; names in any case. */
+/** The accounts and communities of DAOs. Null for unknown names; names are case-insensitive. */
 export interface Socials {
   account(handle: string, now: number): Account | null
   server(inviteCode: string, now: number): DiscordServer | null

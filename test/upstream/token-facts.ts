@@ -1,14 +1,14 @@
-/** What is roughly true of a token: the order of magnitude of its price in USD, its supply, and when it began to trade. */
+/** Approximate facts of a token: the order of magnitude of its price in USD, its supply, and the start of its trade. */
 export interface TokenFacts {
   readonly price: number
   readonly totalSupply: number
-  /** Null: more may be made. */
+  /** Null if the supply is unlimited. */
   readonly maxSupply: number | null
-  /** Its first day, where that is within the simulated time. */
+  /** Its first day, if within the simulated time. */
   readonly launch?: string
 }
 
-/** Those that came later begin here, so that the day on which most tests play has them all. */
+/** Later tokens start here, so that all exist on the day of most tests. */
 const LATEST = '2024-04-01'
 
 const capped = (price: number, supply: number, launch?: string): TokenFacts => ({
@@ -23,7 +23,7 @@ const open = (price: number, supply: number, launch?: string): TokenFacts => ({
   maxSupply: null,
 })
 
-/** By symbol. Round figures of the years 2022 to 2025: the demo is simulated, and need only be believed. */
+/** By symbol. Round figures of the years 2022 to 2025, which are realistic enough for the demo. */
 export const TOKEN_FACTS: Readonly<Record<string, TokenFacts>> = {
   '1INCH': capped(0.4, 1.5e9),
   AAVE: capped(110, 16e6),
@@ -146,10 +146,10 @@ export const TOKEN_FACTS: Readonly<Record<string, TokenFacts>> = {
   ZRX: capped(0.4, 1e9),
 }
 
-/** What a DAO is worth of whose token nothing is known, or that has none: a small one. */
+/** The value of a DAO without a token, or with an unknown one: a small DAO. */
 const SMALL = 5e7
 
-/** What all tokens of a symbol are worth at their typical price, in USD. */
+/** The value of all tokens of a symbol at their typical price, in USD. */
 export function toWorth(symbol: string | undefined): number {
   const facts = TOKEN_FACTS[symbol ?? '']
   return facts === undefined ? SMALL : facts.price * facts.totalSupply

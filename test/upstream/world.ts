@@ -8,18 +8,18 @@ export const FIVE_MINUTES = 5 * MINUTE
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
-/** The newest datum that a market-data provider serves is about a minute old. */
+/** The newest datum of a market-data provider is about a minute old. */
 export const PUBLICATION_LAG = 60 * 1_000
 
-/** What the stand-in needs to know of the registry. */
+/** The part of the registry that the stand-in needs. */
 export interface WorldRegistry {
   readonly tokens: readonly Token[]
   readonly daos: readonly Dao[]
-  /** Without it no chain has an Index Token. */
+  /** Without an index no chain has an Index Token. */
   readonly index?: BasketIndex
 }
 
-/** A token as the world knows it: registry tokens, and the assets that DEX pools quote in. */
+/** A token of the world: registry tokens, and the quote assets of DEX pools. */
 export type Asset = Pick<
   Token,
   'id' | 'symbol' | 'name' | 'chain' | 'contractAddress' | 'decimals' | 'cmcId' | 'coingeckoId'
@@ -52,7 +52,7 @@ export interface Listing {
   readonly tvlRatio: number | null
 }
 
-/** One observation of a token's past. */
+/** A historical observation of a token. */
 export interface Quote {
   readonly at: number
   readonly price: number
@@ -88,16 +88,16 @@ export interface Protocol {
   readonly slug: string
   readonly symbol: string
   readonly address: string | null
-  /** The address's chain, null where there is no address. */
+  /** The address's chain, null without an address. */
   readonly addressChain: string | null
   readonly url: string
   readonly category: string
   readonly chains: readonly string[]
   readonly geckoId: string | null
   readonly cmcId: string | null
-  /** Id of the parent protocol, without the "parent#" before it. */
+  /** Id of the parent protocol, without the "parent#" prefix. */
   readonly parent: string | null
-  /** The slug of the parent's name, which is another one where it was renamed. */
+  /** The slug of the parent's name, which differs from the id after a rename. */
   readonly parentSlug: string | null
   readonly listedAt: number
   readonly tvl: number | null
@@ -118,23 +118,23 @@ export interface Holder {
   readonly address: string
   /** In base units. */
   readonly balance: bigint
-  /** The balance as it was recorded, where the recording is a float. */
+  /** The recorded balance, if the recording has floats. */
   readonly recordedBalance?: number
   /** Percent of the total supply. */
   readonly share: number
 }
 
-/** Who holds a token: the largest first, and how many hold it at all. */
+/** The holders of a token, the largest first, and their total number. */
 export interface HolderList {
   readonly count: number
   /** In base units. */
   readonly totalSupply: bigint
-  /** USD, null where the provider has no price. */
+  /** USD, null if the provider has no price. */
   readonly price: number | null
   readonly holders: readonly Holder[]
 }
 
-/** What is publicly known of a token's project; null where nothing is. */
+/** The public profile of a token's project; null if unknown. */
 export interface Profile {
   readonly slug: string
   readonly website: string | null
@@ -157,7 +157,7 @@ export interface SpaceProposal {
   readonly end: number
   readonly type: string
   readonly choices: readonly string[]
-  /** As they are now: by choice, together, and how many votes they are of. */
+  /** Current scores by choice, their sum, and the number of votes. */
   readonly scores: readonly number[]
   readonly scoresTotal: number
   readonly votes: number
@@ -165,11 +165,11 @@ export interface SpaceProposal {
   /** Whether the scores are final; unknown in a recording. */
   readonly scoresState?: 'pending' | 'final' | 'invalid'
   readonly flagged?: boolean
-  /** The page of the proposal on Snapshot unless given. */
+  /** By default the page of the proposal on Snapshot. */
   readonly link?: string
 }
 
-/** A vote in a space; `created` in Unix seconds. What the choice is depends on the proposal's type. */
+/** A vote in a space; `created` in Unix seconds. The form of `choice` depends on the proposal's type. */
 export interface SpaceVote {
   readonly id: string
   readonly voter: string
@@ -179,7 +179,7 @@ export interface SpaceVote {
   readonly power: number
 }
 
-/** Where a DAO votes: everything up to now. */
+/** A DAO's space with everything up to now. */
 export interface Space {
   readonly id: string
   readonly name: string
@@ -187,52 +187,52 @@ export interface Space {
   readonly votes: readonly SpaceVote[]
 }
 
-/** What one address of a treasury holds of one token. */
+/** The holding of one token at one address of a treasury. */
 export interface TreasuryHolding {
   readonly contract: string
   readonly symbol: string
   readonly name: string
   readonly decimals: number
   readonly type: 'cryptocurrency' | 'stablecoin' | 'dust'
-  /** The chain's own coin. */
+  /** The chain's native coin. */
   readonly isNative: boolean
   readonly isSpam: boolean
-  /** The token of the DAO that the treasury is of. */
+  /** The token of the DAO that owns the treasury. */
   readonly isOwn: boolean
   /** In base units. */
   readonly balance: bigint
-  /** USD, null where it has none. */
+  /** USD, null without a price. */
   readonly price: number | null
 }
 
-/** What is true about the market, whoever is asked: each provider only puts it into its own format. */
+/** The true market, the same for all providers; each provider only converts it to its own format. */
 export interface World {
   readonly assets: readonly Asset[]
   readonly socials: Socials
-  /** Null for a token that the world has no current data of. */
+  /** Null for a token without current data. */
   listing(asset: Asset, now: number): Listing | null
-  /** Null for a token without any past. */
+  /** Null for a token without history. */
   history(asset: Asset): History | null
   /** Points between `from` and `to` (both inclusive, milliseconds), one for each `step`; null for an unknown coin. */
   chart(asset: Asset, from: number, to: number, step: number, now: number): MarketChart | null
-  /** Null for a token whose holders the world does not know. */
+  /** Null for a token without known holders. */
   holders(asset: Asset, now: number): HolderList | null
-  /** Null for a token whose project nothing is known of. */
+  /** Null for a token without a known project. */
   profile(asset: Asset): Profile | null
   /** Null for a space that does not exist. */
   space(id: string, now: number): Space | null
-  /** Null for an address that is no treasury's. */
+  /** Null for an address outside all treasuries. */
   treasury(chain: string, address: string, at: number): readonly TreasuryHolding[] | null
   /** The treasury addresses of the DAO with this DefiLlama slug. */
   treasuries(defillama: string): readonly Treasury[]
   protocols(now: number): readonly Protocol[]
-  /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
+  /** Daily TVL of a protocol of the list, oldest first; the last point is at `now`. */
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
-  /** Null for a chain that has no node. */
+  /** Null for a chain without a node. */
   chain(slug: string): Chain | null
 }
 
-/** Assets that are nobody's governance token but that prices are asked of. */
+/** Assets that are not governance tokens, but for which prices are requested. */
 const QUOTE_ASSETS: readonly Asset[] = [
   quoteAsset('WETH', 'WETH', '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2', 18, '2396', 'weth'),
   quoteAsset('ETH', 'Ethereum', '0x0000000000000000000000000000000000000000', 18, '1027', 'ethereum'),
@@ -260,13 +260,13 @@ export function toAssets(registry: WorldRegistry): readonly Asset[] {
   return [...registry.tokens, ...extra]
 }
 
-/** The asset of a contract; addresses may come in any case. */
+/** The asset of a contract; addresses are case-insensitive. */
 export function findAsset({ assets }: World, chain: string, address: string): Asset | undefined {
-  const wanted = address.toLowerCase()
-  return assets.find((asset) => asset.chain === chain && asset.contractAddress.toLowerCase() === wanted)
+  const lowerCaseAddress = address.toLowerCase()
+  return assets.find((asset) => asset.chain === chain && asset.contractAddress.toLowerCase() === lowerCaseAddress)
 }
 
-/** Lower-case words joined by hyphens, as providers make slugs from names. */
+/** Lower-case words joined by hyphens, as providers derive slugs from names. */
 export function toSlug(name: string): string {
   return name
     .toLowerCase()
@@ -274,7 +274,7 @@ export function toSlug(name: string): string {
     .replace(/^-|-$/g, '')
 }
 
-/** Change in percent with eight decimals; null when either side is unknown. */
+/** Change in percent with eight decimals; null if either side is unknown. */
 export function percentChange(now: number | null, before: number | null): number | null {
   if (now === null || before === null || before === 0) return null
   return Math.round((now / before - 1) * 1e10) / 1e8

@@ -140,7 +140,7 @@ function Now({ id }: { id: string }) {
   )
 }
 
-/** Who follows a DAO and in what mood, now and over 90 days. */
+/** Followers and sentiment of a DAO, now and over 90 days. */
 export function Community({ id, name }: { id: string; name: string }) {
   const start = useStart('90d', '1d')
   const asked = { id, start, order: 'asc', fill: 'null' } as const

@@ -15,10 +15,10 @@ import { NAMELESS, Overlay } from './overlay.tsx'
 import { useRange } from './price-chart.tsx'
 import { COLUMNS } from './token-columns.tsx'
 
-/** As many lines as have colours of their own. */
+/** Number of distinct line colours. */
 const MOST = 6
 
-/** Of what is found half may be of the other kind. */
+/** Half of the results may be of the other kind. */
 const MOST_FOUND = 50
 const MOST_HITS = 10
 
@@ -32,7 +32,7 @@ const idsOf = () =>
 
 const withIds = (ids: readonly string[]) => withQuery({ ids: ids.join(',') })
 
-/** Finds what else to compare. */
+/** A search for further records to compare. */
 function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string[] }) {
   const [words, setWords] = useState('')
   const { records, isSearching, failure } = useFound(words, MOST_FOUND)
@@ -79,7 +79,7 @@ const toTreasury = (points: Treasuries) =>
     lines: [['treasury', ({ valueUsd }) => valueUsd]],
   })
 
-/** What is compared, each with the way to take it out: of some there is nothing to be shown below. */
+/** The compared records, each with a remove link, also those without data below. */
 const Compared = ({ ids, names }: { ids: readonly string[]; names: readonly string[] }) => (
   <ul class="compared">
     {ids.map((id, index) => (

@@ -122,7 +122,7 @@ export const RATINGS: readonly ListColumn<Rating>[] = [
 ]
 
 type Dao = Answer<'/data/daos'>[number]
-/** The name of a website's host; its whole address where it has none. */
+/** The host name of a website; the unchanged text if it is no URL. */
 const toHost = (url: string) => (URL.canParse(url) ? new URL(url).host : url)
 const NO_TOKEN = 'It has no token that we know of.'
 export const ALL: readonly ListColumn<Dao>[] = [

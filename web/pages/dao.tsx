@@ -6,6 +6,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { Moment, Unknown, Value } from '../parts/value.tsx'
 import { Community } from './community.tsx'
+import { Fees } from './fees.tsx'
 import { Governance } from './governance.tsx'
 import { Treasury } from './treasury.tsx'
 
@@ -20,7 +21,7 @@ function Links({ dao }: { dao: Dao }) {
     ['Whitepaper', dao.whitepaper],
     ['Tokenomics', dao.tokenomics],
   ] as const
-  // Only addresses of the web are links: what a provider wrote may be anything.
+  // Only web addresses become links: the provider's text may be anything.
   const isWeb = (url: string) => /^https?:\/\//.test(url)
   return (
     <p class="links">
@@ -106,7 +107,6 @@ function Rating({ id }: { id: string }) {
   )
 }
 
-/** Everything of one DAO. */
 export function DaoPage({ id }: { id: string }) {
   const question = toQuestion('/data/daos', { id: [id] })
   const daos = useAnswer(question)
@@ -126,7 +126,10 @@ export function DaoPage({ id }: { id: string }) {
               <Links dao={dao} />
             </Card>
             <div class="grid">
-              <Treasury id={id} name={dao.name} />
+              <div class="column">
+                <Treasury id={id} name={dao.name} />
+                <Fees id={id} name={dao.name} />
+              </div>
               <div class="column">
                 <Token token={dao.token} />
                 <Governance id={id} space={dao.snapshotName} />

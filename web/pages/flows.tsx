@@ -118,7 +118,7 @@ function Volume({ id, name }: { id: string; name: string }) {
   )
 }
 
-/** What is bought and sold of a token on decentralized exchanges. */
+/** Purchases and sales of a token on decentralized exchanges. */
 export function Flows({ id, name }: { id: string; name: string }) {
   return (
     <div class="column">

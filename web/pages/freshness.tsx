@@ -7,7 +7,7 @@ import { Shown } from '../parts/shown.tsx'
 import { Moment, Value } from '../parts/value.tsx'
 import { Gaps } from './gaps.tsx'
 
-/** About as many as there are. */
+/** Approximate number of datasets, for the outline while loading. */
 const DATASETS = 16
 
 type Dataset = Answer<'/data/status'>['datasets'][number]
@@ -60,7 +60,7 @@ function Datasets() {
   )
 }
 
-/** How fresh and how complete everything is, and what is missing. */
+/** Freshness and completeness of all datasets, and their gaps. */
 export function Freshness() {
   return (
     <>

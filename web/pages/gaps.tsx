@@ -12,13 +12,14 @@ import { go, withQuery } from '../place.ts'
 type Named = Query<'/data/status/coverage'>['dataset']
 type Stretch = Answer<'/data/status/coverage'>[number]
 
-/** The datasets whose coverage is kept; the interface's own list, in full. */
+/** The datasets with coverage: the API's complete list. */
 const COVERED = [
   'prices',
   'tvl',
   'holders',
   'daos',
   'treasury',
+  'fees',
   'ratings',
   'market-cap',
   'index',
@@ -33,24 +34,24 @@ const COVERED = [
   'dex-trades',
 ] as const satisfies readonly Named[]
 
-/** Rows of gaps that a reader can take in, and names that can be asked for at once; the request has all. */
+/** Maximum rows of gaps, and of names in one request; the linked request has all. */
 const MOST_GAPS = 100
 
-/** The service refuses what has too many ranges to tell: of a shorter time there are fewer. */
+/** The service rejects a range with too many entries; a shorter one has fewer. */
 const RANGES = ['30d', '7d', '24h'] as const
 const RANGE_TEXTS = { '30d': '30 days', '7d': '7 days', '24h': '24 hours' } as const
 
 const OF_TOKENS: readonly Named[] = ['prices', 'tvl', 'holders', 'dex-trades']
 const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'index-token']
 
-/** The token or the DAO that a gap is of. */
+/** The token or DAO of a gap. */
 function Entity({ dataset, id, names }: { dataset: Named; id: string; names: ReadonlyMap<string, string> }) {
   if (OF_ALL.includes(dataset)) return <>all</>
   const kind = OF_TOKENS.includes(dataset) ? 'tokens' : 'daos'
   return <a href={`${kind}/${id}`}>{names.get(id) ?? <code>{id}</code>}</a>
 }
 
-/** The names of those that are still live; of the others the interface has no record. */
+/** The names of live entities; the API has no record of others. */
 function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string, string> {
   const id = [...new Set(gaps.map(({ entity }) => entity))]
   const asked = { id, limit: MOST_GAPS }

@@ -44,7 +44,7 @@ function Summary({ id, space }: { id: string; space: string | null }) {
   )
 }
 
-/** How a DAO decides: how much is voted, on what and by whom. */
+/** Governance of a DAO: votes, proposals and voters. */
 export function Governance({ id, space }: { id: string; space: string | null }) {
   return (
     <>

@@ -76,7 +76,7 @@ function History({ id, symbol }: { id: string; symbol: string }) {
   )
 }
 
-/** Who holds a token, now and over time. */
+/** The holders of a token, now and over time. */
 export function Holders({ id, symbol }: { id: string; symbol: string }) {
   return (
     <div class="column">

@@ -8,7 +8,7 @@ import { RangeChoice, useRange } from './price-chart.tsx'
 
 type Points = Answer<'/data/index/historic'>
 
-/** The value of the Index over the range of the address. */
+/** The value of the Index over the range in the address. */
 export function IndexChart({ usual }: { usual: Range }) {
   const { range, interval, isOff, start } = useRange(usual)
   const question = toQuestion('/data/index/historic', { start, interval, order: 'asc', fill: 'null' }, range)

@@ -99,7 +99,7 @@ function IndexToken() {
   )
 }
 
-/** The Index: a basket of DAO tokens, and the token on a chain that has its name. */
+/** The Index: a basket of DAO tokens, and the on-chain token with its name. */
 export function IndexPage() {
   return (
     <>

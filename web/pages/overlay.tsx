@@ -10,11 +10,14 @@ import { Failed } from '../parts/shown.tsx'
 import type { Range } from '../ranges.ts'
 import { RangeChoice } from './price-chart.tsx'
 
-/** What has no name that is known. */
+/** Name of a record without a known name. */
 export const NAMELESS = 'not known'
 const SCALES = ['hundred', 'absolute'] as const
 
-/** One line of each answer in one chart. What is compared is its key. Other points of it replace those before once all are there. */
+/**
+ * One line per answer in one chart. The compared records are its key. New points replace the previous ones when all
+ * answers have arrived.
+ */
 export function Overlay<P extends Path>(props: {
   questions: readonly Question<P>[]
   names: readonly string[]

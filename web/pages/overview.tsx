@@ -17,7 +17,7 @@ type MarketCap = Element<Points<'/data/aggregated/market-cap'>>
 type TreasuryValue = Element<Points<'/data/aggregated/treasury-value'>>
 type IndexPoint = Element<Points<'/data/index/historic'>>
 
-/** The last of the points that is known. */
+/** The last known point. */
 function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) => number | null }) {
   const known = points.filter((point) => value(point) !== null)
   const last = known.at(-1)
@@ -100,10 +100,12 @@ function Treasuries() {
   )
 }
 
-/** Hours without a value at the beginning of a range are a gap; more of them mean that history begins later. */
+/** A few hours without a value at the start of a range are a gap; more mean that history begins later. */
 const MOST_LATE_MS = 3 * 3_600_000
 
-/** From the beginning of a range to its last known point, in percent; null where history does not reach back so far. */
+/**
+ * Change from the start of a range to its last known point, in percent; null if history does not reach back that far.
+ */
 function toChange(points: readonly IndexPoint[], start: string): number | null {
   const known = points.filter(({ valueUsd }) => valueUsd !== null)
   const [first, last] = [known[0], known.at(-1)]
@@ -151,7 +153,7 @@ function Movers({ title, sort }: { title: string; sort: string }) {
     <Card title={title} question={question} facts={tokens.given?.facts}>
       <Shown of={tokens} what="tokens" rows={5} isEmpty={(data) => data.length === 0}>
         {(data) => (
-          // A row is a place: another token in it changes what is there, and moves nothing.
+          // Rows are keyed by position: another token changes the row's content and moves nothing.
           <RecordTable
             caption={title}
             records={data}
@@ -191,7 +193,6 @@ function Fresh() {
   )
 }
 
-/** The whole on one page. */
 export function Overview() {
   return (
     <>

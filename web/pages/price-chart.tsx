@@ -17,7 +17,7 @@ const TEXTS: Record<Metric, string> = {
 
 type Quotes = Answer<'/data/tokens/historic-financial'>
 type Candles = Answer<'/data/tokens/historic-ohlc'>
-/** Points of either kind: with a value at each time, or with null where there is none. */
+/** Points with or without `fill`: a value at each time, or null if there is none. */
 type Quote = Quotes['data'][number]
 type Candle = Candles['data'][number]
 
@@ -73,11 +73,11 @@ interface ChartProps {
   readonly controls: preact.ComponentChildren
 }
 
-/** What the address says of a chart's range and interval; an interval that does not fit the range is the usual one. */
+/** The range and interval in the address; the default interval if the given one does not fit the range. */
 export function useRange(usual: Range) {
   const range = chosen('range', RANGES, usual)
   const asked = chosen('interval', INTERVALS, USUAL[range])
-  // What fits does not change for weeks.
+  // The fitting intervals do not change for weeks, so the current time is not tracked.
   const isOff = (value: Interval) => !fits(range, value, now.peek())
   const interval = isOff(asked) ? USUAL[range] : asked
   return { range, interval, isOff, start: useStart(range, interval) }

@@ -25,7 +25,6 @@ function Title({ of: { title, url } }: { of: Proposal }) {
   )
 }
 
-/** The choice with the highest score. */
 function toLeading({ choices, scores }: Proposal): string | undefined {
   const most = Math.max(...scores)
   return most > 0 ? choices[scores.indexOf(most)] : undefined
@@ -58,7 +57,6 @@ const COLUMNS: readonly Column<Proposal>[] = [
   ENDS,
 ]
 
-/** The newest proposals of one DAO. */
 export function Proposals({ id }: { id: string }) {
   const question = toQuestion('/data/daos/governance/proposals', { id, limit: MOST })
   const proposals = useAnswer(question)
@@ -72,17 +70,17 @@ export function Proposals({ id }: { id: string }) {
 }
 
 type Summaries = Answer<'/data/daos/governance/summary'>
-/** With the name of its DAO. */
+/** A proposal with the name of its DAO. */
 type Named = Proposal & { readonly name: string | undefined }
 
-/** Of each of these DAOs as many as are shown: whichever are the newest of all are among them. */
+/** Requests as many proposals per DAO as are shown in total, so that the newest of all are included. */
 function Merged({ daos }: { daos: Summaries }) {
   const answers = useAnswers(
     daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, limit: MOST_OF_ALL })),
   )
   const newest = useRef<readonly Named[]>([])
   const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
-  // Until a DAO that comes to these has answered, what is newest of all is not known again.
+  // While the answer of an added DAO is loading, the newest of all are unknown.
   if (!isWaiting)
     newest.current = answers
       .flatMap(({ given }, at) => (given?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
@@ -113,7 +111,7 @@ function Rows({ of, isWaiting, isWhole }: { of: readonly Named[]; isWaiting: boo
   if (of.length === 0) return isWhole ? <p class="state empty">{NONE}</p> : null
   return (
     <div class="shown" aria-busy={isWaiting}>
-      {/* A row is a place, as high whatever is in it: another proposal there moves nothing. */}
+      {/* Rows are keyed by position and have a fixed height: another proposal moves nothing. */}
       <RecordTable<Named>
         caption="Newest proposals"
         records={of}
@@ -138,7 +136,6 @@ function Rows({ of, isWaiting, isWhole }: { of: readonly Named[]; isWaiting: boo
   )
 }
 
-/** The newest proposals of all DAOs. */
 export function NewestProposals() {
   const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: MOST_OF_ALL })
   const daos = useAnswer(question)

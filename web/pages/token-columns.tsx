@@ -33,7 +33,7 @@ export const NAME: ListColumn<Token> = {
   member: 'name',
   of: ['name', 'symbol'],
   cell: ({ _id, name, symbol }) => (
-    // Another token's name in its place is another link, and has not moved.
+    // Keyed by id: another token's name is another link, so it does not count as moved.
     <a key={_id} class="named" href={`tokens/${_id}`}>
       <Mark id={_id} />
       <span>{name}</span> <small>{symbol}</small>

@@ -96,7 +96,6 @@ function Where({ token }: { token: Token }) {
   )
 }
 
-/** Everything of one token. */
 export function TokenPage({ id }: { id: string }) {
   const question = toQuestion('/data/tokens', { id: [id] })
   const tokens = useAnswer(question)

@@ -14,7 +14,6 @@ const LEAST = {
   ] as const,
 }
 
-/** Every token with its newest numbers. */
 export function Tokens() {
   const sorting = sortingOf('-financialData.marketCap')
   const question = toQuestion('/data/tokens', { ...listQuery(), sort: sorting.by })

@@ -18,7 +18,7 @@ const CHANGES = [
   ['30 days', 'percentChange30d'],
 ] as const
 
-/** What a treasury is worth, and how that changed; while that is being asked only the names. */
+/** The value of a treasury and its changes; only the labels while it is loading. */
 function Worth({ of }: { of?: Answer<'/data/daos/treasury'>[number]['treasuryData'] }) {
   return (
     <Stats>
@@ -135,7 +135,7 @@ function Holdings({ id }: { id: string }) {
   )
 }
 
-/** What a DAO owns: all of it, over time, and by asset, chain and address. */
+/** The treasury of a DAO: its total, its history, and its holdings by asset, chain and address. */
 export function Treasury({ id, name }: { id: string; name: string }) {
   return (
     <div class="column">

@@ -8,7 +8,7 @@ import { Moment, Value } from '../parts/value.tsx'
 
 const MOST_VOTERS = 10
 
-/** Who votes most in a DAO. */
+/** The voters with the most votes in a DAO. */
 export function Voters({ id }: { id: string }) {
   const question = toQuestion('/data/daos/governance/voters', { id, limit: MOST_VOTERS })
   const voters = useAnswer(question)

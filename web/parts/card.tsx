@@ -4,7 +4,7 @@ import type { Question } from '../interface.ts'
 import { OpenAs } from './open-as.tsx'
 import { DataTime } from './shown.tsx'
 
-/** A part of a page with a title, its data's time and the request behind it. */
+/** A part of a page with a title, the time of its data and a link to its request. */
 export function Card(props: {
   title: string
   question?: Question | undefined
@@ -28,7 +28,6 @@ export function Card(props: {
   )
 }
 
-/** Named values side by side. */
 export function Stats({ children }: { children: ComponentChildren }) {
   return <dl class="stats">{children}</dl>
 }

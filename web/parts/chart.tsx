@@ -7,7 +7,7 @@ import type { Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
 import { Value } from './value.tsx'
 
-/** Rows of a chart shown as a table; whoever wants all of them opens the CSV. */
+/** Maximum rows of a chart's table; the CSV has all. */
 const MOST_ROWS = 500
 
 function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawing: Drawing }) {
@@ -35,14 +35,14 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
   )
 }
 
-/** Where the cursor goes with a key, or undefined where the key means nothing. */
+/** The cursor position after a key; undefined if the key has no function. */
 function toNext(key: string, at: number, last: number): number | undefined {
   const steps: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }
   const next = steps[key]
   return next === undefined ? undefined : Math.min(last, Math.max(0, next))
 }
 
-/** The library that draws is loaded with the first chart; what goes wrong then is said in place of the chart. */
+/** Loads the chart library with the first chart; an error is shown instead of the chart. */
 function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefined) => void) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
@@ -52,7 +52,7 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
   const colors = theme.value
   const lines = drawing.lines.map(({ name }) => name).join('\n')
   const isEmpty = drawing.times.length === 0
-  // Another name, other lines or colours are another chart; newer points of the same are put into the one that is there.
+  // Another name, or other lines or colours, create a new chart; newer points update the existing one.
   useEffect(() => {
     const leaving = new AbortController()
     import('./plot.ts').then(
@@ -73,12 +73,12 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
   return { place, plot, failure }
 }
 
-/** A chart with its points in words under the cursor, by mouse or arrow keys, and as a table. */
+/** A chart with a text for the point under the cursor, controlled by mouse or arrow keys, and with a table. */
 export function Chart(props: {
   name: string
   drawing: Drawing
   isLow?: boolean
-  /** Says of what there are no points. */
+  /** Describes the missing points. */
   absent?: string | undefined
 }) {
   const { name, drawing, isLow = false, absent } = props
@@ -102,7 +102,7 @@ export function Chart(props: {
     return (
       <div class="state failed" role="alert">
         <p>The chart could not be loaded: {failure}</p>
-        {/* After an upgrade only another document knows where the library is. */}
+        {/* After an upgrade only a new document has the library's current URL. */}
         <button type="button" onClick={() => location.reload()}>
           Load the page again
         </button>
@@ -138,7 +138,7 @@ export function Chart(props: {
         </button>{' '}
         {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
       </p>
-      {/* Its end may be out of sight. */}
+      {/* The end of the text may be cut off. */}
       <p class="note known" title={known}>
         {known}
       </p>

@@ -1,12 +1,12 @@
 import { go, query, withQuery } from '../place.ts'
 
-/** A choice among a few, kept in the page's address. */
+/** A choice between a few options, stored in the page's address. */
 export function Choice<T extends string>(props: {
   name: string
   label: string
   options: readonly { readonly value: T; readonly text: string; readonly isOff?: boolean }[]
   value: T
-  /** What else of the address no longer fits another choice. */
+  /** Other parameters of the address that do not fit another choice. */
   clears?: readonly string[]
 }) {
   const cleared = Object.fromEntries((props.clears ?? []).map((name) => [name, undefined]))
@@ -28,7 +28,7 @@ export function Choice<T extends string>(props: {
   )
 }
 
-/** What the address says of a choice, or the first of the options. */
+/** The option in the address, or the default. */
 export function chosen<T extends string>(name: string, options: readonly T[], otherwise: T): T {
   const said = query.value.get(name)
   return options.find((option) => option === said) ?? otherwise

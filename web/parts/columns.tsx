@@ -1,18 +1,20 @@
 import { go, query, withQuery } from '../place.ts'
 import type { Column } from './record-table.tsx'
 
-/** A column of a list. Which are shown stands in the address; the first, which names the record, always is. */
+/**
+ * A column of a list. The address contains the shown columns; the first one, with the record's name, is always shown.
+ */
 export interface ListColumn<T> extends Column<T> {
   readonly id: string
-  /** Says which one it is where it stands alone. */
+  /** The full name of the column, for use without context. */
   readonly name?: string
-  /** Shown only to whoever chooses it. */
+  /** Hidden unless selected. */
   readonly isExtra?: boolean
-  /** The members of the record that it shows, where it is not the one that it is sorted by. */
+  /** The members of the record that it shows, if they differ from the sort member. */
   readonly of?: readonly string[]
 }
 
-/** Those that are shown before somebody chooses. */
+/** The default columns. */
 export const usualOf = <T,>(all: readonly ListColumn<T>[]) => all.filter(({ isExtra }) => isExtra !== true)
 
 export function chosenOf<T>(all: readonly ListColumn<T>[]): readonly ListColumn<T>[] {
@@ -20,7 +22,7 @@ export function chosenOf<T>(all: readonly ListColumn<T>[]): readonly ListColumn<
   return said === undefined ? usualOf(all) : all.filter(({ id }, at) => at === 0 || said.includes(id))
 }
 
-/** The members of a record that its columns show, as the interface's `fields` takes them. */
+/** The members of a record that its columns show, for the API's `fields`. */
 export const fieldsOf = <T,>(columns: readonly ListColumn<T>[]): readonly string[] => [
   ...new Set(['_id', ...columns.flatMap(({ of, member }) => of ?? member?.split('.').slice(0, 1) ?? [])]),
 ]

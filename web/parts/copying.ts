@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** For how long a button says what came of it. */
+/** How long a button shows the result. */
 const SAID_MS = 4_000
 
 /**
- * What a button that copies says, and what lets it say what came of it: for a while, and of what it is about then alone.
- * Browsers give pages of other hosts no clipboard unless they come encrypted.
+ * The label of a copy button, and a function that shows the result: for a while, and only for the same content.
+ * Browsers allow clipboard access for remote hosts only over HTTPS.
  */
 export function useCopying(usual: string, refused: string, about: string) {
   const [result, tell] = useState<{ readonly about: string; readonly text: string } | undefined>(undefined)

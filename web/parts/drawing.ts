@@ -6,7 +6,7 @@ export interface Line {
   readonly values: readonly (number | null)[]
 }
 
-/** What a chart shows. Candles have four lines: open, high, low, close. */
+/** The content of a chart. Candles have four lines: open, high, low, close. */
 export interface Drawing {
   readonly kind: 'line' | 'bars' | 'candles'
   /** Unix seconds. */
@@ -15,7 +15,7 @@ export interface Drawing {
   readonly as: Kind
 }
 
-/** A drawing of points, from the first one at which something is known. */
+/** Converts points to a drawing that starts at the first known value. */
 export function toDrawing<T>(
   points: readonly T[],
   options: {
@@ -36,13 +36,13 @@ export function toDrawing<T>(
   }
 }
 
-/** At how many times each line has no value. The four lines of candles are of the same observations, and counted as one. */
+/** Number of missing values per line. The four lines of candles have the same observations and count as one. */
 function countMissing({ kind, lines }: Drawing) {
   const counted = kind === 'candles' ? lines.slice(-1) : lines
   return counted.map(({ name, values }) => ({ name, missing: values.filter((value) => value === null).length }))
 }
 
-/** How many points of each line are known; `absent` says of what there are no points, which is no less unknown. */
+/** Describes the number of known points per line; `absent` describes missing points that the answer omits. */
 export function describeKnown(drawing: Drawing, absent = ''): string {
   const points = drawing.times.length
   const counts = countMissing(drawing)
@@ -58,7 +58,7 @@ export function describeKnown(drawing: Drawing, absent = ''): string {
 
 const toMoment = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
 
-/** The smallest and the largest value of a line; undefined where none is known. */
+/** The smallest and the largest value of a line; undefined if no value is known. */
 function toExtent({ values }: Line): readonly [low: number, high: number] | undefined {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const value of values) {
@@ -69,13 +69,13 @@ function toExtent({ values }: Line): readonly [low: number, high: number] | unde
   return low > high ? undefined : [low, high]
 }
 
-/** What makes a difference on a line: a hundredth of what its values span, as a power of ten. */
+/** The smallest relevant difference on a line: a hundredth of its value range, rounded to a power of ten. */
 export function toStep(line: Line): number {
   const [low, high] = toExtent(line) ?? [0, 0]
   return 10 ** Math.floor(Math.log10((high - low) / 100))
 }
 
-/** One point in words. */
+/** Describes one point. */
 export function describePoint({ times, lines, as }: Drawing, at: number): string {
   const values = lines.map((line) => {
     const value = line.values[at] ?? null
@@ -84,7 +84,7 @@ export function describePoint({ times, lines, as }: Drawing, at: number): string
   return `${toMoment(times[at])}: ${values.join(', ')}`
 }
 
-/** A chart in words, for those who do not see it. */
+/** A text alternative of a chart for screen readers. */
 export function describe(name: string, drawing: Drawing): string {
   const { times, lines, as } = drawing
   const said = lines.map((line) => {
@@ -103,7 +103,7 @@ export function describe(name: string, drawing: Drawing): string {
   return `${name}. ${range}, ${counts.join(', ')}. ${said.join('. ')}.`
 }
 
-/** Several drawings of one line each as one: every time of any of them, null where one has no value then. */
+/** Merges several drawings of one line each: all their times, null where a line has no value. */
 export function toOverlay(
   drawings: readonly { readonly name: string; readonly drawing: Drawing }[],
   as: Kind,
@@ -121,7 +121,7 @@ export function toOverlay(
   }
 }
 
-/** The same with each line beginning at 100. */
+/** The same drawing with each line starting at 100. */
 export const fromHundred = (drawing: Drawing): Drawing => ({
   ...drawing,
   as: 'amount',

@@ -1,7 +1,10 @@
 import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 
-/** The tokens and DAOs that words find. While they are searched for there are none: nobody may open what the words before found. */
+/**
+ * The tokens and DAOs that match a search. Empty while the search is loading, so that the reader cannot open a result
+ * of the previous text.
+ */
 export function useFound(words: string, limit = 10) {
   const q = words.trim().slice(0, 100)
   const { given, failure, isBefore } = useAnswer(q === '' ? undefined : toQuestion('/data/search', { q, limit }))

@@ -2,14 +2,14 @@ import { useRef, useState } from 'preact/hooks'
 
 export interface Held<T> {
   readonly records: readonly T[]
-  /** Whether they would be in another order now. */
+  /** Whether the current order differs. */
   readonly isOther: boolean
   readonly renew: () => void
 }
 
 /**
- * The records in the order in which the list was first shown: what somebody is reading or has the focus on must not move
- * away. A record that has left gives its place to one that came.
+ * Keeps the records in the order in which the list was first shown: the row being read or focused must not move. A new
+ * record takes the position of a removed one.
  */
 export function useHeldOrder<T extends { readonly _id: string }>(list: string, records: readonly T[]): Held<T> {
   const held = useRef<{ list: string; ids: readonly string[] } | undefined>(undefined)

@@ -7,10 +7,10 @@ import { type Held, useHeldOrder } from './held-order.ts'
 import { type Column, RecordTable } from './record-table.tsx'
 import { Shown } from './shown.tsx'
 
-/** Records on a page of a list. */
+/** Records per page of a list. */
 const ON_A_PAGE = 100
 
-/** What the address says of a list: as the interface takes it. */
+/** The list parameters in the address, in the API's form. */
 export function listQuery() {
   const said = query.value
   const filter = said.getAll('filter')
@@ -44,14 +44,14 @@ function Select(props: { name: string; label: string; options: readonly { value:
   )
 }
 
-/** The smallest that is shown, by a member of the records. */
+/** A minimum size filter, by a member of the records. */
 interface Least {
   readonly label: string
   readonly member: string
   readonly steps: readonly (readonly [size: number, text: string])[]
 }
 
-/** What a list shows: by name, category, chain, and where there is one a least size. All of it is in the address. */
+/** The filters of a list: name, category, chain, and optionally a minimum size. All are in the address. */
 function Filters({ least }: { least: Least | undefined }) {
   const categories = useAnswer(toQuestion('/data/categories', {})).given?.data ?? []
   const chains = useAnswer(toQuestion('/data/chains', {})).given?.data ?? []
@@ -64,7 +64,7 @@ function Filters({ least }: { least: Least | undefined }) {
           type="search"
           value={query.value.get('name') ?? ''}
           onInput={({ currentTarget }) =>
-            // Each letter is no step of its own for the back button.
+            // Typing a letter adds no entry to the browser's history.
             go(withQuery({ name: currentTarget.value, cursor: undefined }), { replaces: true })
           }
         />
@@ -82,7 +82,7 @@ function Filters({ least }: { least: Least | undefined }) {
   )
 }
 
-/** The way back from a page of an old link, whether or not there is such a page any more. */
+/** A link to the first page, also if the cursor of an old link is invalid. */
 const FirstPage = () =>
   query.value.has('cursor') ? (
     <p class="pages">
@@ -90,7 +90,7 @@ const FirstPage = () =>
     </p>
   ) : null
 
-/** How many there are, and the way to the others. Back is the browser's. */
+/** The number of records, and the link to the next page. The browser's back button returns to the previous one. */
 function Pages(props: { shown: number; total: number | undefined; next: string | undefined; order: Held<unknown> }) {
   const { shown, total, next, order } = props
   return (
@@ -106,7 +106,7 @@ function Pages(props: { shown: number; total: number | undefined; next: string |
 
 function Records<T extends { readonly _id: string }>(props: {
   title: string
-  /** Names the list: another one has an order of its own. */
+  /** Identity of the list: another list has its own order. */
   list: string
   data: readonly T[]
   columns: readonly Column<T>[]
@@ -132,13 +132,13 @@ function Records<T extends { readonly _id: string }>(props: {
   )
 }
 
-/** The order in the address, as the interface takes it; a click on a heading changes it and begins at the first page. */
+/** The order in the address, in the API's form. A click on a heading changes it and returns to the first page. */
 export const sortingOf = (usual: string) => ({
   by: query.value.get('sort') ?? usual,
   change: (by: string) => go(withQuery({ sort: by === usual ? undefined : by, cursor: undefined })),
 })
 
-/** A list of the interface as a table: one page of it at a time, in the order and with the filters of the address. */
+/** A list of the API as a table: one page at a time, with the order and filters of the address. */
 export function Listing<T extends { readonly _id: string }>(props: {
   title: string
   question: Question
@@ -155,13 +155,14 @@ export function Listing<T extends { readonly _id: string }>(props: {
       <ChooseColumns all={props.columns} />
     </div>
   )
-  // What is opened has what is shown; what is asked has all, so that another column needs no other answer.
+  // The linked request has only the shown members; the page's request has all, so that another column needs no new
+  // answer.
   const opened = withFields(question, fieldsOf(columns))
   return (
     <Card title={title} question={opened} facts={records.given?.facts} controls={controls}>
       <Shown of={records} what="records" isEmpty={(data) => data.length === 0}>
         {(data, { total, next }) => (
-          // What stays until the answer comes is in the order of the question before.
+          // While the new answer is loading, the previous one stays in its own order.
           <Records {...{ title, list: records.isBefore ? '' : question.url, data, columns, sorting, total, next }} />
         )}
       </Shown>

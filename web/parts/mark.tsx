@@ -1,14 +1,15 @@
 import { useStart } from '../clock.ts'
 import { theme } from '../theme.ts'
 
-/** The mark of a token or a DAO, of this host alone. */
+/** The icon of a token or DAO, served from this host. */
 export const Mark = ({ id }: { id: string }) => (
   <img class="mark" src={`marks/${id}.svg`} alt="" width="24" height="24" loading="lazy" />
 )
 
 /**
- * A token's price over the last day, as the service draws it. A browser does not ask again for an image of the same
- * address: the fragment, which is not sent, moves on with the day. Chromium shows what it gets then with the next one.
+ * A token's price over the last day, drawn by the service. A browser does not request an image with the same URL again,
+ * so the fragment, which is not sent, changes with the day's range. Chromium shows the new image only with the next
+ * change.
  */
 export const Sparkline = ({ id, name }: { id: string; name: string }) => (
   <img

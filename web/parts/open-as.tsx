@@ -14,7 +14,7 @@ function CopyCurl({ url }: { url: string }) {
   )
 }
 
-/** The request behind what is shown, to open, to download and to copy. */
+/** Links to open, download and copy the request of the shown data. */
 export function OpenAs({
   question,
   name,

@@ -11,7 +11,7 @@ function save(name: string, picture: Blob): void {
   URL.revokeObjectURL(link.href)
 }
 
-/** Takes a chart along as a picture, which says what it shows and where it is from. */
+/** Exports a chart as a picture with its title and source. */
 export function PictureButtons({ name, take }: { name: string; take: (origin: Origin) => Promise<Blob> | undefined }) {
   const { said, copy } = useCopying('Copy picture', 'The browser refused: save it', name)
   const toOrigin = () => ({

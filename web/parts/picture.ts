@@ -1,17 +1,17 @@
-/** What stands in a picture beside the chart, so that it can be understood where it is taken to. */
+/** The text of a picture around the chart, so that the picture is understandable without the page. */
 export interface Caption {
-  /** What nobody must miss, above all else. */
+  /** A prominent notice at the top. */
   readonly notice: string | undefined
   readonly title: string
-  /** From when to when. */
+  /** The time range shown. */
   readonly range: string
-  /** Its lines by name and colour, where there are several. */
+  /** Names and colours of the lines, if there are several. */
   readonly key: readonly { readonly name: string; readonly color: string }[]
-  /** Whose numbers they are, and when the picture was made. */
+  /** The source of the numbers, and when the picture was made. */
   readonly source: string
 }
 
-/** What a caption says whatever is drawn. */
+/** The parts of a caption that do not depend on the chart. */
 export type Origin = Pick<Caption, 'notice' | 'source'>
 
 const MARGIN = 16
@@ -21,22 +21,22 @@ const FAMILY = 'system-ui, sans-serif'
 const FONT = `${SIZE}px ${FAMILY}`
 const BOLD = `600 ${SIZE}px ${FAMILY}`
 const TITLE = `600 16px ${FAMILY}`
-/** The dash before a name in the key, with what is between them. */
+/** Width of the dash before a name in the key, including the space between them. */
 const DASH = 20
 
-/** Where something is written, from the left and from the top of its block, in the page's pixels. */
+/** A positioned text: offset from the left and from the top of its block, in CSS pixels. */
 interface Written {
   readonly text: string
   readonly font: string
   readonly left: number
   readonly top: number
-  /** Of the dash before it. */
+  /** Colour of the dash before it. */
   readonly color?: string
 }
 
 type Measure = (text: string, font: string) => number
 
-/** A text in lines that are no wider than there is room; a word that is wider by itself is parted. */
+/** Wraps a text to a width; a longer word is split. */
 function wrap(text: string, room: number, measure: (text: string) => number): string[] {
   const lines: string[] = []
   let line = ''
@@ -59,7 +59,7 @@ function wrap(text: string, room: number, measure: (text: string) => number): st
   return [...lines, line]
 }
 
-/** The names of the lines side by side, as many as there is room for. */
+/** Lays out the names of the lines in rows. */
 function layKey(key: Caption['key'], room: number, measure: Measure): Written[] {
   let [left, top] = [0, 0]
   return key.flatMap(({ name, color }) => {
@@ -76,7 +76,7 @@ function layKey(key: Caption['key'], room: number, measure: Measure): Written[] 
   })
 }
 
-/** What is above the chart and below it, each with its height. */
+/** Lays out the texts above and below the chart, with their heights. */
 function lay({ notice, title, range, key, source }: Caption, room: number, measure: Measure) {
   const layText = (text: string | undefined, font: string): Written[] =>
     text === undefined
@@ -113,7 +113,7 @@ function write(context: CanvasRenderingContext2D, written: readonly Written[], t
   }
 }
 
-/** A chart with its caption as PNG, as sharp as it is on the screen: `scale` is the canvas's pixels for one of the page's. */
+/** A chart with its caption as PNG, at screen resolution: `scale` is canvas pixels per CSS pixel. */
 export function toPicture(
   chart: HTMLCanvasElement,
   caption: Caption,

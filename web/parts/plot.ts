@@ -17,11 +17,11 @@ function toTick(seconds: number, step: number): string {
   return step >= DAY || seconds % DAY === 0 ? DAYS.format(at) : HOURS.format(at)
 }
 
-/** Room for the longest of the marks beside an axis, in pixels: a digit has about seven. */
+/** Width of the longest axis label in pixels: a digit has about seven. */
 const toWidth = (marks: readonly string[] | null) =>
   Math.max(70, 14 + 7 * Math.max(0, ...(marks ?? []).map(({ length }) => length)))
 
-/** Points between two gaps, which no line reaches: they are drawn as dots, or they would not be seen at all. */
+/** Points between two gaps, which no line connects: without dots they would be invisible. */
 function toAlone(values: readonly (number | null)[]): number[] {
   const alone: number[] = []
   values.forEach((value, at) => {
@@ -31,11 +31,11 @@ function toAlone(values: readonly (number | null)[]): number[] {
 }
 
 export interface Plot {
-  /** Draws newer points of the same lines; where the reader has zoomed, what is in view stays for as long as there are points. */
+  /** Draws newer points of the same lines. A zoomed view stays while it contains points. */
   show(drawing: Drawing): void
-  /** Puts the cursor on a point, or nowhere. */
+  /** Puts the cursor on a point, or hides it. */
   point(at: number | undefined): void
-  /** What is in view as a picture with its title, its range, and where it is from. */
+  /** The current view as a picture with its title, its range and its source. */
   toPicture(title: string, origin: Origin): Promise<Blob>
   remove(): void
 }
@@ -53,7 +53,7 @@ const colorsOf = (element: Element) => {
   }
 }
 
-/** As the library takes them: null for none. */
+/** In the library's form: null for none. */
 const toPoints = (alone: number[]) => (alone.length === 0 ? null : alone)
 
 const toData = ({ times, lines }: Drawing) => [times, ...lines.map(({ values }) => values)] as UPlot.AlignedData
@@ -77,7 +77,7 @@ function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => n
   })
 }
 
-/** From when to when is seen, and which line is which. */
+/** The time range in view, and the key of the lines. */
 function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
   const [from, to] = [min, max].map((seconds) => toUtc(new Date((seconds ?? 0) * 1000)))
@@ -85,10 +85,10 @@ function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
   return { range: `${from} – ${to}`, key: kind === 'line' && key.length > 1 ? key : [] }
 }
 
-/** Draws into an element; `onPoint` hears which point the cursor is on. Missing values are gaps. */
+/** Draws into an element; `onPoint` receives the point under the cursor. Missing values are gaps. */
 export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
   const colors = colorsOf(element)
-  // What it has to stand on wherever it is seen, as on paper.
+  // The background colour, which also applies in print.
   element.style.setProperty('--drawn-on', colors.back)
   let shown = drawing
   let alone = toAllAlone(drawing)
@@ -123,7 +123,7 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
       plot.setSize({ width: element.clientWidth, height: element.clientHeight })
   })
   sized.observe(element)
-  /** Whether only a part is in view, of which other points have something. */
+  /** Whether only a part is in view, and the new points have values in it. */
   const staysInView = (next: Drawing) => {
     const { min, max } = plot.scales.x ?? {}
     if (min == null || max == null) return false

@@ -5,18 +5,18 @@ import { isReturning } from '../place.ts'
 /** A column of a table of records. */
 export interface Column<T> {
   readonly title: string
-  /** The member that the interface sorts by; a column without one cannot be sorted by. */
+  /** The API's sort member; a column without it is not sortable. */
   readonly member?: string
   readonly cell: (record: T) => ComponentChildren
   readonly isNumber?: boolean
-  /** Long text, which has several lines. */
+  /** Long text with several lines. */
   readonly isText?: boolean
 }
 
 const toClass = <T,>({ isNumber, isText }: Column<T>) => (isNumber ? 'number' : isText ? 'text' : undefined)
 
 interface Sorting {
-  /** As the interface has it: a member, `-` before it for the largest first. */
+  /** The API's sort parameter: a member, with `-` before it for descending order. */
   readonly by: string | undefined
   readonly change: (by: string) => void
 }
@@ -32,7 +32,7 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
     )
   const isDown = sorting.by === `-${member}`
   const isUp = sorting.by === member
-  // Of a number the largest is wanted first, of a text the first letter.
+  // Numbers are first sorted in descending order, texts in ascending order.
   const first = column.isNumber ? `-${member}` : member
   const other = column.isNumber ? member : `-${member}`
   return (
@@ -45,16 +45,22 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
   )
 }
 
-/** Rows that fill any screen: the others follow when these are painted, so that nobody waits for what is out of sight. */
+/**
+ * Rows that fill any screen. The others are rendered after the first paint, so that rows out of sight cause no delay.
+ */
 const FIRST_ROWS = 30
 
-/** A browser that is busy all the time shows the others nevertheless. */
+/** Time limit for rendering the other rows in a busy browser. */
 const MOST_IDLE_MS = 300
 
-/** Whoever returns to a row that is not there yet would be left at the end of those that are. */
+/**
+ * Renders all rows immediately after back or forward navigation; otherwise a scroll position beyond the first rows
+ * would be lost.
+ */
 function useIsWhole(): boolean {
   const [isWhole, complete] = useState(isReturning)
-  // Effects run after the paint, and idle is when nothing else is to be painted; not every browser tells when that is.
+  // Effects run after the paint. `requestIdleCallback` waits until nothing else is to be painted; not every browser has
+  // it.
   useEffect(() => {
     if (!('requestIdleCallback' in window)) return complete(true)
     const waiting = requestIdleCallback(() => complete(true), { timeout: MOST_IDLE_MS })
@@ -63,16 +69,19 @@ function useIsWhole(): boolean {
   return isWhole
 }
 
-/** Records as a dense table, which scrolls by itself where the screen is narrow. */
+/** Records as a dense table, with its own horizontal scrolling on a narrow screen. */
 export function RecordTable<T>(props: {
   caption: string
   columns: readonly Column<T>[]
   records: readonly T[]
   keyOf: (record: T, index: number) => string | number
   sorting?: Sorting
-  /** Its columns are as wide whatever is in them: values that change move nothing. */
+  /** Fixed column widths: changed values move nothing. */
   isSteady?: boolean
-  /** Which page of which list it is: whoever turns it reads on from its beginning. Of another list nobody turned one. */
+  /**
+   * Identity of the list and its page. Turning the page scrolls to the table's start; switching to another list does
+   * not.
+   */
   place?: { readonly list: string; readonly page: string }
 }) {
   const { columns, sorting } = props

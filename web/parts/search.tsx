@@ -56,7 +56,7 @@ function SearchBox({ close }: { close: () => void }) {
     close()
     open(hit)
   }
-  // Whoever is faster than the service gets what the words find.
+  // If the reader presses Enter before the results arrive, the selected result is opened on arrival.
   useEffect(() => {
     if (isEntered && !isSearching) take(hits[chosen])
   }, [isEntered, isSearching])
@@ -110,10 +110,10 @@ function SearchBox({ close }: { close: () => void }) {
   )
 }
 
-/** The search, which ⌘K, Ctrl+K and / open from anywhere. */
+/** The search dialog; ⌘K, Ctrl+K and / open it from any page. */
 export function Search() {
   const dialog = useRef<HTMLDialogElement>(null)
-  // Each search begins anew. The box is always there, so that what is typed at once after the keys gets into it.
+  // Each search starts empty. The input always exists, so that it receives text typed directly after the shortcut.
   const [search, setSearch] = useState(0)
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {

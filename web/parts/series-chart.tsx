@@ -14,26 +14,26 @@ function Drawn<T>(props: {
   isLow: boolean
   absent: string | undefined
 }) {
-  // How it is drawn changes with the name alone.
+  // `toDrawing` changes only with the name.
   const drawing = useMemo(() => props.toDrawing(props.data), [props.data, props.name])
   return <Chart name={props.name} drawing={drawing} isLow={props.isLow} absent={props.absent} />
 }
 
-/** A card with a chart of one series of the interface. `name` names what is drawn: another name is another drawing. */
+/** A card with a chart of one series of the API. `name` identifies the drawing: another name is another drawing. */
 export function SeriesChart<T>(props: {
   title: string
   name: string
   question: Question
   series: Known<T>
   toDrawing: (data: T) => Drawing
-  /** Of a series whose answer leaves out what has no observation: how to say how many of how many buckets it left out. */
+  /** For a series with an answer that omits empty buckets: formats the number of omitted buckets. */
   toAbsent?: (missing: number, of: number) => string
   isLow?: boolean
   controls?: ComponentChildren
   children?: ComponentChildren
 }) {
   const { title, question, series } = props
-  // What stays until another answer comes keeps its name.
+  // The previous answer keeps its name until the next one arrives.
   const shown = useRef(props.name)
   if (!series.isBefore) shown.current = props.name
   const name = shown.current

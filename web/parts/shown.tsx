@@ -5,7 +5,7 @@ import { Ago } from './value.tsx'
 
 const SLOW_MS = 3_000
 
-/** As high as a line of a table, with its border. */
+/** Height of a table row, including its border. */
 const ROW_REM = 2.15
 
 function Loading(props: { what: string; rows: number | undefined; outline: ComponentChildren }) {
@@ -36,7 +36,7 @@ function Loading(props: { what: string; rows: number | undefined; outline: Compo
   )
 }
 
-/** `of` names what failed where it is one of several. */
+/** `of` names the failed part if there are several. */
 export function Failed({ failure, again, of }: { failure: Failure; again: () => void; of?: string | undefined }) {
   return (
     <div class="state failed" role="alert">
@@ -52,9 +52,9 @@ export function Failed({ failure, again, of }: { failure: Failure; again: () => 
   )
 }
 
-/** The data's time; data older than it should be says so. */
+/** The time of the data, with a mark if the data is stale. */
 export function DataTime({ facts }: { facts: Given<unknown>['facts'] | undefined }) {
-  // Its place is kept until it is known.
+  // A placeholder reserves the space until the time is known.
   if (facts?.asOf === undefined) return <span class="badge blank">as of</span>
   return (
     <span key={facts.isStale} class={facts.isStale ? 'badge stale' : 'badge'}>
@@ -65,23 +65,23 @@ export function DataTime({ facts }: { facts: Given<unknown>['facts'] | undefined
 }
 
 /**
- * What is known of an answer: it loads, it failed, it is empty, or it is shown. An answer from before stays while a newer
- * one loads or fails, and says so.
+ * The state of an answer: loading, failed, empty, or shown. A previous answer stays while a newer one is loading or has
+ * failed, with a note.
  */
 export function Shown<T>(props: {
   of: Known<T>
   what: string
   isEmpty?: (data: T) => boolean
-  /** Said where the answer is empty. */
+  /** Text for an empty answer. */
   empty?: string
-  /** Of a table: how many are expected, so that what is below it stays where it is. */
+  /** Expected rows of a table, so that the content below does not move. */
   rows?: number
-  /** What is there without its values while they load, for the same reason. */
+  /** Placeholder content while the values are loading, for the same reason. */
   outline?: ComponentChildren
   children: (data: T, facts: Given<T>['facts']) => ComponentChildren
 }) {
   const { given, failure, isBefore, again } = props.of
-  // That nothing is stored is an answer like any other; asking again would not change it.
+  // `no_data` is a regular answer; a retry would not change it.
   if (given === undefined && failure?.code === 'no_data') return <p class="state empty">Not known: {failure.detail}</p>
   if (given === undefined)
     return failure === undefined ? (

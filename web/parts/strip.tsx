@@ -12,13 +12,16 @@ function Live() {
   const [text, why] = TEXTS[connection.value]
   return (
     <span class={`live ${connection.value}`} role="status" title={why}>
-      {/* Another word is another element: aligned at its end, the same one would count as moved. */}
+      {/* Keyed by text: in end-aligned layout a changed text in the same element would count as a layout shift. */}
       <span key={text}>{text}</span>
     </span>
   )
 }
 
-/** Whose numbers these are, and whether they are followed. Nobody must take simulated numbers for real ones. */
+/**
+ * The source of the numbers, and the state of the change stream. Readers must not mistake simulated numbers for real
+ * ones.
+ */
 export const Strip = () => (
   <div class={isDemo ? 'strip demo' : 'strip'}>
     <p>

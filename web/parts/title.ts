@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
 
-/** The title of a page that shows one record: its name, once it is known whether there is one. */
+/** Sets the title of a page for one record: its name, when it is known whether the record exists. */
 export function useTitle(records: readonly { readonly name: string }[] | undefined): void {
   const title = records && (records[0]?.name ?? 'Not found')
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { now } from '../clock.ts'
 import { type Kind, toAgo, toDistinct, toLocal, toText, toUtc, toWhole } from '../format.ts'
 
-/** Why a number is missing, unless something better is known. */
+/** Default reason for a missing number. */
 const NO_SOURCE = 'No source has given it.'
 
 export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
@@ -12,13 +12,16 @@ export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
   )
 }
 
-/** A number with all its digits on demand, `step` the distance to others beside it; what is not known says why. */
+/**
+ * A number with all its digits as a tooltip; `step` is the distance to numbers beside it. A missing number has its
+ * reason as a tooltip.
+ */
 export function Value(props: { of: number | null | undefined; as: Kind; step?: number; why?: string | undefined }) {
   const { of, as, step, why } = props
   if (of === null || of === undefined) return <Unknown why={why} />
   const sign = as === 'change' ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
   const text = step === undefined ? toText(of, as) : toDistinct(of, as, step)
-  // Another text is another element: aligned at its end, the same one would count as moved where it is shorter.
+  // Keyed by text: in end-aligned layout a shorter text in the same element would count as a layout shift.
   return (
     <data key={text} value={of} class={sign} title={toWhole(of, as)}>
       {text}
@@ -30,7 +33,7 @@ export const Change = ({ of }: { of: number | null | undefined }) => (
   <Value of={of} as="change" why="History does not reach back far enough." />
 )
 
-/** A moment in UTC, and in the reader's own time on demand. */
+/** A time in UTC, with the reader's local time as a tooltip. */
 export function Moment({ at, why }: { at: string | Date | null | undefined; why?: string }) {
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
@@ -41,7 +44,7 @@ export function Moment({ at, why }: { at: string | Date | null | undefined; why?
   )
 }
 
-/** How long ago a moment was. */
+/** The age of a time. */
 export function Ago({ at }: { at: Date }) {
   return (
     <time dateTime={at.toISOString()} title={`${toUtc(at)}, ${toLocal(at)}`}>

@@ -7,32 +7,35 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 
-/** History that somebody asks for; `title` is what the progress and the table call it. */
+/** A request to collect history. `title` is its name in the progress output and the result table. */
 export interface Ask {
   readonly title: string
   readonly job: Job
   readonly entities: readonly Entity[]
-  /** Whether only some of the dataset's entities are asked for. */
+  /** Whether the request names entities instead of covering the whole dataset. */
   readonly isNamed: boolean
-  /** Whether it was said before that it is wanted. */
+  /** Whether the range is already recorded as wanted. */
   readonly isWanted?: true
   readonly range: TimeRange
   readonly interval: Interval
-  /** All of it as jobs, what is known already too. */
+  /** Jobs for the whole request, including data that is already covered. */
   readonly chunks: readonly Chunk[]
 }
 
-/** The step that counts as what was asked for, in seconds. */
+/** Returns the requested step in seconds. */
 export const toSeconds = ({ job, interval }: Pick<Ask, 'job' | 'interval'>): number =>
   toStepSeconds(interval, job.dataset.cadence)
 
-/** Buckets that are asked for and due, and of whom. */
+/** Requested buckets that are due, with their entities. */
 export interface Due {
   readonly within: Buckets
   readonly entities: readonly Entity[]
 }
 
-/** What is asked for and due, of each up to its end; those of whom nothing is are left out. */
+/**
+ * Returns the requested buckets that are due, for each entity up to its end. Entities without such buckets are left
+ * out.
+ */
 export function toDue({ job, range, entities }: Pick<Ask, 'job' | 'range' | 'entities'>, now: number): Due[] {
   const due = { from: range.from, to: Math.min(range.to, toDueEnd(job.dataset, now)) }
   return groupByEnd(entities, due).flatMap((group) => {
@@ -41,7 +44,10 @@ export function toDue({ job, range, entities }: Pick<Ask, 'job' | 'range' | 'ent
   })
 }
 
-/** Says that the history is wanted, unless that was said already: whatever becomes of the queues, it is collected. */
+/**
+ * Records the history as wanted, unless it is already recorded. The scheduler then collects it even if the queues are
+ * lost.
+ */
 export async function wantAsked(db: Database, ask: Ask): Promise<void> {
   const { job, entities, isNamed, range, interval } = ask
   if (ask.isWanted) return
@@ -67,7 +73,7 @@ function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange
   )
 }
 
-/** The jobs of what is due and not known at the step that is asked for. */
+/** Returns the jobs with buckets that are due and not covered at the requested step. */
 export async function toMissingChunks(db: Database, ask: Ask, now: number): Promise<Chunk[]> {
   const { job, chunks } = ask
   const byId = new Map<string, readonly Buckets[]>()
@@ -86,6 +92,6 @@ export async function toMissingChunks(db: Database, ask: Ask, now: number): Prom
   )
 }
 
-/** The same jobs for what is known already too, under ids of their own. */
+/** Returns the same jobs with other ids and with `again` set, so that covered data is collected again. */
 export const toAgain = (chunks: readonly Chunk[]): Chunk[] =>
   chunks.map(({ id, payload }) => ({ id: `${id}.again`, payload: { ...payload, again: true } }))

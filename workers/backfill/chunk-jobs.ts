@@ -1,27 +1,27 @@
 import type { Redis } from 'ioredis'
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { forgetDropped, readDropped } from '../../shared/queue/dropped.ts'
 import { type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 
-/** How many Redis commands are under way at once while jobs are looked up. */
+/** Number of chunk jobs looked up concurrently in Redis. */
 const LOOK_UPS_AT_ONCE = 200
 
-/** What has become of the jobs of chunks. */
+/** Chunks by the state of their job. */
 export interface ChunkJobs {
-  /** They wait, are worked on or are tried again later. */
+  /** Waiting, active or delayed for a retry. */
   readonly open: readonly Chunk[]
   readonly done: readonly Chunk[]
-  /** They failed for good. */
+  /** Failed permanently. */
   readonly dead: readonly Chunk[]
   readonly dropped: readonly Chunk[]
-  /** Their queue was emptied or went back to an older state, or no longer keeps them as they finished long ago. */
+  /** Not in the queue: it was emptied, was restored to an older state, or has removed old finished jobs. */
   readonly lost: readonly Chunk[]
 }
 
 type Fate = keyof ChunkJobs
 
-/** Enqueues chunks. Of one that is there already, what has ended is removed first, and what is under way stays. */
+/** Enqueues chunks. Finished jobs with the same id are removed first; unfinished ones are kept. */
 export async function enqueueChunks(redis: Redis, queue: DatasetQueue, chunks: readonly Chunk[]): Promise<void> {
   for (const batch of toBatches(chunks, LOOK_UPS_AT_ONCE)) {
     const ids = batch.map(({ id }) => id)

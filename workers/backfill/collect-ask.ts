@@ -11,16 +11,16 @@ import { type Ended, type Outcome, readOutcome } from './outcome.ts'
 import { type Collecting, type Stores, untilDone } from './until-done.ts'
 
 export interface CollectOptions {
-  /** Collects also what is known already. */
+  /** Also collects data that is already covered. */
   readonly again?: boolean
   readonly out?: NodeJS.WriteStream
-  /** Ends the watching; the jobs go on. */
+  /** Stops the watching; the jobs continue. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Has histories collected, one after the other, and watches the coverage until each is known or nobody works on it any
- * more. A store that is away is waited for, and what its queue lost is enqueued again.
+ * Collects histories in sequence. Watches the coverage of each until it is complete or no job is left. Waits while a
+ * store is unavailable, and enqueues jobs again that the queue lost.
  */
 export async function collectAsks(
   asks: readonly Ask[],
@@ -54,7 +54,7 @@ async function collectAsk(ask: Ask, queue: DatasetQueue, stores: Stores, options
   const ended = isComputed
     ? await collectComputed(collecting, progress)
     : await watchChunks(collecting, chunks, isAgain, total, progress)
-  // What is computed is computed anew in any case.
+  // Computed datasets are always computed again.
   const outcome = await readOutcome(db, ask, { ended, isRenewal: isAgain || isComputed, now: now() })
   const known = outcome.parts.filter(({ standing }) => standing === 'covered' || standing === 'nothing')
   progress.stop(`${known.reduce((sum, { buckets }) => sum + buckets, 0)} of ${toTotal(ask, now())} buckets are known`)
@@ -65,7 +65,7 @@ function toTotal(ask: Ask, now: number): number {
   return toDue(ask, now).reduce((sum, { within, entities }) => sum + totalBuckets([within]) * entities.length, 0)
 }
 
-/** @returns the jobs that ended without storing anything or saying why. */
+/** @returns the jobs that ended without storing a result or a reason. */
 async function watchChunks(
   collecting: Collecting,
   chunks: readonly Chunk[],
@@ -77,7 +77,8 @@ async function watchChunks(
   const { db, redis } = stores
   if (chunks.length === 0) return []
   const failures = await createFailureTeller(db, ask, collecting.say)
-  // Queues keep finished jobs for two days, and so many of them: one that was seen done is not lost when it leaves.
+  // Queues keep a limited number of finished jobs, for two days. A job that was seen done is not lost when the queue
+  // removes it.
   const done = new Set<string>()
   let isEnqueued = false
   let ended: readonly Ended[] = []
@@ -110,7 +111,7 @@ async function countKnownBuckets({ ask, stores }: Collecting): Promise<number> {
 async function toEnded(queue: DatasetQueue, { dead, dropped }: ChunkJobs): Promise<Ended[]> {
   const told = dead.map(async (chunk) => {
     const job = await queue.getJob(chunk.id)
-    // It names those who are left without an answer.
+    // The job's current payload lists only the entities without an answer.
     const entities = job?.data.entities ?? chunk.payload.entities
     return {
       chunk: { ...chunk, payload: { ...chunk.payload, entities } },

@@ -6,9 +6,9 @@ import type { Ended } from './outcome.ts'
 import { type Collecting, untilDone } from './until-done.ts'
 
 /**
- * Has a range of a computed dataset computed from what is stored, and waits until it was. Units whose inputs change
- * meanwhile are not waited for a second time.
- * @returns the units whose computation failed for good.
+ * Computes a range of a computed dataset from the stored inputs and waits until it is done. A unit whose inputs change
+ * during the wait is not awaited again.
+ * @returns the units whose computation failed permanently.
  */
 export async function collectComputed(collecting: Collecting, progress: Progress): Promise<readonly Ended[]> {
   const { ask, queue, stores } = collecting
@@ -23,7 +23,7 @@ export async function collectComputed(collecting: Collecting, progress: Progress
     const isFirst = !isNoted
     isNoted = true
     const due = new Set((await readDueUnits(stores.db, job.dataset, 0)).map(({ from }) => from))
-    // Somebody else may have computed it since.
+    // Another job may have computed the unit since it failed.
     for (const time of failed.keys()) if (!due.has(time)) failed.delete(time)
     open = new Set([...open].filter((time) => due.has(time) && !failed.has(time)))
     progress.set(Math.floor(((times.length - open.size) / Math.max(1, times.length)) * progress.total))

@@ -1,8 +1,11 @@
-import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import { type Note, readNotes } from '../../shared/coverage/ledger.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Ask } from './ask.ts'
 
-/** Says why something could not be collected, each reason once, from now on. */
+/**
+ * Creates a reporter that prints each new reason for a failed collection once. Reasons recorded before its creation are
+ * ignored.
+ */
 export async function createFailureTeller(
   db: Database,
   { title, job, entities, range }: Ask,

@@ -7,8 +7,7 @@ import {
   totalBuckets,
   union,
 } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
-import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
+import { isLost, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
 import { groupByWanted, readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
@@ -17,7 +16,9 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import type { EntityGap } from '../schedule/gaps.ts'
 
-/** A stretch that is wanted, due and not there: nobody has tried yet, it failed, or no provider has it any more. */
+/**
+ * A time range that is wanted, due and missing: not collected yet, failed, or no longer available from any provider.
+ */
 export interface LedgerGap extends EntityGap {
   readonly state: 'pending' | 'failed' | 'coarser' | 'lost'
   readonly reason: string
@@ -25,17 +26,17 @@ export interface LedgerGap extends EntityGap {
 
 interface Sought {
   readonly range: TimeRange
-  /** The step at which it has to be there; without one any step will do. */
+  /** The step required of the data; undefined accepts any step. */
   readonly interval: Interval | undefined
   readonly now: number
 }
 
-/** Gaps that stand alike with at most this many buckets between them are told as one. */
+/** Gaps of the same state and reason with at most this many buckets between them are reported as one. */
 const WITHIN_BUCKETS = 12
 
 /**
- * What is missing of a dataset by its coverage. Left out is what is known to be nothing and what no provider can fill; what
- * is lost for good, because nobody collected it at the time, is told.
+ * Returns the missing time ranges of a dataset according to its coverage. Ranges without data and ranges that no
+ * provider can serve are excluded. Permanently missing ranges, which were not collected in time, are included.
  */
 export async function findLedgerGaps(db: Database, job: Job, registry: Registry, sought: Sought): Promise<LedgerGap[]> {
   const wanted = await readWanted(db, job.dataset)

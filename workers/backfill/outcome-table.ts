@@ -13,7 +13,10 @@ const COLUMNS: readonly (readonly [Standing, string])[] = [
 
 const SHOWN_NAMES = 5
 
-/** The outcomes as a table for people, buckets with their entities in brackets, and below it every reason and what to do. */
+/**
+ * Formats outcomes as a table of bucket counts, with the number of entities in parentheses. Each reason follows below
+ * with advice.
+ */
 export function toOutcomeTable(outcomes: readonly Outcome[]): string {
   const isAny = outcomes.some(({ parts }) => parts.some(({ standing }) => standing === 'not renewed'))
   const columns = COLUMNS.filter(([standing]) => isAny || standing !== 'not renewed')
@@ -37,7 +40,7 @@ function toReasonLines({ title, computedFrom }: Outcome, { standing, reason, buc
   return `${title}: ${buckets} buckets ${standing} of ${names}${more}: ${reason}\n  ${toAdvice(standing, reason, computedFrom)}`
 }
 
-/** A setting as a reason names it, such as COINMARKETCAP_API_KEY. */
+/** Matches a setting name in a reason, such as COINMARKETCAP_API_KEY. */
 const SETTING = /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g
 
 function toAdvice(standing: Standing, reason: string, computedFrom: readonly string[]): string {

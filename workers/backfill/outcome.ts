@@ -10,16 +10,15 @@ import {
   toTimes,
   totalBuckets,
 } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
-import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import { type Note, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { type Ask, type Due, toDue, toSeconds } from './ask.ts'
 
 /**
- * How buckets stand that were asked for; `newest` ones are too new for their providers to be sure of. Those `not renewed`,
- * which were to be collected again and were not, also stand as they did before.
+ * State of requested buckets. `newest`: the providers may not have them yet. `not renewed`: they were to be collected
+ * again but were not; these buckets also count under their previous state.
  */
 export const STANDINGS = [
   ...(['covered', 'coarser', 'nothing', 'unserved', 'failed', 'missing', 'newest'] as const),
@@ -27,7 +26,7 @@ export const STANDINGS = [
 ] as const
 export type Standing = (typeof STANDINGS)[number]
 
-/** Buckets that stand alike for the same reason, and of whom. */
+/** Buckets with the same state and reason, and their entities. */
 export interface Part {
   readonly standing: Standing
   readonly reason: string
@@ -35,38 +34,41 @@ export interface Part {
   readonly entities: readonly string[]
 }
 
-/** What a back-fill came to. */
+/** Result of a backfill. */
 export interface Outcome {
   readonly title: string
-  /** The datasets that it is computed from, by name; none where it comes from providers. */
+  /** Names of the input datasets; empty if the dataset comes from providers. */
   readonly computedFrom: readonly string[]
   readonly parts: readonly Part[]
 }
 
-/** A job that ended without an answer that anybody noted: it failed for good, or was dropped. */
+/** A job that ended without a note: it failed permanently, or was dropped. */
 export interface Ended {
   readonly chunk: Chunk
   readonly reason: string
 }
 
-/** Whether all is there that was asked for, or known not to exist. What is newest comes with the slots. */
+/**
+ * Returns whether every requested bucket is stored or known to have no data. The newest buckets do not count, because
+ * the slots collect them.
+ */
 export const isComplete = ({ parts }: Outcome): boolean =>
   parts.every(({ standing }) => standing === 'covered' || standing === 'nothing' || standing === 'newest')
 
-/** Whether nothing is missing that any provider has, be it at a longer step. */
+/** Returns whether nothing is missing that a provider has, possibly at a coarser step. */
 export const isAsGoodAsProviders = ({ parts }: Outcome): boolean =>
   parts.every(({ standing }) => standing !== 'failed' && standing !== 'missing' && standing !== 'not renewed')
 
-/** What became of the jobs of a back-fill. */
+/** Result of the jobs of a backfill. */
 interface Run {
   readonly ended: readonly Ended[]
-  /** Whether what is known was to be collected again. */
+  /** Whether covered data was to be collected again. */
   readonly isRenewal: boolean
   /** Unix milliseconds. */
   readonly now: number
 }
 
-/** Reads how everything stands that was asked for. */
+/** Reads the state of all requested buckets. */
 export async function readOutcome(db: Database, ask: Ask, run: Run): Promise<Outcome> {
   const { title, job } = ask
   const parts = createParts()
@@ -78,7 +80,7 @@ interface Adding extends Run {
   readonly parts: ReturnType<typeof createParts>
 }
 
-/** Adds how the same buckets of some entities stand. */
+/** Adds the state of the same buckets for several entities. */
 async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, isRenewal, now, parts }: Adding) {
   const { job } = ask
   const keys = entities.map(({ key }) => key)
@@ -112,7 +114,7 @@ async function addParts(db: Database, ask: Ask, { within, entities }: Due, { end
   }
 }
 
-/** Counts the buckets that notes explain, the newest note first. @returns those that none explains. */
+/** Counts the buckets explained by notes, newest note first. @returns the buckets without a note. */
 function explainBy(
   missing: readonly Buckets[],
   notes: readonly Note[],
@@ -124,7 +126,7 @@ function explainBy(
     .reduce((left, note) => take(left, toBuckets(note, job.dataset.cadence), (buckets) => add(note, buckets)), missing)
 }
 
-/** Takes `away` from runs and says how many buckets that were. */
+/** Subtracts `away` from the runs and reports the number of removed buckets to `add`. */
 function take(runs: readonly Buckets[], away: Buckets | undefined, add: (buckets: number) => void): readonly Buckets[] {
   if (away === undefined || away.first > away.last) return runs
   const left = runs.flatMap((run) => subtract(run, [away]))

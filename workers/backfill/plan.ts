@@ -22,8 +22,8 @@ interface Request {
 }
 
 /**
- * Turns a request into chunk jobs; `off` are the datasets that are not collected.
- * @throws DataError `payload` that names every mistake of the request at once.
+ * Turns a request into chunk jobs. `off` lists the datasets that are not collected.
+ * @throws DataError `payload` that lists every mistake of the request.
  */
 export function planBackfill(request: Request, registry: Registry, now: number, off: readonly string[] = []): Ask {
   const mistakes: string[] = []
@@ -35,7 +35,7 @@ export function planBackfill(request: Request, registry: Registry, now: number, 
     mistakes.push(`--from ${request.from} is not before --to ${request.to ?? 'now'}`)
   if (to !== undefined && to > now) mistakes.push(`--to ${request.to} is in the future`)
   const interval = job === undefined ? undefined : toInterval(job, request.interval, mistakes)
-  // One that ended before the range has nothing in it, and of the others it goes up to their end.
+  // Entities that ended before the range have no data in it; the others are collected up to their end.
   const there = (job?.entities(registry) ?? []).filter((entity) => isThereAt(entity, from ?? now))
   const entities = job === undefined ? [] : toEntities(there, request.only, mistakes)
   if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {
@@ -79,8 +79,8 @@ function toEntities(all: readonly Entity[], only: string | undefined, mistakes: 
 }
 
 /**
- * Has histories collected and prints how they stand then.
- * @returns whether all is there that was asked for, or known not to exist.
+ * Collects histories and prints the result table.
+ * @returns whether every requested bucket is stored or known to have no data.
  */
 export async function runBackfills(
   asks: readonly Ask[],

@@ -5,7 +5,7 @@ import type { DatasetQueue } from '../../shared/queue/queues.ts'
 import { type Database, isPassing } from '../../shared/store/clickhouse.ts'
 import type { Ask } from './ask.ts'
 
-/** The stores that a back-fill works with, and the wall clock in Unix milliseconds. */
+/** Dependencies of a backfill. `now` is the wall clock in Unix milliseconds. */
 export interface Stores {
   readonly db: Database
   readonly redis: Redis
@@ -13,7 +13,7 @@ export interface Stores {
   readonly now: () => number
 }
 
-/** One history that is being collected. */
+/** One history during its collection. */
 export interface Collecting {
   readonly ask: Ask
   readonly queue: DatasetQueue
@@ -25,8 +25,8 @@ export interface Collecting {
 const POLL_MS = 1_000
 
 /**
- * Looks once a second until `isDone` says so or the signal ends the watching. A store that is away is waited for: nothing
- * is lost by that.
+ * Polls `isDone` once a second until it returns true or the signal aborts. Waits while a store is unavailable, because
+ * no work is lost.
  */
 export async function untilDone(
   { ask, signal, say }: Pick<Collecting, 'ask' | 'signal' | 'say'>,
@@ -47,7 +47,7 @@ export async function untilDone(
   }
 }
 
-/** Neither a mistake in this program nor a statement that the engine refuses for good. */
+/** Excludes bugs in this program, and statements that ClickHouse rejects permanently. */
 function isStoreAway(error: unknown): boolean {
   if (error instanceof DataError) return isPassing(error)
   return !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)

@@ -65,7 +65,7 @@ wanted now. The same command watches again, npm run gaps -- ${backfill.job.name}
   if (!isWhole) process.exitCode = 1
 }
 
-/** Where the stores are away the request is judged all the same. */
+/** Falls back to the registry files if ClickHouse is unavailable, so that the request is still validated. */
 async function readRegistryInForce({ clickhouse }: Config): Promise<Registry> {
   const db = createDatabase(clickhouse, 'write')
   try {

@@ -62,7 +62,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** None while Redis is away, which is said: all else can be told without it. */
+/** Returns an empty list and prints a message if Redis is unavailable: the rest of the report does not need it. */
 async function readPlans(config: Config, now: number): Promise<DayPlan[]> {
   const redis = createRedis(config.redis.url, createLog('providers', 'silent'))
   try {

@@ -4,7 +4,7 @@ import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { withoutOff } from '../../shared/config/datasets-off.ts'
 import { isUnserved } from '../../shared/coverage/completeness.ts'
-import { readOpenNotes } from '../../shared/coverage/notes.ts'
+import { readOpenNotes } from '../../shared/coverage/ledger.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
@@ -12,7 +12,7 @@ import { createParts } from '../../shared/progress-bar.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
-import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
+import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
 import type { Ask } from '../backfill/ask.ts'
 import { findLedgerGaps, type LedgerGap } from '../backfill/ledger-gaps.ts'
 import { runBackfills } from '../backfill/plan.ts'
@@ -24,7 +24,7 @@ import { RANGE_OPTIONS, toTime } from '../terminal/option-time.ts'
 import { toShortTime, toTable } from '../terminal/text-table.ts'
 import { withStores } from './with-stores.ts'
 
-/** What a monitor is told; 1 is every failure to tell. */
+/** Exit codes for a monitor; 1 means that the check itself failed. */
 const EXIT = { stale: 2, gaps: 3 } as const
 
 const HELP = `npm run gaps -- [dataset] [options]
@@ -56,8 +56,8 @@ interface Request {
 }
 
 /**
- * Checks what an operator asks for; `off` are the datasets that are not collected.
- * @throws DataError `payload` that names every mistake at once.
+ * Validates the command line. `off` lists the datasets that are not collected.
+ * @throws DataError `payload` that lists every mistake.
  */
 export function toRequest(
   given: Readonly<Record<'dataset' | 'from' | 'to' | 'interval', string | undefined>> & { more?: readonly string[] },
@@ -82,7 +82,7 @@ export function toRequest(
   return { jobs: selected, range: { from, to }, interval }
 }
 
-/** What is missing of one dataset. */
+/** The gaps of one dataset. */
 interface Found {
   readonly job: Job
   readonly gaps: readonly LedgerGap[]
@@ -99,7 +99,7 @@ async function findGaps(request: Request, db: Database, registry: Registry): Pro
   return found
 }
 
-/** Says which datasets have nothing new where something should have come, and tells whether there are any. */
+/** Prints the datasets without new data although data was due, and returns whether there are any. */
 async function tellStale(request: Request, db: Database, registry: Registry): Promise<boolean> {
   let isStale = false
   const [notes, now] = [await readOpenNotes(db), Date.now()]
@@ -117,7 +117,7 @@ async function tellStale(request: Request, db: Database, registry: Registry): Pr
   return isStale
 }
 
-/** What can still be had: what is lost stays lost. */
+/** Gaps that a provider can still fill; `lost` ones stay missing. */
 const toFillable = (gaps: readonly LedgerGap[]) => gaps.filter(({ state }) => state !== 'lost')
 
 async function fix(found: readonly Found[], request: Request, stores: Stores): Promise<void> {
@@ -192,7 +192,7 @@ async function main(): Promise<void> {
     found = await findGaps(request, db, registry)
   }
   print(found, values.json)
-  // Whether the data is fresh says nothing of a range that has ended.
+  // For a range that has ended, freshness is meaningless.
   const isStale = to === undefined && (await tellStale(request, db, registry))
   await db.close()
   if (hasGaps(found)) process.exitCode = EXIT.gaps

@@ -17,8 +17,8 @@ Keys of the API, in the file that API_KEYS_FILE names. A key is shown once, when
 running API reads the file again within a second. Without --limit a key has ${DEFAULT_LIMIT}.`
 
 /**
- * Does what the words ask for, and returns what is to be shown. `now` is Unix milliseconds.
- * @throws DataError `payload` for words that make no sense, `config` for a file that does.
+ * Runs a key command and returns its output. `now` is in Unix milliseconds.
+ * @throws DataError `payload` for an invalid command, `config` for an invalid file.
  */
 export function runKeys(path: string, words: readonly string[], limit: string, now: number): string {
   const [what, given, ...more] = words

@@ -26,8 +26,8 @@ const STATES = ['failed', 'waiting', 'prioritized', 'delayed', 'active', 'comple
 type State = (typeof STATES)[number]
 
 /**
- * The states in which a job can be retried or dropped: active jobs belong to their worker, and only those that failed, for
- * good or for now, are worth a retry.
+ * Job states that each action accepts. Active jobs belong to their worker. Only failed jobs, and delayed ones that wait
+ * for a retry, can be retried.
  */
 const ALLOWED: Readonly<Record<Action, readonly State[]>> = {
   list: STATES,
@@ -53,8 +53,8 @@ Looks at the queues' jobs, and by default at those that failed for good: the dea
   --help`
 
 /**
- * A job as it is listed. `at` is when it failed or finished, or since when it is worked on, else when it was enqueued, in Unix
- * milliseconds.
+ * A job in the output. `at` is the time at which the job failed or finished, or else became active, or else was
+ * enqueued, in Unix milliseconds.
  */
 export interface ListedJob {
   readonly dataset: string
@@ -83,8 +83,8 @@ export interface Request extends Selection {
 }
 
 /**
- * Checks what an operator asks for.
- * @throws DataError `payload` that names every mistake at once.
+ * Validates the command line.
+ * @throws DataError `payload` that lists every mistake.
  */
 export function toRequest(
   given: Readonly<Record<'action' | 'dataset' | 'state' | 'reason', string | undefined>> & {
@@ -94,7 +94,7 @@ export function toRequest(
   const mistakes: string[] = []
   const action = ACTIONS.find((known) => known === given.action)
   if (action === undefined) mistakes.push(`say what to do: ${ACTIONS.join(', ')}`)
-  // Whoever names a dataset without its option must not have the jobs of all of them dropped.
+  // A dataset named without its option must not select, and drop, the jobs of all datasets.
   const { more = [] } = given
   if (more.length > 0)
     mistakes.push(`${more.join(' ')}: which jobs are meant is said by --dataset, --state and --reason`)
@@ -111,7 +111,7 @@ export function toRequest(
 
 const PAGE = 200
 
-/** The jobs of a queue that fit, oldest first. */
+/** Returns the matching jobs of a queue, oldest first. */
 export async function findJobs(queue: DatasetQueue, { state, reason }: Selection): Promise<Found[]> {
   const found: Found[] = []
   for (let at = 0; ; at += PAGE) {
@@ -120,7 +120,7 @@ export async function findJobs(queue: DatasetQueue, { state, reason }: Selection
       const listed = toListed(queue, state, job)
       if (reason === undefined || (listed.reason ?? '').includes(reason)) found.push({ job, listed })
     }
-    // One that is not full has lost some meanwhile, which others have finished or dropped.
+    // A short page is not the last one: other processes may have finished or dropped some of its jobs.
     if (page.length === 0) return found
   }
 }
@@ -139,7 +139,7 @@ function toListed(queue: DatasetQueue, state: State, job: Found['job']): ListedJ
 
 /**
  * Retries or drops jobs one by one.
- * @returns those that could not be, because a worker or another operator was faster, each with the reason.
+ * @returns the jobs that failed, with the reason, because a worker or another operator was faster.
  */
 export async function applyTo(
   found: readonly Found[],
@@ -150,7 +150,7 @@ export async function applyTo(
   for (const { job, listed } of found) {
     try {
       if (action === 'drop') await job.remove()
-      // The next attempt of one that is delayed has only to be made sooner.
+      // A delayed job keeps its attempts; only its next attempt starts earlier.
       else if (listed.state === 'delayed') await job.promote()
       else await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true })
     } catch (error) {
@@ -161,7 +161,7 @@ export async function applyTo(
   return missed
 }
 
-/** The jobs as a table for people. */
+/** Formats the jobs as a table. */
 export function toJobsTable(listed: readonly ListedJob[]): string {
   return toTable(
     ['dataset', 'lane', 'job', 'state', 'attempts', 'since (UTC)', 'reason'],
@@ -177,7 +177,7 @@ export function toJobsTable(listed: readonly ListedJob[]): string {
   )
 }
 
-/** Those of the jobs that are a queue's. */
+/** Returns the ids of the jobs that belong to the queue. */
 const toIds = (queue: DatasetQueue, listed: readonly ListedJob[]) => {
   const { dataset, lane } = readQueueName(queue.name)
   return listed.filter((job) => job.dataset === dataset && job.lane === lane).map(({ id }) => id)

@@ -23,8 +23,8 @@ changes nothing. Then npm run migrate puts it into force.
   --help`
 
 /**
- * One token of the old or the new basket, at its newest stored price. Weights are fractions of one. Null is not known: of a
- * token that leaves there may be no price, and then nobody knows what the old basket is worth either.
+ * One token of the old or the new basket, at its newest stored price. Weights are fractions of one. Null is unknown: a
+ * removed token may have no price, and then the value of the old basket is unknown, too.
  */
 interface Member {
   readonly token: string
@@ -39,17 +39,18 @@ interface Member {
 export interface RebalanceReport {
   readonly composition: string
   readonly validFrom: string
-  /** False when the newest composition says the same already: there is nothing to do. */
+  /** False if the newest composition is identical, so there is nothing to do. */
   readonly isChange: boolean
-  /** Null while one of its members has no price. */
+  /** Null if a member has no price. */
   readonly valueUsdBefore: number | null
   readonly valueUsdAfter: number | null
   readonly members: readonly Member[]
 }
 
 /**
- * Plans a rebalance of the index in a registry's folder and, unless `dryRun`, writes it.
- * @throws DataError `payload` that lists every mistake of the proposal, `registry` or `storage` where there is no good one.
+ * Plans a rebalance of the index in a registry folder and writes it unless `dryRun` is set.
+ * @throws DataError `payload` that lists every mistake of the proposal, `registry` or `storage` if the registry or the
+ *   prices cannot be read.
  */
 export async function rebalance(
   request: { readonly proposed: unknown; readonly at: string; readonly dryRun: boolean },
@@ -88,7 +89,7 @@ WHERE has({tokens: Array(UInt64)}, token) GROUP BY token`,
   return new Map(rows.map(({ token, newest_price }) => [token, newest_price]))
 }
 
-/** What a basket is worth in US dollars; null where the price of a member is not known. */
+/** Returns the value of a basket in US dollars, or null if a member's price is unknown. */
 function toValue({ elements }: Composition, prices: ReadonlyMap<number, number>): number | null {
   return elements.reduce<number | null>((sum, { token, quantity }) => {
     const price = prices.get(token.key)
@@ -96,7 +97,10 @@ function toValue({ elements }: Composition, prices: ReadonlyMap<number, number>)
   }, 0)
 }
 
-/** The share of a basket, 0 of what is not in it; null where the price or the basket's value is not known. */
+/**
+ * Returns the share of the basket's value, 0 if the quantity is 0, or null if the price or the basket's value is
+ * unknown.
+ */
 function toWeight(quantity: string, priceUsd: number | null, value: number | null): number | null {
   if (Number(quantity) === 0) return 0
   return priceUsd === null || value === null || value === 0 ? null : (Number(quantity) * priceUsd) / value
@@ -131,7 +135,7 @@ const toPercent = (share: number | null) =>
   (share === null ? NOT_KNOWN : `${(share * 100).toFixed(2)} %`).padStart(NOT_KNOWN.length)
 const toDollars = (value: number | null) => (value === null ? NOT_KNOWN : `${value.toFixed(4)} USD`)
 
-/** The report for people; `now` is in Unix milliseconds. */
+/** Formats the report. `now` is in Unix milliseconds. */
 export function toRebalanceText(report: RebalanceReport, dryRun: boolean, now: number): string {
   const members = report.members.map(({ symbol, quantityBefore, quantityAfter, weightBefore, weightAfter }) => {
     const quantities = `${quantityBefore} -> ${quantityAfter}`.padEnd(46)

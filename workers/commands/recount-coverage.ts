@@ -17,12 +17,12 @@ import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
 import { toTable } from '../terminal/text-table.ts'
 
-/** The datasets of which no provider has the past: what is taken out of their coverage stays missing. */
+/** Returns the datasets without history at any provider: buckets removed from their coverage stay missing. */
 function withoutHistory(): string[] {
   return jobs.filter(({ history, resumes }) => history === undefined && !resumes).map(({ dataset }) => dataset.name)
 }
 
-/** 1 is every failure to tell. */
+/** Exit code; 1 means that the check itself failed. */
 const UNFOUNDED = 3
 
 const HELP = `npm run coverage -- recount [dataset] [options]
@@ -40,7 +40,7 @@ Of dex-trades, governance and governors rows tell only a part, because many hour
 
 Datasets: ${datasets.map(({ name }) => name).join(', ')}`
 
-/** What a recount came to, in buckets; `comparable` is false where rows tell only a part. */
+/** Result of a recount, in buckets. `comparable` is false if rows cannot prove the coverage. */
 interface Recount {
   readonly dataset: string
   readonly comparable: boolean
@@ -55,7 +55,7 @@ interface RecountOptions {
   readonly onChange: () => Promise<void>
 }
 
-/** `onChange` is called as soon as the coverage is another one, whatever becomes of the rest. */
+/** `onChange` is called right after each change of the coverage, even if a later step fails. */
 async function recount(
   db: Database,
   dataset: Recounted,
@@ -117,7 +117,7 @@ async function main(): Promise<void> {
     const stores = { db, redis, prefix: config.redis.prefix }
     const recounts: Recount[] = []
     for (const dataset of selected) {
-      // Answers say which of their data is coarser than asked for, as the coverage has it.
+      // API responses report which data is coarser than requested, which depends on the coverage.
       const onChange = () => publishCommit(stores, { dataset: dataset.name })
       const { repair, 'repair-lost': repairLost } = values
       recounts.push(await recount(db, dataset, { repair, repairLost, onChange }))

@@ -10,7 +10,7 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
-import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
+import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
 import { toShortDuration, toShortTime, toTable } from '../terminal/text-table.ts'
 
 const HELP = `npm run status -- [--json]
@@ -20,23 +20,23 @@ a dead scheduler or a worker that hangs as well as of a provider that is away. A
 when entities are lost that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty, but for those
 that are off (DATASETS_OFF), and for empty ones that no provider serves, as without a key: unserved.`
 
-/** How one dataset stands; `lagSeconds` is the age of its newest datum, null while it is empty. */
+/** Status of a dataset. `lagSeconds` is the age of its newest value, null if it is empty. */
 export interface DatasetStatus {
   readonly dataset: string
   readonly cadence: Cadence
   readonly lastUpdated: string | null
   readonly lagSeconds: number | null
   readonly state: FreshnessState
-  /** Why nobody has to look, however old it is: it is not collected, or was never set up. */
+  /** Why the dataset needs no attention, whatever its age: it is not collected, or was never set up. */
   readonly idle: 'off' | 'unserved' | null
   readonly rows: number
-  /** The share of what is expected up to now that is stored, 0 to 1. */
+  /** Stored share of the data expected up to now, 0 to 1. */
   readonly complete: number
-  /** Its providers that fail, since when and why. */
+  /** Failing providers, with the start and the reason of the failure. */
   readonly failing: readonly { readonly provider: string; readonly since: string; readonly reason: string }[]
 }
 
-/** Reads how each dataset stands at a time, in Unix milliseconds; those of `off` are not collected. */
+/** Reads the status of each dataset at `now` (Unix milliseconds). `off` lists the datasets that are not collected. */
 export async function readStatus(
   db: Database,
   of: readonly DatasetFacts[],
@@ -65,10 +65,10 @@ export async function readStatus(
   )
 }
 
-/** Rounded down: only what is whole is 100 %. */
+/** Rounded down, so that only complete data shows 100 %. */
 const toPercent = (share: number) => `${Math.floor(share * 1000) / 10} %`
 
-/** The status as a table for people; below it the providers that fail. */
+/** Formats the status as a table, followed by the failing providers. */
 export function toStatusTable(statuses: readonly DatasetStatus[]): string {
   const table = toTable(
     ['dataset', 'cadence', 'last updated (UTC)', 'lag', 'state', 'rows', 'complete'],
@@ -90,7 +90,10 @@ export function toStatusTable(statuses: readonly DatasetStatus[]): string {
   return [table, ...failing].join('\n')
 }
 
-/** Whether an operator has to look: late data may still arrive, stale data is overdue; what is idle is as it was set. */
+/**
+ * Returns whether an operator is needed. Late data may still arrive, stale data does not; idle datasets are as
+ * configured.
+ */
 export function isAlarming(statuses: readonly DatasetStatus[]): boolean {
   return statuses.some(({ state, idle }) => idle === null && (state === 'stale' || state === 'empty'))
 }

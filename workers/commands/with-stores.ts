@@ -5,7 +5,7 @@ import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import type { Stores } from '../backfill/until-done.ts'
 
-/** Does the work of a command that collects. It tells itself when a store is away. */
+/** Runs the work of a collecting command. Fails with a clear message if a store is unavailable. */
 export async function withStores<T>(config: Config, work: (stores: Stores) => Promise<T>): Promise<T> {
   const redis = createRedis(config.redis.url, createLog('command', 'error'))
   await requireRedis(redis)

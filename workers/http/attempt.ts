@@ -1,12 +1,11 @@
-import type { Config } from '../../shared/config/config.ts'
+import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import { toReason } from '../../shared/errors.ts'
-import { BodyTooLarge, isJsonType, readBody, readExcerpt } from './body.ts'
-import { requireInTime } from './deadline.ts'
-import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
-import { toRetryAfterMs } from './retry.ts'
-import { type Target, toExcerpt } from './target.ts'
+import type { Fetch } from '../../shared/proxied-fetch.ts'
+import { recordFailure, startStep, toErrorType, within } from '../../shared/telemetry/spans.ts'
+import type { Target } from './call.ts'
+import type { ErrorAnswer, HttpRequest, HttpSettings } from './client.ts'
 
-/** A success: the whole body of a 2xx answer, or the word that there is nothing. */
+/** A success: the complete body of a 2xx response, or the statement that nothing exists. */
 export interface Answer {
   readonly status: number
   readonly quotaLeft: number | undefined
@@ -15,10 +14,10 @@ export interface Answer {
   readonly body: string
 }
 
-/** One request that did not succeed, and what that means for the next. */
+/** An unsuccessful request and its meaning for retries. */
 export interface Failure {
   readonly status: number | undefined
-  /** The beginning of what came with the status. */
+  /** The beginning of the response body. */
   readonly said: { readonly contentType: string | null; readonly body: string } | undefined
   readonly quotaLeft: number | undefined
   readonly code: ErrorAnswer | 'provider_malformed'
@@ -31,13 +30,63 @@ const MAX_REDIRECTS = 3
 const ERROR_BODY_BYTES = 16 * 1024
 const QUOTA_HEADERS = ['x-ratelimit-remaining', 'ratelimit-remaining', 'x-rate-limit-remaining'] as const
 
-/** Sends a request once and reads its answer to the end. Rejects only with the reason of an aborted signal. */
-export async function attempt(
-  settings: HttpSettings,
-  request: HttpRequest,
-  headers: Headers,
-  target: Target,
-  fetchOnce: Fetch,
+/** A request that is sent once. */
+export interface Sending {
+  readonly settings: HttpSettings
+  readonly request: HttpRequest
+  readonly headers: Headers
+  readonly target: Target
+  /** Number of earlier attempts of the request. */
+  readonly retries: number
+}
+
+/**
+ * Sends a request once and reads the complete response, in its own span if it is part of a trace. The trace context is
+ * not sent to the provider, because it is internal. Rejects only with the reason of an aborted signal.
+ */
+export async function attempt(sending: Sending, proxiedFetch: Fetch | undefined): Promise<Answer | Failure> {
+  const { request } = sending
+  const span = startStep(`${toMethod(request)} ${toRoute(request)}`, () => toSpanOptions(sending))
+  if (span === undefined) return sendAndRead(sending, proxiedFetch)
+  try {
+    const result = await within(span, () => sendAndRead(sending, proxiedFetch))
+    if (result.status !== undefined) span.setAttribute('http.response.status_code', result.status)
+    if ('reason' in result) setFailure(span, result)
+    return result
+  } catch (error) {
+    recordFailure(span, error)
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+function setFailure(span: Span, { status, code, reason, cause }: Failure): void {
+  span.setAttribute('error.type', status === undefined || status < 400 ? code : String(status))
+  if (cause !== undefined) span.addEvent('exception', { 'exception.type': toErrorType(cause) })
+  span.setStatus({ code: SpanStatusCode.ERROR, message: reason })
+}
+
+const toRoute = ({ route, path }: HttpRequest) => route ?? path
+
+function toSpanOptions({ settings, request, target, retries }: Sending) {
+  const { url, shown } = target
+  const attributes: Attributes = {
+    'dao_data.provider': settings.provider,
+    'http.request.method': toMethod(request),
+    'url.template': toRoute(request),
+    // The path of the base URL is omitted: it may contain a node's key or a bot's token.
+    'url.full': `${url.protocol}//${url.host}/...${shown}`,
+    'server.address': url.hostname,
+  }
+  if (url.port !== '') attributes['server.port'] = Number(url.port)
+  if (retries > 0) attributes['http.request.resend_count'] = retries
+  return { kind: SpanKind.CLIENT, attributes }
+}
+
+async function sendAndRead(
+  { settings, request, headers, target }: Sending,
+  proxiedFetch: Fetch | undefined,
 ): Promise<Answer | Failure> {
   const { timeoutMs } = settings
   const maxBytes = settings.maxBytes * (request.timesMaxBytes ?? 1)
@@ -47,8 +96,8 @@ export async function attempt(
   request.signal.addEventListener('abort', abort, { once: true })
   let status: number | undefined
   try {
-    requireInTime(request.signal)
-    const response = await send(request, headers, target, stop.signal, fetchOnce)
+    request.signal.throwIfAborted()
+    const response = await send(request, headers, target, stop.signal, proxiedFetch)
     status = response.status
     const contentType = response.headers.get('content-type')
     const quotaLeft = toQuotaLeft(response)
@@ -59,13 +108,13 @@ export async function attempt(
     const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
     if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
-      requireInTime(request.signal)
+      request.signal.throwIfAborted()
       const { said } = failure
       if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
       return { status, quotaLeft, isAbsent: false, ...said }
     }
     const body = await readBody(response, maxBytes)
-    requireInTime(request.signal)
+    request.signal.throwIfAborted()
     return { status, quotaLeft, isAbsent: false, contentType, body }
   } catch (cause) {
     request.signal.throwIfAborted()
@@ -83,13 +132,13 @@ export async function attempt(
   }
 }
 
-/** Whether an error status comes with a body that is an answer all the same. */
+/** Returns whether a response with an error status has a body that counts as an answer. */
 function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNullable<Failure['said']>): boolean {
   if (isAnswer === undefined || !isJsonType(said.contentType)) return false
   try {
     return isAnswer(JSON.parse(said.body), status)
   } catch {
-    // A gateway's page, or a body that is too long for an error.
+    // A gateway's page, or a body that was cut because it is too long for an error.
     return false
   }
 }
@@ -97,49 +146,20 @@ function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNul
 /** POST when there is a body, else GET, unless the request names a method. */
 export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
 
-/** Sends one request; the platform's `fetch`, or one that goes through proxies. */
-export type Fetch = (url: URL, init: RequestInit) => Promise<Response>
-
-/** Requests to this machine, such as to a node beside the workers, never leave it. */
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
-
-/** The way to providers: through the proxies of the settings, if there are any. */
-export function createFetch({ http, https, none }: Config['proxy']): Fetch {
-  // At each call: tests put a fetch of their own in its place.
-  if (http === undefined && https === undefined) return (url, init) => fetch(url, init)
-  const noProxy = none.trim() === '*' ? '*' : [none, ...LOOPBACK].join(',')
-  // Only where there is a proxy: the package takes 20 MB of memory.
-  const loaded = import('undici').then((undici) => {
-    const dispatcher = new undici.EnvHttpProxyAgent({
-      httpProxy: http ?? '',
-      httpsProxy: https ?? '',
-      noProxy,
-      proxyTunnel: false,
-    })
-    return { fetch: undici.fetch as unknown as ProxiedFetch, dispatcher }
-  })
-  return async (url, init) => {
-    const { fetch: fetchThrough, dispatcher } = await loaded
-    return fetchThrough(url, { ...init, dispatcher })
-  }
-}
-
-/** The package's types of requests and responses are not the platform's, which behave alike. */
-type ProxiedFetch = (url: URL, init: object) => Promise<Response>
-
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
 async function send(
   request: HttpRequest,
   headers: Headers,
   target: Target,
   signal: AbortSignal,
-  fetchOnce: Fetch,
+  proxiedFetch: Fetch | undefined,
 ): Promise<Response> {
   const body = request.body === undefined ? null : JSON.stringify(request.body)
   const method = toMethod(request)
   let url = target.url
   for (let redirects = 0; ; redirects += 1) {
-    const response = await fetchOnce(url, { method, headers, body, signal, redirect: 'manual' })
+    // The platform's `fetch` is looked up at each call, because tests replace it.
+    const response = await (proxiedFetch ?? fetch)(url, { method, headers, body, signal, redirect: 'manual' })
     const next = toRedirect(response, url)
     const isFollowed = next?.origin === url.origin && redirects < MAX_REDIRECTS
     const isRepeatable = method === 'GET' || response.status === 307 || response.status === 308
@@ -161,7 +181,7 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
   const isTransient = status === 408 || status === 429 || status >= 500
   const code = reading?.code ?? (isTransient ? 'provider_unavailable' : 'provider_rejected')
   const redirect = toRedirect(response, target.url)
-  const says = redirect ? `redirect to ${redirect.host} not followed` : toExcerpt(reading?.says ?? body, target.secrets)
+  const says = redirect ? `redirect to ${redirect.host} not followed` : target.excerpt(reading?.says ?? body)
   return {
     status,
     said: { contentType: headers.get('content-type'), body },
@@ -174,7 +194,7 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
   }
 }
 
-/** Some hosts say only when their limit is lifted, in seconds from now. */
+/** Some hosts send only the time until their limit is reset, in seconds from now. */
 function toLimitReset({ status, headers }: Response): string | null {
   return status === 429 ? headers.get('ratelimit-reset') : null
 }
@@ -195,12 +215,61 @@ function toQuotaLeft({ headers }: Response): number | undefined {
 }
 
 /**
- * The platform says only "fetch failed"; the code of the cause says what went wrong. Codes of the HTTP client itself say less
- * than their messages: a proxy's refusal is `UND_ERR_ABORTED`.
+ * The platform's message is only "fetch failed"; the error code of the cause has the reason. Exception: for codes of
+ * the HTTP client, the message has more information, such as a proxy's refusal behind `UND_ERR_ABORTED`.
  */
 function toNetworkReason(error: unknown): string {
   let cause = error
   while (cause instanceof Error && cause.cause !== undefined) cause = cause.cause
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
   return typeof code === 'string' && code !== 'UND_ERR_ABORTED' ? code : toReason(cause)
+}
+
+/**
+ * Returns the wait of a `Retry-After` header in milliseconds from `now`. Undefined if there is no wait: no header,
+ * neither whole seconds nor an HTTP date, a time in the past, or `0`. Providers that send `0` reject the next request
+ * again (docs/providers.md, section 2).
+ */
+export function toRetryAfterMs(header: string | null, now: number): number | undefined {
+  const value = header?.trim() ?? ''
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : /^[A-Z][a-z]{2}/.test(value) ? Date.parse(value) - now : 0
+  return ms > 0 ? ms : undefined
+}
+
+/** The body of a response is larger than the limit. */
+export class BodyTooLarge extends Error {}
+
+/**
+ * Reads a complete body of at most `maxBytes` after decompression.
+ * @throws BodyTooLarge above the limit, and the connection's error if it breaks.
+ */
+async function readBody(response: Response, maxBytes: number): Promise<string> {
+  const { text, complete } = await readUpTo(response, maxBytes)
+  if (!complete) throw new BodyTooLarge()
+  return text
+}
+
+/** Reads the beginning of a body, up to `maxBytes`. Enough for an error response of any length. */
+async function readExcerpt(response: Response, maxBytes: number): Promise<string> {
+  return (await readUpTo(response, maxBytes)).text
+}
+
+async function readUpTo(response: Response, maxBytes: number): Promise<{ text: string; complete: boolean }> {
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  // Decodes the whole buffer: decoding large bodies chunk by chunk takes three times as long.
+  const toText = () => new TextDecoder().decode(Buffer.concat(parts))
+  // Leaving the loop cancels the stream, so that the rest of an oversized body is not downloaded.
+  for await (const chunk of response.body ?? []) {
+    const room = maxBytes - bytes
+    bytes += chunk.byteLength
+    parts.push(chunk.subarray(0, room))
+    if (bytes > maxBytes) return { text: toText(), complete: false }
+  }
+  return { text: toText(), complete: true }
+}
+
+/** Returns whether a content type is JSON. A response without a content type may be JSON. */
+export function isJsonType(contentType: string | null): boolean {
+  return contentType === null || /^\s*application\/([\w.+-]+\+)?json\b/i.test(contentType)
 }

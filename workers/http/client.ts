@@ -1,26 +1,122 @@
+import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import { DataError } from '../../shared/errors.ts'
+import { DataError, type ErrorCode } from '../../shared/errors.ts'
+import { createProxiedFetch } from '../../shared/proxied-fetch.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { type Answer, attempt, createFetch, type Failure, type Fetch, toMethod } from './attempt.ts'
-import { inAttemptSpan } from './attempt-span.ts'
-import { isJsonType } from './body.ts'
-import { type LimitOptions, toLimits } from './provider-limits.ts'
-import type { RateLimit } from './rate-limit.ts'
-import type { Exchange, HttpRequest, HttpSettings } from './request.ts'
-import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './retry.ts'
-import { type Target, toExcerpt, toTarget } from './target.ts'
-import { createUsedUp, type UsedUp } from './used-up.ts'
+import { BodyTooLarge } from './attempt.ts'
+import { createCaller, createExhaustedPlan, toBackoffMs, toHeaders } from './call.ts'
+import {
+  createDayCounter,
+  createProviderLimits,
+  type ProviderLimits,
+  type SharedBy,
+  sleep,
+  toDayKey,
+} from './limits.ts'
+
+/** Query parameters; undefined ones are omitted. */
+export type Query = Readonly<Record<string, string | number | undefined>>
+
+/** Settings of requests to a provider's host. */
+export interface HttpSettings {
+  readonly provider: string
+  readonly baseUrl: string
+  readonly headers?: Readonly<Record<string, string>>
+  /**
+   * Further secrets to redact in messages. Keys in headers, in query parameters with such names and in the base URL are
+   * always redacted.
+   */
+  readonly secrets?: readonly string[]
+  /** Timeout of a complete response including the body; restarts with each retry. */
+  readonly timeoutMs: number
+  /** The largest body, after decompression. */
+  readonly maxBytes: number
+  /** Shared by all clients of the same provider name; the first one opened in a process sets it. */
+  readonly requestsPerMinute: number
+  /** Burst size, for a provider that also limits per second; default: a fifth of `requestsPerMinute`. */
+  readonly burst?: number
+  /** For a provider that also limits per hour. When the quota is exhausted, requests fail until the hour is over. */
+  readonly requestsPerHour?: number
+  /** For a plan that resets at midnight UTC. */
+  readonly requestsPerDay?: number
+  /** Name of the setting behind the daily limit, for messages. */
+  readonly daySetting?: string
+  /** Daily limit of history requests, if most of the plan is reserved for new data. */
+  readonly historyRequestsPerDay?: number
+  /** Interprets error responses whose status alone is misleading. */
+  readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
+}
+
+/** Possible meanings of an error response (shared/errors.ts). */
+export type ErrorAnswer = Extract<
+  ErrorCode,
+  'provider_unavailable' | 'provider_rejected' | 'provider_exhausted' | 'provider_unconfigured'
+>
 
 /**
- * Sends requests, within the provider's rate limit, again after network errors, timeouts, 408, 429 and 5xx.
- * Both calls throw DataError, its message naming provider, path and reason but never a key:
- * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute or
- *   the requests of the hour are used up for longer; `retryAfterMs` is the wait.
- * - `provider_rejected` for any other error status and for redirects to another host, or what the provider's own reading
- *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
- *   was asked for; never sent again. Of a plan that says when it begins anew, further requests fail alike unsent.
- * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
- * An aborted signal rejects with the signal's reason, and so does an answer that was read after the signal's deadline.
+ * Meaning of an error response. Only `provider_unavailable` is retried by the client. `says` replaces the excerpt of
+ * the body, `retryAfterMs` the `Retry-After` header.
+ */
+export interface ErrorReading {
+  readonly code: ErrorAnswer
+  readonly says: string
+  readonly retryAfterMs?: number | undefined
+}
+
+export interface HttpRequest {
+  /** Appended to the base URL; begins with a slash. */
+  readonly path: string
+  /** Path with placeholders for ids, used as a metric label; default `path`. */
+  readonly route?: string
+  readonly query?: Query
+  readonly method?: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  /** Statuses that mean "does not exist"; the call then returns undefined. */
+  readonly absent?: readonly number[]
+  /** Error statuses whose body is handled like that of a success. If it is not JSON, `json` returns undefined. */
+  readonly answers?: readonly number[]
+  /**
+   * Returns whether JSON with an error status is an answer. If it is not: a status in `answers` returns undefined, any
+   * other status fails.
+   */
+  readonly isAnswer?: (body: unknown, status: number) => boolean
+  /** Factor for the size limit of the response; default 1. */
+  readonly timesMaxBytes?: number
+  /** Number of retries after a transient failure; default 3. */
+  readonly retries?: number
+  /** Requests billed for this one, such as the calls of a batch; default 1. */
+  readonly cost?: number
+  /** Units billed in a daily plan; default `cost`. */
+  readonly units?: number
+}
+
+/** One request and its response, unchanged: secrets are not removed. */
+export interface Exchange {
+  readonly provider: string
+  readonly method: 'GET' | 'POST'
+  /** URL with query. */
+  readonly url: string
+  /** The JSON request body. */
+  readonly sent: unknown
+  readonly status: number
+  readonly contentType: string | null
+  readonly body: string
+}
+
+/**
+ * Sends requests within the provider's rate limit. Retries after network errors, timeouts, 408, 429 and 5xx. Both
+ * methods throw a DataError whose message names provider, path and reason, but never a key:
+ * - `provider_unavailable` if the retries are exhausted; without further retries if the provider's wait is longer than
+ *   a minute or the hourly quota is exhausted for longer. `retryAfterMs` is the wait.
+ * - `provider_rejected` for any other error status and for redirects to another host. The provider's `readError` may
+ *   replace it by `provider_exhausted` (plan exhausted) or `provider_unconfigured` (not part of the plan). These are
+ *   never retried. If the plan's reset time is known, further requests fail with the same error without being sent.
+ * - `provider_malformed` for a body above the size limit, of the wrong content type or, for `json`, invalid JSON.
+ *
+ * Rejects with the signal's reason if it is aborted or the response was read after the signal's deadline.
  */
 export interface HttpClient {
   json(request: HttpRequest): Promise<unknown>
@@ -28,8 +124,8 @@ export interface HttpClient {
 }
 
 /**
- * One call as it went, its retries included. `unsent` is one that the provider never heard of, because its plan or our budget
- * of it is used up. `quotaLeft` is what the provider says is left of its limit.
+ * Result of one call including its retries. `unsent`: not sent, because the provider's plan or our budget for it is
+ * exhausted. `quotaLeft` is the remaining limit reported by the provider.
  */
 export interface ProviderCall {
   readonly provider: string
@@ -45,185 +141,75 @@ export interface HttpClients {
   open(settings: HttpSettings): HttpClient
 }
 
-/** The clients of both lanes: those of now, and those of `history`, whose requests are held to a share of each limit. */
+/** HTTP clients of both queue classes. `history` clients may use only a share of each limit. */
 export interface LaneClients extends HttpClients {
   readonly history: HttpClients
+  /** Returns the limits of a provider; other clients may be created with them. */
+  readonly limitsOf: (settings: HttpSettings) => ProviderLimits
 }
 
-interface Options extends LimitOptions {
+interface Options {
   readonly log: Logger
-  /** The proxies on the way to providers; none unless given. */
+  /** The Redis through which all processes share the limits; default: limits of this process only. */
+  readonly sharedBy?: Omit<SharedBy, 'log'>
+  /** Share of each limit that history may use, greater than 0 and at most 1; default 1. */
+  readonly historyShare?: number
+  /** Replaces the limits, and with them `sharedBy` and `historyShare`. */
+  readonly limitsOf?: LaneClients['limitsOf']
+  /** Proxies for requests to providers; default none. */
   readonly proxy?: Config['proxy']
   readonly observe?: (call: ProviderCall) => void
-  /** Gets every answer, those that are errors included. Its secrets are still in it. */
+  /** Receives every response, including errors. Secrets are not removed. */
   readonly record?: ((exchange: Exchange) => void) | undefined
-  /** The first backoff before jitter; each further one doubles. 500 by default. */
+  /** First backoff in milliseconds before jitter, doubled for each retry; default 500. */
   readonly backoffMs?: number
 }
 
-/** A call under way: what it has come to so far. */
-interface Progress {
-  status: number | undefined
-  quotaLeft: number | undefined
-  retries: number
-  isSent: boolean
-}
-
-const DEFAULT_RETRIES = 3
-const NO_PROXY: Config['proxy'] = { http: undefined, https: undefined, none: '' }
-
-/** Opens the clients of all providers. It holds the rate limits and whose plan is used up, so a process creates one. */
+/**
+ * Creates the clients of all providers. They share the rate limits and the quotaExhausted state, so a process creates
+ * them once.
+ */
 export function createHttpClients(options: Options): LaneClients {
-  const fetchOnce = createFetch(options.proxy ?? NO_PROXY)
-  const providers = new Map<string, { whole: RateLimit; history: RateLimit; usedUp: UsedUp }>()
+  const { log, historyShare = 1, sharedBy } = options
+  const proxiedFetch = options.proxy && createProxiedFetch(options.proxy)
+  const createLimits = (settings: HttpSettings) =>
+    createProviderLimits(settings, { historyShare, sharedBy: sharedBy && { ...sharedBy, log } })
+  const limitsOf = options.limitsOf ?? perProvider(createLimits)
+  const exhaustedOf = perProvider(createExhaustedPlan)
   const toOpen = (lane: 'whole' | 'history') => (settings: HttpSettings) => {
-    const held = providers.get(settings.provider) ?? { ...toLimits(settings, options), usedUp: createUsedUp() }
-    providers.set(settings.provider, held)
+    const limit = limitsOf(settings)[lane]
     toHeaders(settings.provider, settings.headers)
-    return createClient(settings, { limit: held[lane], usedUp: held.usedUp, fetchOnce }, options)
+    return createCaller(settings, { limit, exhausted: exhaustedOf(settings), proxiedFetch }, options)
   }
-  return { open: toOpen('whole'), history: { open: toOpen('history') } }
+  return { open: toOpen('whole'), history: { open: toOpen('history') }, limitsOf }
 }
 
-function createClient(
-  settings: HttpSettings,
-  { limit, usedUp, fetchOnce }: { limit: RateLimit; usedUp: UsedUp; fetchOnce: Fetch },
-  options: Options,
-): HttpClient {
-  const { provider } = settings
-  const { backoffMs = 500, log, observe, record } = options
-
-  async function fetchAnswer<T>(request: HttpRequest, read: (answer: Answer, target: Target) => T): Promise<T> {
-    const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
-    if (request.body !== undefined) headers.set('content-type', 'application/json')
-    const target = toTarget(settings.baseUrl, request.path, request.query ?? {}, headers, settings.secrets)
-    const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0, isSent: false }
-    const startedAt = performance.now()
-    let outcome: ProviderCall['outcome'] = 'aborted'
-    try {
-      const answer = await sendUntilAnswered(request, headers, target, progress)
-      const value = read(answer, target)
-      outcome = 'ok'
-      return value
-    } catch (error) {
-      if (error instanceof DataError && !request.signal.aborted)
-        outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
-      throw error
-    } finally {
-      const { quotaLeft, status, retries } = progress
-      const seconds = (performance.now() - startedAt) / 1000
-      const path = request.route ?? request.path
-      observe?.({
-        provider,
-        path,
-        outcome,
-        seconds,
-        status,
-        retries,
-        ...(quotaLeft === undefined ? {} : { quotaLeft }),
-      })
-    }
-  }
-
-  async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
-    const { signal, retries = DEFAULT_RETRIES } = request
-    for (;;) {
-      refuseUsedUp(target)
-      await limit.take(signal, request.cost, request.units)
-      progress.isSent = true
-      const traced = { provider, request, target, retries: progress.retries }
-      const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target, fetchOnce))
-      if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))
-      progress.status = result.status
-      progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
-      if ('body' in result) return result
-      usedUp.note(result)
-      const { code, reason, retryAfterMs } = result
-      const failed = `${provider} ${target.shown}: ${reason}`
-      const isPatient = (retryAfterMs ?? 0) <= LONGEST_WAIT_MS
-      if (code !== 'provider_unavailable' || progress.retries >= retries || !isPatient) {
-        throw new DataError(code, failed, { cause: result.cause, retryAfterMs, status: result.status })
-      }
-      const jitterMs = toBackoffMs(backoffMs, progress.retries, Math.random())
-      const waitMs = Math.round(retryAfterMs === undefined ? jitterMs : retryAfterMs + jitterMs)
-      progress.retries += 1
-      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider call failed, trying again')
-      await sleep(waitMs, signal)
-    }
-  }
-
-  function refuseUsedUp({ shown }: Target): void {
-    const told = usedUp.get()
-    if (told === undefined) return
-    const { reason, retryAfterMs } = told
-    throw new DataError('provider_exhausted', `${provider} ${shown}: ${reason}`, { retryAfterMs })
-  }
-
-  return {
-    json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target, request.isAnswer)),
-    text: (request) => fetchAnswer(request, ({ isAbsent, body }) => (isAbsent ? undefined : body)),
+/** Creates one value per provider name. */
+function perProvider<T>(create: (settings: HttpSettings) => T): (settings: HttpSettings) => T {
+  const values = new Map<string, T>()
+  return (settings) => {
+    const value = values.get(settings.provider) ?? create(settings)
+    values.set(settings.provider, value)
+    return value
   }
 }
 
-function toExchange(
-  provider: string,
-  request: HttpRequest,
-  { url }: Target,
-  status: number,
-  result: Answer | Failure,
-): Exchange {
-  const { contentType, body } = 'body' in result ? result : (result.said ?? { contentType: null, body: '' })
-  return {
-    provider,
-    method: toMethod(request),
-    url: url.href,
-    sent: request.body,
-    status,
-    contentType,
-    body,
-  }
-}
+/** Returns whether a request failed because its response was over the size limit. */
+export const isTooLarge = (error: unknown): boolean => error instanceof DataError && error.cause instanceof BodyTooLarge
 
-const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
-  provider_unavailable: 'unavailable',
-  provider_rejected: 'rejected',
-  provider_exhausted: 'rejected',
-  provider_unconfigured: 'rejected',
-  provider_malformed: 'malformed',
-}
+/** Waits before a retry; rejects with the signal's reason if it is aborted first. */
+export const backOff = (baseMs: number, retry: number, signal: AbortSignal): Promise<void> =>
+  sleep(toBackoffMs(baseMs, retry, Math.random()), signal)
 
-function toJson(
-  provider: string,
-  { status, isAbsent, body, contentType }: Answer,
-  { shown, secrets }: Target,
-  isAnswer: HttpRequest['isAnswer'],
-): unknown {
-  if (isAbsent) return undefined
-  const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
-  const isError = status >= 400
-  if (!isJsonType(contentType)) {
-    if (isError) return undefined
-    const message = `${provider} ${shown}: expected JSON, received ${contentType}: ${found()}`
-    throw new DataError('provider_malformed', message)
-  }
-  try {
-    const value: unknown = JSON.parse(body)
-    return isError && isAnswer?.(value, status) === false ? undefined : value
-  } catch (cause) {
-    if (isError) return undefined
-    throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })
-  }
-}
-
-/** A key with a line break is a mistake in the settings. The platform's own message would repeat the key. */
-function toHeaders(provider: string, given: Readonly<Record<string, string>> = {}): Headers {
-  const headers = new Headers({ accept: 'application/json', 'user-agent': 'dao-data' })
-  for (const [name, value] of Object.entries(given)) {
-    try {
-      headers.set(name, value)
-    } catch {
-      throw new DataError('config', `${provider}: the header ${name} has characters that no header may have`)
-    }
-  }
-  return headers
+/**
+ * Returns the billed requests of all processes on the UTC day of `now` (Unix milliseconds). Rejects while Redis is
+ * unavailable.
+ */
+export async function readTakenOfDay(
+  redis: Redis,
+  prefix: string,
+  { provider, now }: { readonly provider: string; readonly now: number },
+): Promise<number> {
+  const taken = await createDayCounter(redis, prefix, 1).get(toDayKey(provider, now))
+  return taken?.consumedPoints ?? 0
 }

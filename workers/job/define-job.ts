@@ -1,9 +1,10 @@
 import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import type { DataError } from '../../shared/errors.ts'
-import type { Cadence, Interval, TimeRange } from '../../shared/intervals.ts'
-import type { SlotPiece } from '../../shared/queue/queues.ts'
+import { DataError } from '../../shared/errors.ts'
+import { type Cadence, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { type JobPayload, jobPayload, type SlotPiece } from '../../shared/queue/queues.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -11,7 +12,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { HttpClients } from '../http/client.ts'
 import type { JobState } from './state.ts'
 
-/** A range of time and the step at which its data is asked for. */
+/** A time range with the requested step. */
 export interface Range extends TimeRange {
   readonly interval: Interval
 }
@@ -21,158 +22,173 @@ export type { Entity }
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
-  /** The wall clock in Unix milliseconds, for providers that count back from now; `Date.now` unless given. */
+  /** The wall clock in Unix milliseconds, for providers that count back from now; default `Date.now`. */
   readonly now?: () => number
   readonly log: Logger
   readonly db: Database
 }
 
-/** What is told of a provider without opening it. */
+/** Facts about a provider that need no connection. */
 export interface ProviderFacts {
   readonly name: string
-  /** How it bills what is asked of it, by its own documents (docs/providers.md); where a plan has a limit, the free one's. */
+  /**
+   * How the provider bills requests, from its documentation (docs/providers.md). If a plan has a limit, that of the
+   * free plan.
+   */
   readonly cost: string
-  /** Present where its name in the settings stands for a host of each chain: a check of the settings asks all of them. */
+  /**
+   * Present if the provider's setting stands for one host per chain. A check of the settings then probes all of them.
+   */
   readonly hostPerChain?: true
 }
 
 /**
- * A source of data. `covers` says whether it can be asked about an entity at all: the provider may have no id for it,
- * or the settings may leave it to another provider. `connect` opens the source. Its calls throw DataError with a
- * `provider_...` code, which is about all entities that were asked for (`Run.refuse` is for one of them); a missing setting
- * is `provider_unconfigured` and names it. Then the next provider is asked.
+ * A data source. `covers` returns whether the source can be queried for an entity: the provider may have no id for it,
+ * or the settings may assign it to another provider. `connect` opens the source.
+ * Calls of the source throw a DataError with a `provider_...` code if all requested entities fail (`Run.refuse` rejects
+ * a single entity). A missing setting is `provider_unconfigured` and is named in the message. After an error the next
+ * provider is queried.
  */
 export interface Provider<Source, E extends Entity> extends ProviderFacts {
   covers(entity: E, config: Config): boolean
   connect(context: ProviderContext): Source
 }
 
-/** The entities of a whole slot, whatever is asked for now; of a range, those that it asks for. */
+/** For a slot, all entities of the slot, including those not requested now. For a range, its requested entities. */
 export interface Peers<E extends Entity> {
-  /** Whom the provider covers. */
+  /** The entities that the provider covers. */
   readonly all: readonly E[]
-  /** Those of them who are in the run's own piece. */
+  /** The covered entities in the run's own piece. */
   readonly own: readonly E[]
 }
 
 /**
- * What a run gets: a `range` when history is asked for, else the state as of `slot`. A run has no clock and no Redis,
- * and inserts nothing.
+ * Input of a run. `range` is set for history; otherwise the run collects the state as of `slot`. A run has no clock and
+ * no Redis, and inserts nothing.
  */
 export interface Run<Source, E extends Entity> {
   readonly provider: Source
   readonly providerName: string
   readonly entities: readonly E[]
   readonly slot: number
-  /** Which part of its slot it is, where the slot is cut: what a plan has for a slot is split among its pieces. */
+  /** The piece of the slot, if the slot is split. A plan's calls per slot are split among the pieces. */
   readonly piece?: SlotPiece | undefined
-  /** By them a piece knows its part of what one job would do with a plan that has not room for all. */
+  /**
+   * With the peers, a piece can compute its share of the rotation that a single job would use if a plan cannot cover
+   * all entities.
+   */
   readonly peers: Peers<E>
-  /** Those of the entities whom another provider was asked about, and had no answer. */
+  /** The requested entities for which an earlier provider had no answer. */
   readonly passedOn: readonly E[]
   readonly range: Range | undefined
   readonly state: JobState
   /**
-   * Says that everything about these entities up to the slot was read, even if there were no rows. Some datasets have
-   * rows only when something happened, such as a trade: what is computed from them is then up to date to the slot for
-   * these entities, and for no others.
+   * Reports that these entities were completely read up to the slot, with or without rows. Some datasets have rows only
+   * for events, such as trades. Their computed data is then up to date for exactly these entities.
    */
   noteRead(entities: readonly E[]): void
   /**
-   * Says that there is no answer for an entity, and why. The rows of the others are kept; the next provider is asked
-   * about it, and what no provider answers is asked again later. An entity that is neither refused nor put off counts as
-   * answered: without rows, a range holds nothing of it, while a slot has lost it.
+   * Reports that an entity has no answer, and the reason. Rows of the other entities are stored. The next provider is
+   * queried for the entity; if no provider answers, it is retried later. An entity that is neither refused nor put off
+   * counts as answered: without rows, a range has no data for it, and a slot is missing its value.
    */
   refuse(entity: E, reason: DataError): void
   /**
-   * Reports elements of an entity's answer that cannot be read, such as a null in a list. The entity is answered by the
-   * others; the elements are counted, and the coverage of the slot gives the reason.
+   * Reports unreadable elements of an entity's response, such as a null in a list. The readable elements answer the
+   * entity. The unreadable ones are counted, and the coverage of the slot has the reason.
    */
   leaveOut(entity: E, elements: LeftOut): void
-  /** Says that it is not the turn of these entities in this slot, as where a limit leaves room for some only. */
+  /**
+   * Reports that these entities are not due in this slot, for example because a limit allows only some entities per
+   * slot.
+   */
   putOff(entities: readonly E[]): void
   /**
-   * Says that the provider keeps what it gave of [`from`, `to`) only at this step, in seconds, which is coarser than the
-   * one asked for; without it rows stand for the step of the range, or for a cadence.
+   * Reports that the provider has [`from`, `to`) only at this step, in seconds, which is coarser than the requested
+   * one. Without a report, rows have the step of the range, or of the cadence.
    */
   noteStep(range: TimeRange, seconds: number): void
   /**
-   * Says that more can be read at once. What came is stored first, with the state; then the run is called again for the
-   * same, as long as the job has time. So a long reading is made of pieces, and one that ends early goes on there.
+   * Reports that more data can be read immediately. Rows and state are stored first. Then the run is called again with
+   * the same input while the job has time. A long reading is thus split into pieces, and an interrupted one continues
+   * there.
    */
   noteMore(): void
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** Rows that fit the dataset's schema, how many did not, and the entities of those, by their keys, with the reason. */
+/** Rows that match the dataset's schema, the number that did not, and the keys of their entities with the reason. */
 export interface CheckedRows {
   readonly rows: readonly object[]
   readonly rejected: number
   readonly refused: ReadonlyMap<number, DataError>
-  /** Why a part of the answer cannot be used whose entity is not known: it may be any that has no row. */
+  /** Why a part of the response is unusable whose entity is unknown. Any entity without a row may be affected. */
   readonly unreadable?: string | undefined
-  /** How many rows of an entity did not fit, and why the last one did not. */
+  /** Number of rejected rows per entity, with the reason of the last one. */
   readonly leftOut?: ReadonlyMap<number, LeftOut>
 }
 
-/** Elements of an entity's answer that are not stored, and why one of them is not. */
+/** Elements of an entity's response that are not stored, with the reason of one of them. */
 export interface LeftOut {
   readonly count: number
   readonly reason: string
 }
 
-/** Where a check of rows tells what it takes out. */
+/** Receives the rows that a check rejects. */
 export interface CheckLog {
   readonly log: Logger
   readonly onRejected?: (reason: string, rows: number) => void
 }
 
-/** Judges the checked rows of one provider after the other. */
+/** Checks the rows of one provider after the other against the stored values. */
 export type Doubt = (provider: string, checked: CheckedRows, told: CheckLog) => CheckedRows
 
-/** The member of a candidate row that lists what was left out of it, and why. It is counted, and is not stored. */
+/**
+ * Symbol member of a candidate row that lists the omitted values with their reasons. They are counted, and the member
+ * is not stored.
+ */
 export const LEFT_OUT = Symbol('left out')
 
-/** A row as a provider gave it: every member is there, and none is checked yet. The row check does that. */
+/** An unchecked row of a provider. Every member is present; the row check validates them. */
 export type Candidate<Row> = { readonly [K in keyof Row]: unknown } & { readonly [LEFT_OUT]?: readonly string[] }
 
 export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly name: string
   readonly cadence: Cadence
   readonly dataset: Dataset<Row>
-  /** In order: the first that answers for an entity wins. */
+  /** In order: the first provider with an answer for an entity wins. */
   readonly providers: readonly Provider<Source, E>[]
-  /** Whom a tick collects for: those of the dataset, with what the providers need to know of each. */
+  /** Returns the entities of a tick: those of the dataset, with the facts that the providers need. */
   entities(registry: Registry): readonly E[]
-  /** Present where providers have history: the largest number of entities and points that one job asks for. */
+  /** Present if providers have history: the largest number of entities and points of one job. */
   readonly history?: {
     readonly intervals: readonly Interval[]
     readonly chunkEntities: number
     readonly chunkPoints: number
-    /** The first run ever also collects this many days before it, because the API serves changes against them. */
+    /** The first slot ever also collects this many days before it, because the API serves changes relative to them. */
     readonly firstRunDays?: number
   }
   /**
-   * The largest number of entities that one job of a slot asks for: a slot of more is cut, and its pieces are collected at
-   * once. Without it a slot is one job, as it must be where a run shares a budget of calls or a cursor among its entities
-   * (but see `peers` and `pieceKey`).
+   * The largest number of entities in one slot job. A larger slot is split into pieces that are collected in parallel.
+   * Undefined: a slot is one job. This is required if a run shares a call budget or a cursor among its entities (but
+   * see `peers` and `pieceKey`).
    */
   readonly slotEntities?: number
   /**
-   * What decides in which piece an entity is; its own key unless given. Entities with the same number are never cut apart,
-   * so that they may have a cursor in common.
+   * Number that assigns an entity to a piece; default: the entity's key. Entities with the same number are always in
+   * the same piece, so they may share a cursor.
    */
   pieceKey?(entity: E, config: Config): number
   /**
-   * Opens the check of a slot's rows against what is stored of these entities, by their keys: a row that cannot be true
-   * although each of its values can is taken out, and its entity refused.
+   * Opens a check of slot rows against the stored values of these entities (keys). A row that is implausible, although
+   * each of its values is valid, is removed and its entity refused.
    */
   doubt?(db: Database, entities: readonly number[]): Promise<Doubt>
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
-/** A declared job whose own types are hidden, so that one list can hold the jobs of all datasets. */
+/** A job with erased type parameters, so that one list can hold the jobs of all datasets. */
 export interface Job {
   readonly name: string
   readonly cadence: Cadence
@@ -183,24 +199,22 @@ export interface Job {
   readonly resumes: boolean
   readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
   readonly computedFrom: readonly DatasetFacts[]
-  /** In the order in which they are asked. */
+  /** In query order. */
   readonly providers: readonly ProviderFacts[]
   entities(registry: Registry): readonly Entity[]
-  /** Opens the providers once per process and returns the collecting function per provider, in order. */
+  /** Opens the providers, once per process, and returns one collector per provider, in order. */
   connect(context: ProviderContext): readonly Collector[]
 }
 
-/** One opened provider of a job. */
+/** An opened provider of a job. */
 export interface Collector {
   readonly provider: string
   covers(entity: Entity): boolean
   collect(run: Omit<Run<unknown, Entity>, 'provider' | 'providerName'>): Promise<object[]>
 }
 
-/** Declares a job: everything about one dataset's collection that is not plumbing. */
+/** Declares how a dataset is collected. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
-  if ((job.history !== undefined) !== (job.dataset.hasHistory ?? false))
-    throw new Error(`${job.name}: hasHistory of its dataset must say whether the job has history`)
   return {
     name: job.name,
     cadence: job.cadence,
@@ -224,4 +238,73 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
         }
       }),
   }
+}
+
+/**
+ * Returns whether a slot is over. It is no longer collected, because the present would be stored as its past. Its
+ * values are missing in the coverage, and the scheduler collects them from history if the job has history.
+ */
+export const isLate = (job: Pick<Job, 'cadence'>, slot: number, now: number): boolean => now >= toSlotEnd(job, slot)
+
+/** Returns the end of a slot (exclusive). Both are Unix milliseconds. */
+export const toSlotEnd = ({ cadence }: Pick<Job, 'cadence'>, slot: number): number =>
+  slot + INTERVAL_SECONDS[cadence] * 1000
+
+/**
+ * Returns whether a slot's rows get the slot's time and hold the state at the time of the response. Such a response
+ * belongs to the slot in which it arrived. Events, computed rows and rows with their own times carry the time that they
+ * describe.
+ */
+export const isOfPresent = ({ dataset, computedFrom }: Pick<Job, 'dataset' | 'computedFrom'>): boolean =>
+  !dataset.hasOwnTimes && !dataset.resumes && computedFrom.length === 0
+
+/** Enqueues the days to compute again, for the jobs that are computed from a dataset. */
+export interface Recomputation {
+  /** Called after rows of a dataset are stored, before the job that stored them completes. */
+  enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** @throws DataError `payload` with the job name and the validation error. */
+export function parsePayload(job: Job, data: unknown): JobPayload {
+  const payload = jobPayload.safeParse(data)
+  if (payload.success) return payload.data
+  throw new DataError('payload', `${job.name}: ${payload.error.message}`)
+}
+
+/** Sources that resolve a payload to entities. */
+interface Known {
+  readonly registry: Registry
+  readonly config: Config
+}
+
+/** A slot that is not split into pieces. */
+const WHOLE: SlotPiece = { index: 0, of: 1 }
+
+/**
+ * Returns the entities of a payload: the named ids, or else all entities of the job or of its piece. Entities that have
+ * ended before the payload starts are dropped, so the result may be empty. Ids that the registry of this worker does
+ * not contain are ignored.
+ * @throws DataError `payload` if ids are named and the job has none of them.
+ */
+export function toEntities(job: Job, { registry, config }: Known, payload: JobPayload): readonly Entity[] {
+  const at = payload.kind === 'slot' ? payload.slot : payload.from
+  const ids = new Set(payload.entities)
+  const { index, of } = (payload.kind === 'slot' ? payload.piece : undefined) ?? WHOLE
+  const named = job
+    .entities(registry)
+    .filter((entity) => of === 1 || job.pieceKey(entity, config) % of === index)
+    .filter(({ id }) => payload.entities === undefined || ids.has(id))
+  if (named.length > 0 || payload.entities === undefined) return named.filter((entity) => isThereAt(entity, at))
+  throw new DataError('payload', `${job.name}: no live entity has any of the ids ${payload.entities.join(', ')}`)
+}
+
+/**
+ * Returns all entities of the payload's slot and of its piece, also on a retry that names only the remaining entities.
+ * @throws DataError `payload`, see `toEntities`.
+ */
+export function toPeers(job: Job, known: Known, payload: JobPayload): Peers<Entity> {
+  const own = toEntities(job, known, payload.kind === 'slot' ? { ...payload, entities: undefined } : payload)
+  if (payload.kind === 'range' || payload.piece === undefined) return { all: own, own }
+  return { all: toEntities(job, known, { kind: 'slot', slot: payload.slot }), own }
 }

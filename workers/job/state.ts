@@ -1,28 +1,34 @@
 import { z } from 'zod'
+import type { Config } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import { toId } from '../../shared/ids.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { parseStored } from '../../shared/json.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Entity, Run } from './define-job.ts'
 
-/** What a job remembers between runs. `set` only notes a value; the runner stores it once the run's rows are stored. */
+/** State of a job between runs. `set` only buffers a value; the runner stores it after the run's rows are stored. */
 export interface JobState {
   get(name: string): Promise<string | undefined>
   set(name: string, value: string): void
   /**
-   * Stores a value at once, whatever becomes of the run: for what was paid for and must not be bought again. It must hold
-   * without the run's rows.
+   * Stores a value immediately, even if the run fails later. For paid data that must not be bought again. The value
+   * must be valid without the run's rows.
    */
   save(name: string, value: string): Promise<void>
   /** Reports a value that `recall` could not read. */
   readonly onUnreadable?: ((name: string, reason: string) => void) | undefined
 }
 
-/** Reads a remembered JSON value. An unreadable one is reported and counts as never remembered: the run replaces it. */
+/** Reads a stored JSON value. An unreadable value is reported and treated as absent; the run replaces it. */
 export async function recall<S extends z.ZodType>(
   state: JobState,
   name: string,
   schema: S,
 ): Promise<z.output<S> | undefined> {
   const text = await state.get(name)
-  // The state cannot delete a name: an empty text stands for no value.
+  // The state cannot delete a name, so an empty text means no value.
   if (text === undefined || text === '') return undefined
   return parseStored(schema, text, (reason) => state.onUnreadable?.(name, reason))
 }
@@ -30,12 +36,12 @@ export async function recall<S extends z.ZodType>(
 const stored = z.object({ name: z.string(), value: z.string(), at: z.int() })
 type Stored = z.infer<typeof stored>
 
-/** Most names in one statement: they stand in the line of its request. */
+/** Most names in one statement: they are part of the request URL. */
 const MAX_NAMES = 1000
 
 /**
- * A draft of the state for one provider's attempt. `keep` adds it to the run's state; without that, an answer that is
- * discarded leaves nothing behind.
+ * Drafts the state for one attempt of a provider. `keep` adds the draft to the run's state; the draft of a discarded
+ * response has no effect.
  */
 export function draftState(state: JobState): JobState & { keep(): void } {
   const notes = new Map<string, string>()
@@ -54,8 +60,8 @@ export function draftState(state: JobState): JobState & { keep(): void } {
 }
 
 /**
- * Reads what is stored under a name. Names that are asked for in one turn of the event loop, as a job asks for each of
- * its tokens, are read with one statement.
+ * Reads stored values. Names requested in the same turn of the event loop are batched into one statement, because a job
+ * reads one name per token.
  */
 function createReader(db: Database, job: string): (name: string) => Promise<Stored | undefined> {
   let gathered: { names: Set<string>; rows: Promise<ReadonlyMap<string, Stored>> } | undefined
@@ -82,14 +88,14 @@ WHERE job = {job:String} AND name IN {names:Array(String)}`,
 }
 
 /**
- * Stores values with one statement at a time: what comes while one is under way waits for the next, which takes all of it.
- * Of two values under one name the one that came later counts.
+ * Stores values with one statement at a time. Values that arrive during a statement are batched into the next one. The
+ * later of two values with the same name wins.
  */
 function createWriter(insert: (values: ReadonlyMap<string, string>) => Promise<void>) {
   let underway = Promise.resolve()
   let gathered: { values: Map<string, string>; stored: Promise<void> } | undefined
   async function insertNext(values: ReadonlyMap<string, string>, before: Promise<void>): Promise<void> {
-    // Whether that one failed is told to those who wait for it.
+    // Callers of the previous batch receive its error.
     await before.catch(() => undefined)
     gathered = undefined
     await insert(values)
@@ -106,9 +112,9 @@ function createWriter(insert: (values: ReadonlyMap<string, string>) => Promise<v
 }
 
 /**
- * A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. Of two
- * values the one that was written later counts: what is written is later than what was read, also where the clock was
- * ahead then.
+ * Opens a job's state in the `job_state` table, with buffered values of one run. `store` returns whether any value
+ * changed. The value written later wins: `written_at` is greater than that of the value read, even if the clock was
+ * ahead at that time.
  */
 export function openState(
   db: Database,
@@ -147,5 +153,143 @@ export function openState(
       return hasMoved
     },
     onUnreadable,
+  }
+}
+
+const NAME = 'providers'
+
+/** Hashes the provider settings (providersHash) without revealing them. An added or changed key gives another hash. */
+const toMark = (config: Config): string => toId(JSON.stringify(config.providers)).slice(0, 12)
+
+/**
+ * Records the provider settings of a job's workers. After a change, data that the providers could not serve before is
+ * due again.
+ */
+export async function recordProviders(db: Database, job: string, config: Config): Promise<void> {
+  const state = openState(db, job, Date.now)
+  if ((await state.get(NAME)) === toMark(config)) return
+  state.set(NAME, toMark(config))
+  await state.store()
+}
+
+const changed = z.object({ at: z.int() })
+
+/**
+ * Returns when a worker of the job last started with settings other than the previous worker's, in Unix milliseconds; 0
+ * if never. If workers permanently have different settings, each change makes the notes due only once.
+ */
+export async function readProvidersChange(db: Database, job: string): Promise<number> {
+  const [row] = await db.rows({
+    name: 'providers-change',
+    sql: 'SELECT toUnixTimestamp64Milli(written_at) AS at FROM job_state FINAL WHERE job = {job: String} AND name = {name: String}',
+    params: { job, name: NAME },
+    schema: changed,
+  })
+  return row?.at ?? 0
+}
+
+/** Number of pages that a run may still request, shared by all its entities. */
+export interface Allowance {
+  /** Returns the remaining pages, 0 if none are left. */
+  left(): number
+  /** Takes one page; returns false if none are left. */
+  take(): boolean
+}
+
+export function createAllowance(pages: number): Allowance {
+  let left = pages
+  return {
+    left: () => Math.max(0, left),
+    take() {
+      left -= 1
+      return left >= 0
+    },
+  }
+}
+
+/** The allowance of a slot, shared by all attempts of the slot. */
+export interface SlotAllowance extends Allowance {
+  /** Stores the remaining pages immediately: requests are billed even if the run fails. */
+  save(): Promise<void>
+}
+
+/**
+ * Returns the calls of one piece; the calls of all pieces add up to `perSlot`. If there are fewer calls than pieces,
+ * the pieces take turns from slot to slot.
+ */
+export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefined): number {
+  if (piece === undefined) return perSlot
+  const { index, of } = piece
+  const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
+  // Shifts by one after each round. Without the shift, if only every second slot has a call, the same pieces would
+  // always get it.
+  const place = (index + turn + Math.floor(turn / of)) % of
+  return Math.floor(perSlot / of) + (place < perSlot % of ? 1 : 0)
+}
+
+const remainingCalls = z.object({ slot: z.number(), left: z.number() })
+
+interface SlotCalls {
+  /** The provider's name. */
+  readonly name: string
+  /** Unix milliseconds. */
+  readonly slot: number
+  /** Calls of the slot, or of its piece. */
+  readonly calls: number
+  readonly piece?: SlotPiece | undefined
+}
+
+/**
+ * Opens the allowance of a slot or of its piece. A retry gets the calls that earlier attempts left, also attempts of
+ * other processes.
+ */
+export async function openSlotAllowance(
+  state: JobState,
+  { name, slot, calls, piece }: SlotCalls,
+): Promise<SlotAllowance> {
+  const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
+  const last = await recall(state, key, remainingCalls)
+  const allowance = createAllowance(last?.slot === slot ? last.left : calls)
+  return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.left() })) }
+}
+
+/**
+ * Counts a provider's responses per entity of a slot, over all attempts of the slot. A response is billed even if it is
+ * unusable.
+ */
+export interface SlotAnswers {
+  of(entity: Entity): number
+  /** Runs `ask` and counts its response, including a malformed one. Requests without a response are not billed. */
+  count<Answer>(entity: Entity, ask: () => Promise<Answer>): Promise<Answer>
+  /** Stores the counts immediately: a run whose rows are rejected stores nothing else. */
+  save(): Promise<void>
+}
+
+const answerCounts = z.object({ slot: z.number(), counts: z.record(z.string(), z.number()) })
+
+/** Opens the counts of a slot (Unix milliseconds), or of its piece. */
+export async function openSlotAnswers(
+  state: JobState,
+  provider: string,
+  { slot, piece }: Pick<Run<unknown, Entity>, 'slot' | 'piece'>,
+): Promise<SlotAnswers> {
+  const key = piece === undefined ? `${provider}.answers` : `${provider}.answers.${piece.index}`
+  const last = await recall(state, key, answerCounts)
+  const counts = new Map(last?.slot === slot ? Object.entries(last.counts) : [])
+  const of = ({ id }: Entity) => counts.get(id) ?? 0
+  const add = (entity: Entity) => void counts.set(entity.id, of(entity) + 1)
+  return {
+    of,
+    async count(entity, ask) {
+      try {
+        const answer = await ask()
+        add(entity)
+        return answer
+      } catch (error) {
+        if (error instanceof DataError && error.code === 'provider_malformed') add(entity)
+        throw error
+      }
+    },
+    save: () => state.save(key, JSON.stringify({ slot, counts: Object.fromEntries(counts) })),
   }
 }

@@ -8,7 +8,7 @@ import { coinmarketcapLinks } from '../providers/coinmarketcap/links.ts'
 import type { UnlinkedDao } from '../providers/contracts/links.ts'
 import { defillamaLinks } from '../providers/defillama/links.ts'
 
-/** Links and logos of live DAOs that the registry's files leave empty. What the files say is never asked for. */
+/** Links and logos of live DAOs that the registry files leave empty. Links in the files are never requested. */
 export default defineJob({
   name: 'daos',
   cadence: '1d',

@@ -1,6 +1,6 @@
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askForMembers } from '../providers/ask-members.ts'
+import { askForMembers } from '../providers/ask.ts'
 import { discord } from '../providers/discord/members.ts'
 
 /** Members of every live DAO's Discord server, by its invite. */

@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import { type GovernanceRow, governance, type VotingDao } from '../../shared/datasets/governance.ts'
-import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
-import { type JobState, recall } from '../job/state.ts'
+import { createAllowance, type JobState, recall } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach, NOT_SENT } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask.ts'
 import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
- * Votes and proposals of every live DAO with a Snapshot space. Each run goes on from the cursors that the last one
- * stored, and takes a bounded number of pages: the first reading of millions of votes takes many, and one
- * that dies costs only its own pages. A DAO's counts are served from the moment at which its spaces were read to their
- * ends. Runs come every hour, so that this moment comes soon.
+ * Votes and proposals of every live DAO with a Snapshot space. Each run continues from the stored cursors and reads a
+ * limited number of pages. The first reading of millions of votes takes many runs, and a run that dies loses only its
+ * own pages. A DAO's counts are served after its spaces have been read completely; runs are hourly, so this happens
+ * soon.
  */
 export default defineJob({
   name: 'governance',
@@ -37,17 +36,18 @@ export default defineJob({
   }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
-    // Outside of what a DAO's answer is: where one space fails, what came of those before it is stored with their cursors.
+    // Declared outside of the DAO's answer: if one space fails, the rows of the spaces before it are stored with their
+    // cursors.
     const rows: Candidate<GovernanceRow>[] = []
     const read = async ({ dao, spaces }: Turn) => {
       const readings: Candidate<GovernanceRow>[] = []
       for (const { progress, ...space } of spaces) {
-        // When no pages are left for this space, it is the first when what came is stored.
+        // If no pages are left for this space, it is read first after the rows are stored.
         const reading: Reading | undefined =
           allowance.left() > 0
             ? await provider.fetchGovernance({ ...space, slot }, progress, allowance, signal)
             : UNREACHED
-        // A space that was given up for another one may be gone.
+        // A former space may have been deleted.
         if (reading === undefined && space.space !== dao.snapshotSpace) continue
         if (reading === undefined) return undefined
         if (reading !== UNREACHED)
@@ -80,8 +80,8 @@ export default defineJob({
 const cursor = z.object({ from: z.number(), skip: z.number() })
 const START = { from: 0, skip: 0 }
 /**
- * What is remembered of a space: up to where it was read, and in which slot it had its turn. What a version before this
- * one remembered does not fit: it had not read all that there is now, and everything is read once more.
+ * State of a space: its cursors, and the slot of its last turn. State of versions before this one does not match the
+ * schema: they had not read all current data, so everything is read again.
  */
 const remembered = z.object({
   proposals: cursor,
@@ -111,12 +111,12 @@ interface Turn {
   readonly key: number
   readonly name: string
   readonly dao: VotingDao
-  /** The one where it votes first, then those where it did. */
+  /** The current space first, then the former ones. */
   readonly spaces: readonly (Space & { readonly progress: Progress })[]
   readonly slot: number
 }
 
-/** The DAOs with their cursors, those first whose last turn is longest ago. */
+/** Returns the DAOs with their cursors, ordered by last turn, oldest first. */
 async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Turn[]> {
   const turns = await Promise.all(
     daos.map(async (dao) => {

@@ -3,8 +3,8 @@ import { defineJob } from '../job/define-job.ts'
 import { ethereum } from '../providers/evm/governors.ts'
 
 /**
- * Votes and proposals on the governors of every live DAO that has any. Each run goes on from the blocks that the last one
- * read; the first ones read everything that there is.
+ * Votes and proposals on the governors of every live DAO that has any. Each run continues from the blocks of the last
+ * one; the first runs read the whole history.
  */
 export default defineJob({
   name: 'governors',

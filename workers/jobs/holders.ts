@@ -3,13 +3,16 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
-import { openSlotAnswers } from '../job/slot-answers.ts'
-import { toTurnOfRun } from '../job/turn.ts'
-import { askEach } from '../providers/ask-each.ts'
+import { openSlotAnswers } from '../job/state.ts'
+import { askEach } from '../providers/ask.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
+import { toTurnOfRun } from '../providers/plan.ts'
 
-/** What cannot be stored may have been cut off on its way, and so may the next; after that the plan's units are worth more. */
+/**
+ * Limit of billed responses per entity. An unusable response may have been truncated on the way, and so may the next.
+ * After that, the plan's units are better spent on other tokens.
+ */
 const MOST_ANSWERS = 3
 const NO_USE = new DataError(
   'provider_unconfigured',
@@ -17,10 +20,11 @@ const NO_USE = new DataError(
 )
 
 /**
- * The largest holders of every live token on an EVM chain: two calls a token, so that all 107 in every slot would be
- * 5,136 calls a day. No free plan has so many, and the tokens take turns (docs/providers.md, section 18). Moralis' 40,000
- * units a day are 800 calls and, without the parts for trades and history, 10 tokens a slot: each token every 11 hours.
- * Ethplorer's free key has 3,000 calls a week, of which 8 tokens a slot are 2,688: each of its 92 tokens every 12 hours.
+ * The largest holders of every live token on an EVM chain. Two calls per token would be 5,136 calls a day for all 107
+ * tokens in every slot. No free plan allows that, so the tokens take turns (docs/providers.md, section 18). Moralis'
+ * 40,000 units a day are 800 calls. Without the shares of trades and history, that is 10 tokens a slot: each token
+ * every 11 hours. Ethplorer's free key has 3,000 calls a week, of which 8 tokens a slot use 2,688: each of its 92
+ * tokens every 12 hours.
  */
 export default defineJob({
   name: 'holders',
@@ -36,7 +40,7 @@ export default defineJob({
     const whole = toTurnOfRun(everybody, provider.tokensPerSlot, tokenHolders.cadence)
     const isAsked = new Set(turn)
     run.putOff(entities.filter((token) => !isAsked.has(token)))
-    // A count stands for the time until the token's next turn.
+    // A count is valid until the token's next turn.
     const turns = Math.ceil(peers.all.length / provider.tokensPerSlot)
     const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * turns
     if (turns > 1) run.noteStep({ from: slot, to: slot + seconds * 1000 }, seconds)

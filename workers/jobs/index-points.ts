@@ -4,10 +4,10 @@ import { defineJob } from '../job/define-job.ts'
 import { storedPrices } from '../providers/stored/prices.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
-/** Prices of a slot may come some slots late: a tick looks at this many before its own again. */
+/** Prices of a slot may arrive some slots late, so a tick also computes this many earlier slots. */
 const SLOTS_BACK = 12
 
-/** The value of the index in every slot whose prices are all stored, and again wherever they are corrected. */
+/** The value of the index in every slot with a complete set of prices, recomputed when prices are corrected. */
 export default defineJob({
   name: 'index',
   cadence: '5m',

@@ -2,7 +2,7 @@ import { indexToken } from '../../shared/datasets/index-token.ts'
 import { defineJob } from '../job/define-job.ts'
 import { indexTokenContract } from '../providers/index-token/index-token.ts'
 
-/** Supply and value of the Index Token, read from its chain. The past is not read: nodes keep the newest state only. */
+/** Supply and value of the Index Token, read from its chain. The past is not read: nodes have only the newest state. */
 export default defineJob({
   name: 'index-token',
   cadence: '5m',

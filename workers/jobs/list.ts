@@ -2,6 +2,7 @@ import type { Job } from '../job/define-job.ts'
 import daos from './daos.ts'
 import dexTrades from './dex-trades.ts'
 import discord from './discord.ts'
+import fees from './fees.ts'
 import governance from './governance.ts'
 import governors from './governors.ts'
 import holders from './holders.ts'
@@ -17,7 +18,7 @@ import tvl from './tvl.ts'
 import twitter from './twitter.ts'
 import twitterSentiment from './twitter-sentiment.ts'
 
-/** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
+/** All jobs. A new dataset adds its file in `jobs/` and a line here. */
 export const jobs: readonly Job[] = [
   prices,
   tvl,
@@ -27,6 +28,7 @@ export const jobs: readonly Job[] = [
   governance,
   governors,
   treasury,
+  fees,
   ratings,
   daos,
   treasuryValue,

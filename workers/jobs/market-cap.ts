@@ -2,7 +2,10 @@ import { marketCap, toMarketCaps } from '../../shared/datasets/market-cap.ts'
 import { defineJob } from '../job/define-job.ts'
 import { storedSeries, sumDays, toSummed } from '../providers/stored/series.ts'
 
-/** The market capitalization by day of all tokens that were live then, from the stored prices (docs/contract.md, section 4). */
+/**
+ * The daily market capitalization of all tokens that were live on that day, from the stored prices (docs/contract.md,
+ * section 4).
+ */
 export default defineJob({
   name: 'market-cap',
   cadence: '1d',

@@ -1,10 +1,10 @@
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askForMembers } from '../providers/ask-members.ts'
+import { askForMembers } from '../providers/ask.ts'
 import { telegramBot } from '../providers/telegram/bot.ts'
 import { telegram } from '../providers/telegram/members.ts'
 
-/** Members of every live DAO's Telegram group or channel; the Bot API knows totals where the page has none. */
+/** Members of every live DAO's Telegram group or channel. The Bot API has totals if the page has none. */
 export default defineJob({
   name: 'telegram',
   cadence: '1d',

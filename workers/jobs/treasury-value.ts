@@ -2,7 +2,10 @@ import { toTreasuryValues, treasuryValue } from '../../shared/datasets/treasury-
 import { defineJob } from '../job/define-job.ts'
 import { storedSeries, sumDays, toSummed } from '../providers/stored/series.ts'
 
-/** The value by day of the treasuries of all DAOs that were live then, from the stored treasuries (docs/contract.md, section 4). */
+/**
+ * The daily value of the treasuries of all DAOs that were live on that day, from the stored treasuries
+ * (docs/contract.md, section 4).
+ */
 export default defineJob({
   name: 'treasury-value',
   cadence: '1d',

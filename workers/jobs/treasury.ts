@@ -1,15 +1,15 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askEach } from '../providers/ask-each.ts'
+import { askEach } from '../providers/ask.ts'
 import { type TreasuryDao, toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { openTreasuryDoubt } from '../providers/doubt.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
 
 /**
- * What the treasury of every live DAO holds, once a day. GoldRush needs a request for each address, DefiLlama one for
- * each DAO; both have history. A DAO of whose treasury only a part is known gets no row from that provider: the next
- * one is asked, and what is stored stays.
+ * Daily treasury holdings of every live DAO. GoldRush needs a request per address, DefiLlama one per DAO; both have
+ * history. If a provider knows only part of a DAO's treasury, it returns no row: the next provider is queried, and
+ * stored rows remain.
  */
 export default defineJob({
   name: 'treasury',
@@ -30,7 +30,7 @@ export default defineJob({
       })
     }
     const ask = (dao: TreasuryDao) => provider.fetchHistory(dao, range, signal)
-    // The days of one DAO are many calls already.
+    // One entity per job: the days of one DAO already need many calls.
     return (await askEach(entities, ask, { ...run, concurrency: 1 })).flat()
   },
 })

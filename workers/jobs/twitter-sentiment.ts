@@ -1,16 +1,16 @@
 import { type TwitterSentimentRow, twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
+import { createAllowance } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach, NOT_SENT } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask.ts'
 import { xPosts } from '../providers/x/posts.ts'
 import { openSamples, type Sample } from '../sentiment/sample.ts'
 
 /**
- * The mood of recent posts about every live DAO with an account on X. Posts are judged here and not kept. A large sample
- * of all DAOs takes longer than a job: a run reads a part of the pages, and the next goes on there.
+ * The mood of recent posts about every live DAO with an account on X. Posts are classified here and not stored. A large
+ * sample of all DAOs takes longer than a job, so a run reads part of the pages and the next continues.
  */
 export default defineJob({
   name: 'twitter-sentiment',
@@ -19,12 +19,14 @@ export default defineJob({
   providers: [xPosts],
   entities: twitterSentiment.entities,
   run: async ({ provider, ...run }) => {
-    const { entities, slot, state, signal, refuse, putOff, noteMore } = run
+    const { entities, slot, state, signal, refuse, leaveOut, putOff, noteMore } = run
     const allowance = createAllowance(provider.pagesPerRun)
     const samples = await openSamples(provider, entities, slot, { state, allowance, signal })
     const quiet: Dao[] = []
     const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[] | typeof NOT_SENT> => {
       const sample = await samples.read(dao)
+      const count = samples.unreadable(dao)
+      if (count > 0) leaveOut(dao, { count, reason: 'data.*: expected a post with a text' })
       if (sample === undefined) {
         putOff([dao])
         noteMore()
@@ -43,13 +45,13 @@ export default defineJob({
   },
 })
 
-/** The newest slot in which there were posts about any DAO. */
+/** State: the newest slot with posts about any DAO. */
 const HEARD = 'heard'
 const NO_POSTS = new DataError(
   'provider_unknown',
-  'x: no post about it in a language that is judged in the seven days before',
+  'x: no post about it in a supported language in the seven days before',
 )
-/** That nobody is written about does not happen: the search is in trouble. */
+/** Some DAO is always mentioned, so a result without any posts means that the search has failed. */
 const SILENCE = new DataError('provider_unavailable', 'x: no post about any account')
 
 function toRow(dao: Dao, slot: number, sample: Sample): Candidate<TwitterSentimentRow> {

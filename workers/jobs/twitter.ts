@@ -5,8 +5,8 @@ import { recall } from '../job/state.ts'
 import { xCounts } from '../providers/x/counts.ts'
 
 /**
- * Followers, followed accounts and posts of every live DAO's account on X. Each account is billed, so a run asks for as many
- * as one request holds, and they are stored before the next are asked for.
+ * Followers, followed accounts and posts of every live DAO's account on X. Each account is billed. A run therefore
+ * requests one request's worth of accounts, and they are stored before the next request.
  */
 export default defineJob({
   name: 'twitter',
@@ -18,7 +18,7 @@ export default defineJob({
     const asked = entities.slice(0, provider.accountsPerRequest)
     const left = entities.slice(provider.accountsPerRequest)
     const { rows, missing, ids } = await provider.fetchCounts(asked, slot, signal)
-    // The rest of a slot may be those that X does not name.
+    // The remaining accounts of a slot may be those that X does not return.
     const isWhole = entities.length === peers.own.length
     if (isWhole && rows.length === 0 && !missing.every(({ isTold }) => isTold))
       throw new DataError('provider_unavailable', `no counts of any of ${asked.length} accounts`)

@@ -1,11 +1,11 @@
 import type { ErrorCode } from '../../shared/errors.ts'
 
-/** What a provider was asked for: the newest datum, the recent past, or the first days of the interface's history. */
+/** Time of the probe: the newest value, the recent past, or the first days of the API's history. */
 export type Asked = 'now' | 'history' | 'oldest'
 
 /**
- * What came of it. `coarser` is data at a longer step than asked for; `nothing` is an answer without data, `unknown` one
- * that the provider does not know the id; `no-store` means that the question needs the database, which is away.
+ * Result of a probe. `coarser`: data at a longer step than requested. `nothing`: a response without data. `unknown`:
+ * the provider does not know the id. `no-store`: the probe needs the database, which is unavailable.
  */
 export type Finding =
   | 'works'
@@ -19,19 +19,19 @@ export type Finding =
   | 'unknown'
   | 'no-store'
 
-/** How one provider answered one small question for a dataset. */
+/** Result of one small request to a provider for a dataset. */
 export interface Probe {
   readonly provider: string
   readonly dataset: string
   readonly asked: Asked
   readonly finding: Finding
-  /** What is wrong, in the words of the provider or of the check of its answer; empty where all is well. */
+  /** Error message of the provider or of the response check; empty if the probe succeeded. */
   readonly reason: string
-  /** Whom it was asked about. */
+  /** The probed entity. */
   readonly entity: string
-  /** One row as it would be stored. */
+  /** One row in its stored form. */
   readonly sample: object | undefined
-  /** Requests that were sent, and what the provider says is left of its limit; undefined where it says nothing. */
+  /** Requests sent, and the remaining quota reported by the provider; undefined if it reports none. */
   readonly requests: number
   readonly quotaLeft: number | undefined
 }

@@ -1,18 +1,20 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import { readTaken } from '../http/day-limit.ts'
+import { readTakenOfDay } from '../http/client.ts'
 import { toBudget as toCoinGeckoBudget } from '../providers/coingecko/client.ts'
 import { toBudget as toCoinMarketCapBudget } from '../providers/coinmarketcap/client.ts'
 import { toCallsPerDay } from '../providers/moralis/budget.ts'
 
-/** A plan that the workers spread over its days: what a day has, and what of today is left, in requests as they are billed. */
+/** A plan that the workers spread over its days: the requests per day and those left today, in billed requests. */
 export interface DayPlan {
   readonly provider: string
   readonly perDay: number
   readonly left: number
 }
 
-/** The plans of the providers that have a key, as all workers together count them in Redis; `now` is Unix milliseconds. */
+/**
+ * Reads the plans of the providers that have a key, as counted by all workers in Redis. `now` is in Unix milliseconds.
+ */
 export async function readDayPlans(config: Config, redis: Redis, now: number): Promise<DayPlan[]> {
   const perDay = {
     coinmarketcap: toCoinMarketCapBudget(config)?.perDay,
@@ -22,7 +24,7 @@ export async function readDayPlans(config: Config, redis: Redis, now: number): P
   const plans: DayPlan[] = []
   for (const [provider, count] of Object.entries(perDay)) {
     if (count === undefined) continue
-    const taken = await readTaken({ redis, prefix: config.redis.prefix }, provider, now)
+    const taken = await readTakenOfDay(redis, config.redis.prefix, { provider, now })
     plans.push({ provider, perDay: count, left: Math.max(0, count - taken) })
   }
   return plans

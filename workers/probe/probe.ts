@@ -6,10 +6,8 @@ import { DAY_MS, HISTORY_START, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from 
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { createHttpClients } from '../http/client.ts'
-import { createRateLimit, type RateLimit } from '../http/rate-limit.ts'
-import type { Exchange } from '../http/request.ts'
-import type { Collector, Entity, Job, Range } from '../job/define-job.ts'
+import { createHttpClients, type Exchange, type LaneClients } from '../http/client.ts'
+import type { Collector, Entity, Job, LeftOut, Range } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
 import { checkRows } from '../run/rows.ts'
@@ -23,23 +21,24 @@ export interface ProbeOptions {
   readonly log: Logger
   /** Unix milliseconds. */
   readonly now: number
-  /** One question of each provider only, about now. */
+  /** Whether to send only one request per provider, for current data. */
   readonly isShort: boolean
-  /** How long one question may take, retries and waits included. */
+  /** Time limit of one probe, including retries and waits. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** The first pause before a request is sent again, as in the HTTP client. */
+  /** First retry delay, as in the HTTP client. */
   readonly backoffMs?: number
   readonly record?: ((exchange: Exchange) => void) | undefined
 }
 
-/** Posts and hours of a first reading: what a check needs no more of, as they are billed. */
+/** Posts and hours of a first reading. A check needs no more, and they are billed. */
 const FEWEST_POSTS = 10
 const FEWEST_HOURS = 1
 
 /**
- * Asks every provider that is used for one small thing per dataset, by the code that collects: what it says of an answer
- * is what a worker would. Stores nothing. Providers are asked at the same time, each one thing after the other.
+ * Sends one small request per dataset to each configured provider, with the code of the workers. The result of a probe
+ * is therefore the result that a worker would get. Stores nothing. Providers are probed in parallel, the datasets of
+ * one provider in sequence.
  */
 export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
   const { x, coinmarketcap, coingecko } = options.config.providers
@@ -49,25 +48,22 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
     providers: {
       ...options.config.providers,
       x: { ...x, postsPerDao: FEWEST_POSTS },
-      // Whose turn it is in these five minutes says nothing of the provider.
+      // The rotation of entities within the five-minute slots must not affect the result, so the plans have no limit
+      // here.
       coinmarketcap: { ...coinmarketcap, creditsPerMonth: undefined },
       coingecko: { ...coingecko, callsPerMonth: undefined },
     },
   }
   const redact = createRedactor(findSecrets(options.config))
-  const limits = new Map<string, RateLimit>()
-  const createLimit = (provider: string, perMinute: number, burst?: number) => {
-    const limit = limits.get(provider) ?? createRateLimit(perMinute, burst)
-    limits.set(provider, limit)
-    return limit
-  }
+  // A host may serve several datasets, whose probes share its limits.
+  const { limitsOf } = createHttpClients({ log: options.log })
   const questions = toQuestions(options)
   const byProvider = groupBy(questions, ({ provider }) => provider)
   const groups = [...byProvider.values()].map((group) => (options.isShort ? group.slice(0, 1) : group))
   const asked = await Promise.all(
     groups.map(async (group) => {
       const probes: Probe[] = []
-      for (const question of group) probes.push(...(await ask(question, { ...options, config, redact, createLimit })))
+      for (const question of group) probes.push(...(await ask(question, { ...options, config, redact, limitsOf })))
       return probes
     }),
   )
@@ -80,7 +76,7 @@ interface Question {
   readonly asked: Asked
 }
 
-/** What is computed from stored rows asks nobody. */
+/** Computed datasets have no provider to probe. */
 function toQuestions({ isShort }: ProbeOptions): Question[] {
   return jobs
     .filter(({ computedFrom }) => computedFrom.length === 0)
@@ -95,19 +91,19 @@ function toQuestions({ isShort }: ProbeOptions): Question[] {
 }
 
 type Asking = ProbeOptions & {
-  /** Takes out what a provider may have repeated of a key. */
+  /** Removes keys that a provider may have repeated in its response. */
   readonly redact: (text: string) => string
-  readonly createLimit: (provider: string, perMinute: number, burst?: number) => RateLimit
+  readonly limitsOf: LaneClients['limitsOf']
 }
 
-/** One probe for each host that the provider has: a node for each chain, else one. */
+/** Runs one probe per host of the provider: one per chain if each chain has its own node, or else one. */
 async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const { job, provider, asked } = question
   const calls = { requests: 0, quotaLeft: undefined as number | undefined }
   const http = createHttpClients({
     log: options.log,
     proxy: options.config.proxy,
-    createLimit: options.createLimit,
+    limitsOf: options.limitsOf,
     ...(options.backoffMs === undefined ? {} : { backoffMs: options.backoffMs }),
     observe: ({ retries, quotaLeft }) => {
       calls.requests += 1 + retries
@@ -144,6 +140,7 @@ async function askAbout(
   const { now, log } = options
   const range = toRange(job, asked, now)
   const steps: number[] = []
+  const leftOut: LeftOut[] = []
   let isRead = false
   let refusal: DataError | undefined
   try {
@@ -164,18 +161,21 @@ async function askAbout(
       },
       putOff: () => {},
       noteStep: (_, seconds) => void steps.push(seconds),
-      leaveOut: () => {},
+      leaveOut: (_, elements) => void leftOut.push(elements),
       noteMore: () => {},
     })
-    const { rows, refused } = checkRows(job.dataset, collector.provider, candidates, { now, log })
-    refusal ??= [...refused.values()][0]
-    return toTold({ rows, isRead, refusal, coarsest: range === undefined ? 0 : Math.max(0, ...steps), range })
+    const checked = checkRows(job.dataset, collector.provider, candidates, { now, log })
+    const rows = range === undefined ? withoutOutdated(job, checked.rows, now) : checked.rows
+    refusal ??= [...checked.refused.values()][0] ?? toOutdated(job, checked.rows, rows)
+    leftOut.push(...(checked.leftOut?.values() ?? []))
+    const coarsest = range === undefined ? 0 : Math.max(0, ...steps)
+    return toTold({ rows, isRead, refusal, leftOut, coarsest, range })
   } catch (error) {
     if (error instanceof DataError) return toRefused(error)
     if (options.signal.aborted) throw error
     if (isTimeout(error))
       return { finding: 'unreached', reason: `no answer within ${options.timeoutMs / 1000} s`, sample: undefined }
-    // A mistake in how one answer is read hides nothing of the others.
+    // A bug in reading one response must not hide the results of the others.
     return { finding: 'malformed', reason: `cannot be read by this program: ${toReason(error)}`, sample: undefined }
   }
 }
@@ -184,22 +184,39 @@ const isTimeout = (error: unknown) => error instanceof Error && error.name === '
 
 interface Answered {
   readonly rows: readonly object[]
-  /** Said to hold all that there is, rows or not. */
+  /** Whether the collector reported the entity as completely read, with or without rows. */
   readonly isRead: boolean
   readonly refusal: DataError | undefined
-  /** The longest step of what came, in seconds. */
+  readonly leftOut: readonly LeftOut[]
+  /** The longest step of the returned data, in seconds. */
   readonly coarsest: number
   readonly range: Range | undefined
 }
 
-function toTold({ rows, isRead, refusal, coarsest, range }: Answered): Told {
+function toTold({ rows, isRead, refusal, leftOut, coarsest, range }: Answered): Told {
   const sample = rows.at(-1)
   if (refusal !== undefined) return { ...toRefused(refusal), sample }
   if (sample === undefined && !isRead) return { finding: 'nothing', reason: 'an answer without any data', sample }
   const isCoarser = range !== undefined && coarsest > INTERVAL_SECONDS[range.interval]
   if (isCoarser)
     return { finding: 'coarser', reason: `asked for ${range.interval}, has one every ${coarsest} s`, sample }
-  return { finding: 'works', reason: '', sample }
+  const count = leftOut.reduce((sum, one) => sum + one.count, 0)
+  return { finding: 'works', reason: count === 0 ? '' : `${count} left out, ${leftOut[0]?.reason}`, sample }
+}
+
+/** Removes rows that do not answer the current slot, because they are older than the slot before it. */
+function withoutOutdated(job: Job, rows: readonly object[], now: number): readonly object[] {
+  if (job.resumes) return rows
+  const from = toBucketStart(now, job.cadence) - INTERVAL_SECONDS[job.cadence] * 1000
+  return rows.filter((row) => Date.parse(timeOf(job, row)) >= from)
+}
+
+const timeOf = ({ dataset }: Job, row: object) => String(Reflect.get(row, dataset.series.time))
+
+function toOutdated(job: Job, rows: readonly object[], current: readonly object[]): DataError | undefined {
+  const newest = rows.at(-1)
+  if (newest === undefined || current.length > 0) return undefined
+  return new DataError('provider_malformed', `its newest value is of ${timeOf(job, newest)}`)
 }
 
 const toRefused = (error: DataError): Told => ({
@@ -208,7 +225,7 @@ const toRefused = (error: DataError): Told => ({
   sample: undefined,
 })
 
-/** Recent history is an hour, or a day; the oldest is two days of it. */
+/** Recent history is one hour or one day; the oldest history is two days. */
 function toRange(job: Job, asked: Asked, now: number): Range | undefined {
   if (asked === 'now') return undefined
   const first = Date.parse(HISTORY_START)
@@ -219,7 +236,7 @@ function toRange(job: Job, asked: Asked, now: number): Range | undefined {
   return { from: to - length, to, interval }
 }
 
-/** Remembers for one question. */
+/** Creates an in-memory state for one probe. */
 function createState(): JobState {
   const values = new Map<string, string>()
   const keep = async (name: string, value: string) => void values.set(name, value)

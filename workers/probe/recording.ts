@@ -4,12 +4,12 @@ import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { Exchange } from '../http/request.ts'
+import type { Exchange } from '../http/client.ts'
 
-/** When the answers of a folder were given, in Unix milliseconds: what was asked for depends on it. */
+/** Time of the recorded responses in Unix milliseconds. The requested ranges depend on it. */
 export const recordingFacts = z.object({ now: z.int() })
 
-/** An answer as it is kept: the way and the query of what was asked, without host and keys, and what came. */
+/** A recorded response with the path and query of its request, without host and keys. */
 export const recordedAnswer = z.object({
   provider: z.string(),
   method: z.enum(['GET', 'POST']),
@@ -23,25 +23,25 @@ export type RecordedAnswer = z.infer<typeof recordedAnswer>
 
 export const FACTS_FILE = 'recording.json'
 
-/** The parameters of a query that are keys whatever they look like. */
+/** Query parameters that hold keys, whatever their value. */
 const KEY_PARAMETER = /key|token|secret/i
 
 /**
- * Keeps answers in a folder, a file each, without the secrets of the settings.
- * @throws DataError `config` where the folder cannot be made, or holds anything.
+ * Writes each response to a file in the folder, without the secrets of the settings.
+ * @throws DataError `config` if the folder cannot be created or is not empty.
  */
 export function createRecorder(folder: string, config: Config, now: number): (exchange: Exchange) => void {
   const redact = createRedactor(findSecrets(config))
   let isEmpty: boolean
   try {
-    // Not with the folders above it: where none can be made, as in /proc, that tries for ever.
+    // Not recursive: where no folder can be created, such as in /proc, a recursive mkdir never returns.
     if (!existsSync(folder)) mkdirSync(folder)
     isEmpty = readdirSync(folder).length === 0
     if (isEmpty) writeFileSync(join(folder, FACTS_FILE), `${JSON.stringify({ now })}\n`)
   } catch (cause) {
     throw new DataError('config', `--record: ${folder} cannot be written`, { cause })
   }
-  // Answers of two times would be told as one.
+  // Responses of two recordings would be mixed.
   if (!isEmpty) throw new DataError('config', `--record: ${folder} is not empty`)
   const counts = new Map<string, number>()
   return ({ provider, url, sent, body, ...rest }) => {
@@ -54,7 +54,7 @@ export function createRecorder(folder: string, config: Config, now: number): (ex
   }
 }
 
-/** The way and the query of an address, without the parameters that are keys. */
+/** Returns path and query of a URL, without the parameters that hold keys. */
 export function toPath(address: string): string {
   const url = new URL(address)
   for (const name of [...url.searchParams.keys()]) if (KEY_PARAMETER.test(name)) url.searchParams.delete(name)

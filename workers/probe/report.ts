@@ -16,12 +16,13 @@ const WORDS: Readonly<Record<Finding, string>> = {
   'no-store': 'needs the database',
 }
 
-/** Whether a worker with these settings would store what was asked for. */
+/** Returns whether a worker with these settings would store the requested data. */
 const isGood = ({ finding }: Probe): boolean => finding === 'works' || finding === 'coarser'
 
 /**
- * Whether somebody has to do something. What is not set up is a choice, what needs the database is known elsewhere, and
- * history may have nothing of an entity, or not know it that long ago; whether its id is right is told by what is asked now.
+ * Returns whether the result needs an operator. A provider without settings is a choice, and the need for the database
+ * is reported separately. History may have no data for an entity, or not know it at that time; only the probe of
+ * current data decides whether an id is right.
  */
 export function isWrong(probe: Probe): boolean {
   if (isGood(probe) || probe.finding === 'unconfigured' || probe.finding === 'no-store') return false
@@ -29,8 +30,8 @@ export function isWrong(probe: Probe): boolean {
 }
 
 /**
- * A table of all answers, and below it what they cost and by whom each dataset is collected. `plans` are those that the
- * workers count.
+ * Formats all results as a table, followed by the costs and the providers of each dataset. `plans` are the plans
+ * counted by the workers.
  */
 export function toReport(probes: readonly Probe[], plans: readonly DayPlan[] = []): string {
   const table = toTable(
@@ -55,7 +56,7 @@ export function toReport(probes: readonly Probe[], plans: readonly DayPlan[] = [
   ].join('\n')
 }
 
-/** How many providers answer, which do not and why. */
+/** Reports how many providers answer, and the failing ones with their reason. */
 export function toShortReport(probes: readonly Probe[]): string {
   const setUp = probes.filter(({ finding }) => finding !== 'unconfigured')
   const wrong = setUp.filter(isWrong)
@@ -73,7 +74,9 @@ const toCosts = (probes: readonly Probe[], plans: readonly DayPlan[]) =>
 
 const COSTS = new Map(jobs.flatMap(({ providers }) => providers.map(({ name, cost }) => [name, cost])))
 
-/** By whom each dataset is collected with these settings, in the order in which they are asked, or why by nobody. */
+/**
+ * Lists the providers that collect each dataset with these settings, in query order, or the reason if there are none.
+ */
 export function toDatasetTable(probes: readonly Probe[]): string {
   const asked = [...new Set(probes.map(({ dataset }) => dataset))]
   const computed = jobs.filter(({ computedFrom }) => computedFrom.length > 0)
@@ -93,10 +96,10 @@ export function toDatasetTable(probes: readonly Probe[]): string {
   return toTable(['dataset', 'collected by'], [...rows, ...derived])
 }
 
-/** Whom a row is about, where a trade stands on its chain, and what is only marked. */
+/** Columns that are not data: the entity, the position of a trade on its chain, and flags. */
 const NO_DATA = /^(token|dao|index_key|interval|block_number|log_index|is_\w+)$/
 
-/** The first values of a row that are its data: numbers, or else texts that are no times. */
+/** Returns the first data values of a row: numbers, or else strings that are not times. */
 function toSample({ sample }: Probe): string {
   const values = Object.entries(sample ?? {}).filter(([name]) => !NO_DATA.test(name))
   const numbers = values.filter(([, value]) => typeof value === 'number')

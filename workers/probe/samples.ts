@@ -3,10 +3,10 @@ import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Collector, Entity, Job } from '../job/define-job.ts'
 
-/** Of these every provider has something, if it has anything: large, old, and on every exchange. */
+/** Every provider with any data has data for these: they are large, old, and listed on every exchange. */
 const WELL_KNOWN = ['UNI', 'AAVE', 'ENS', 'LDO', 'uniswap', 'aave', 'ens', 'lido']
 
-/** Whom a provider is asked about: one entity, or one of each chain where a chain has a host of its own. */
+/** Returns the entities to probe: one, or one per chain if each chain has its own host. */
 export function toSamples(job: Job, { covers, provider }: Collector, registry: Registry, now: number): Entity[] {
   const covered = job.entities(registry).filter((entity) => isThereAt(entity, now) && covers(entity))
   const sorted = [...covered].sort((a, b) => toRank(a) - toRank(b))
@@ -21,11 +21,11 @@ export function toSamples(job: Job, { covers, provider }: Collector, registry: R
 interface Hosted {
   readonly chain: string
   readonly entity: Entity
-  /** The first block that is read of it: a node that no longer has it is told of. */
+  /** The first block that is read for the entity. Reading it shows whether the node still has old blocks. */
   readonly firstBlock: number
 }
 
-/** The chains that an entity is read from: its own, or those of its governors. */
+/** Returns the chains that an entity is read from: its own, or those of its governors. */
 function toHosted(entity: Entity): Hosted[] {
   const { governors, chain } = entity as Partial<Dao & Token>
   if (governors === undefined) return [{ chain: chain ?? '', entity, firstBlock: 0 }]

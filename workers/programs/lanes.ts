@@ -5,20 +5,23 @@ import type { RegistryPart } from '../../shared/registry/source.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 
-/** One lane of a dataset. */
+/** One queue class of a dataset. */
 export interface JobLane {
   readonly job: Job
   readonly lane: Lane
 }
 
-/** The lanes of a dataset. One whose sources have no history has no such lane: nothing would ever be in it. */
+/**
+ * Returns the queue classes of a dataset. Datasets without history have no history queue, because it would always be
+ * empty.
+ */
 export const toLanes = ({ history }: Job): readonly Lane[] =>
   LANES.filter((lane) => lane === 'live' || history !== undefined)
 
 /**
- * The lanes that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas; with `:live` or
- * `:history` behind it a name means only that lane.
- * @throws DataError `config` for what names no lane.
+ * Parses WORKER_QUEUES: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. With the suffix `:live` or
+ * `:history`, a name selects only that queue class.
+ * @throws DataError `config` for a name that matches no queue.
  */
 export function selectLanes(queues: readonly string[]): readonly JobLane[] {
   const names = ['all', ...CADENCES, ...jobs.map(({ name }) => name)]
@@ -40,6 +43,6 @@ export function selectLanes(queues: readonly string[]): readonly JobLane[] {
   return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isWanted)
 }
 
-/** What a worker that serves these lanes has to know of the registry. */
+/** Returns the part of the registry that a worker for these queues needs. */
 export const toRegistryPart = (lanes: readonly JobLane[]): RegistryPart =>
   lanes.some(({ job }) => job.dataset.needsDaos) ? 'whole' : 'tokens'

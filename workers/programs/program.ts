@@ -16,22 +16,22 @@ import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startTracing } from '../../shared/telemetry/tracing.ts'
 
-/** What worker and scheduler are made of alike: settings, telemetry and stores. */
+/** Settings, telemetry and stores shared by worker and scheduler. */
 export interface Program {
   readonly config: Config
   readonly log: Logger
-  /** Takes the secrets of the settings out of a text. */
+  /** Removes the secrets of the settings from a text. */
   readonly redact: (text: string) => string
   readonly metrics: Metrics
   readonly db: Database
   readonly redis: Redis
   readonly clock: Clock
   readonly registry: Registry
-  /** As of a followed registry. */
+  /** See FollowedRegistry. */
   readonly readRegistry: FollowedRegistry['readCurrent']
-  /** It tells of liveness, and of readiness what it is given; undefined where it is turned off. */
+  /** Serves the liveness and readiness checks; undefined if it is turned off. */
   readonly ops: OpsServer | undefined
-  /** Ends the connections and sends the last traces. */
+  /** Closes the connections and flushes the traces. */
   close(): Promise<void>
 }
 
@@ -42,19 +42,18 @@ const OPS = {
 
 export interface ProgramOptions {
   /**
-   * What the program itself has to do over ClickHouse before it begins; where ClickHouse leaves in the middle of it, it is
-   * done anew.
+   * Startup work of the program in ClickHouse. It is repeated if ClickHouse becomes unavailable before it completes.
    */
   start?(db: Database, config: Config): Promise<void>
-  /** How much of the registry it needs; all of it unless given. */
+  /** The part of the registry that the program needs; default: the whole registry. */
   readonly part?: RegistryPart
 }
 
 /**
- * Opens what the program is made of. While ClickHouse or Redis is away it waits: it says so, is alive and not ready, and ends
- * at once when it is told to stop.
- * @throws DataError `config` that names every mistake of the settings, `registry` where the one in force makes no sense to this
- * program, `storage` when Redis refuses.
+ * Opens the shared resources. While ClickHouse or Redis is unavailable it logs that it waits, is live but not ready,
+ * and exits immediately on a stop signal.
+ * @throws DataError `config` that lists every mistake of the settings, `registry` if this program cannot read the
+ *   active registry, `storage` if Redis rejects the connection.
  */
 export async function openProgram(
   name: 'worker' | 'scheduler',

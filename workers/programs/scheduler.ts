@@ -5,6 +5,7 @@ import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
 import { createQueues, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { requireWritable } from '../../shared/queue/redis.ts'
 import { jobs } from '../jobs/list.ts'
+import { startPublishing } from '../publish/daily.ts'
 import { startScheduler } from '../schedule/scheduler.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from '../watch/queue-dashboard.ts'
 import { createQueueMetrics } from '../watch/queue-metrics.ts'
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
   const metrics = createSlotMetrics(names, program.metrics)
   const scheduled = on.map((job) => ({ job, queues: createQueues(job.name, redis, prefix) }))
   const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, ...clock, metrics })
+  const publishing = startPublishing({ db, config, registry, log, now })
   log.info({ datasets: names, off: config.datasetsOff }, 'scheduler started')
   const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
   createQueueMetrics(queues, program.metrics, log)
@@ -47,7 +49,7 @@ async function main(): Promise<void> {
   })
   await watchdog.check()
   onStopSignal(async () => {
-    await Promise.all([scheduler.stop(), watch.stop()])
+    await Promise.all([scheduler.stop(), watch.stop(), publishing?.stop()])
     await Promise.all(queues.map((queue) => queue.close()))
     await program.close()
     log.info('scheduler stopped')

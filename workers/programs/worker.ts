@@ -7,10 +7,7 @@ import { announceReady, isMain, onStopSignal, runPart } from '../../shared/proce
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
-import { createSharedDayLimit } from '../http/day-limit.ts'
-import { createSharedHourLimit } from '../http/hour-limit.ts'
-import { createSharedRateLimit } from '../http/shared-rate-limit.ts'
-import { recordProviders } from '../job/providers-mark.ts'
+import { recordProviders } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
 import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
@@ -25,7 +22,7 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  // Before it waits for anything: a queue that nobody knows will not come.
+  // Checked before any wait: an unknown queue will not appear later.
   const { worker, datasetsOff } = loadConfig()
   const selected = selectLanes(worker.queues).filter(({ job }) => isOn(job, datasetsOff))
   const program = await openProgram('worker', {
@@ -41,7 +38,7 @@ async function main(): Promise<void> {
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
-  // On a cluster the queues are spread over its nodes, and each node has to take writes.
+  // On a Redis cluster the queues are spread over the nodes, and each node has to accept writes.
   const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
   ops?.tell({
     checks: {
@@ -53,7 +50,7 @@ async function main(): Promise<void> {
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
-    // Without Redis nothing can be finished or handed back: the jobs' locks run out, and another worker takes them.
+    // Without Redis no job can be finished or returned. The locks expire, and another worker takes over the jobs.
     const force = redis.status !== 'ready'
     await Promise.all(runners.map((runner) => runner.close(force)))
     clearTimeout(drained)
@@ -66,20 +63,19 @@ async function main(): Promise<void> {
   announceReady({ opsPort: ops?.port })
 }
 
-/** What the runners of this process share: connections, and limits of the providers that hold over all workers together. */
+/**
+ * Creates the resources shared by all runners of this process: connections, and provider limits that all workers share.
+ */
 function openRunnerContext(program: Program, handBack: AbortSignal): RunnerContext {
   const { config, log, db, redis, clock, registry, readRegistry, redact } = program
   const { prefix } = config.redis
-  const sharedBy = { redis, prefix, log }
   const metrics = createWorkerMetrics(program.metrics)
   const http = createHttpClients({
     log,
     proxy: config.proxy,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
-    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
-    createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
-    createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
+    sharedBy: { redis, prefix },
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db, config.datasetsOff)

@@ -1,15 +1,14 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
-import { EARLIEST_MS, END_OF_TIME } from '../../shared/intervals.ts'
-import { remembering } from '../../shared/memo.ts'
+import { EARLIEST_MS, END_OF_TIME, remembering } from '../../shared/intervals.ts'
 import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
 
-/** A member that is passed on as sent: the dataset's row check judges it, so that one bad value costs one row. */
+/** A member passed on unchanged: the dataset's row check validates it, so that one bad value affects one row. */
 export const asSent = z.unknown().optional()
 
 /**
- * The answer in the shape that the provider documents.
- * @throws DataError `provider_malformed` naming the provider, the path and the first places that differ.
+ * Validates a response against the documented schema.
+ * @throws DataError `provider_malformed` with the provider, the path and the first differences.
  */
 export function checkAnswer<T>(schema: z.ZodType<T>, answer: unknown, source: { provider: string; path: string }): T {
   const checked = schema.safeParse(answer)
@@ -20,14 +19,15 @@ export function checkAnswer<T>(schema: z.ZodType<T>, answer: unknown, source: { 
   throw new DataError('provider_malformed', `${source.provider} ${source.path}: ${places.join('; ')}`)
 }
 
-/** What an unreadable element becomes: the members of such objects may all be absent. */
+/** Replaces an unreadable element; every member of such objects is optional. */
 const UNREADABLE = Object.freeze({})
 
 export const isUnreadable = (element: object): boolean => element === UNREADABLE
 
 /**
- * A list of objects whose members may all be absent. An element that cannot be read costs only itself: it has no members,
- * and the reader of the list reports it. A list of which nothing can be read is not what the provider documents.
+ * Schema of a list of objects with optional members. An unreadable element affects only itself: it becomes an object
+ * without members, and the reader of the list reports it. A list without any readable element is rejected, because it
+ * is not the documented format.
  */
 export function listOf<T extends z.ZodObject>(element: T) {
   return z.array(z.unknown()).transform((values, context): z.output<T>[] => {
@@ -37,7 +37,7 @@ export function listOf<T extends z.ZodObject>(element: T) {
   })
 }
 
-/** The same for a map of such objects. */
+/** The same as `listOf` for a map of such objects. */
 export function mapOf<T extends z.ZodObject>(element: T) {
   return z.record(z.string(), z.unknown()).transform((values, context): Record<string, z.output<T>> => {
     const read = Object.entries(values).map(([key, value]) => [key, element.safeParse(value)] as const)
@@ -55,29 +55,29 @@ function addIssueOfAll(read: readonly z.ZodSafeParseResult<unknown>[], context: 
   for (const { path, message } of first.error.issues) context.addIssue({ code: 'custom', path: [0, ...path], message })
 }
 
-/** The value where the schema takes it, else null: an optional value that cannot be is an absent one. */
+/** Returns the value if the schema accepts it, or else null: an invalid optional value counts as absent. */
 export function orNull<T>(schema: z.ZodType<T>, value: unknown): T | null {
   const read = schema.safeParse(value)
   return read.success ? read.data : null
 }
 
-/** Whether a value is a time at which something may have been observed, in Unix milliseconds. */
+/** Returns whether a value is a plausible observation time in Unix milliseconds. */
 export const isTime = (ms: unknown): ms is number => typeof ms === 'number' && ms >= EARLIEST_MS && ms < END_OF_TIME
 
 /**
- * A part of an answer that cannot be read, for the row check to count by its reason. `known` are the members that are known,
- * such as the entity's key.
+ * Marks an unreadable part of a response, which the row check counts by reason. `known` are the readable members, such
+ * as the entity's key.
  */
 export function toUnreadable<Row>(reason: string, known: { readonly [K in keyof Row]?: unknown } = {}): Candidate<Row> {
   return { ...known, [LEFT_OUT]: [reason] } as Candidate<Row>
 }
 
-/** What it means that a provider has nothing under an id; `path` names the id. */
+/** The error for an id that the provider does not know; `path` contains the id. */
 export function toUnknown(provider: string, path: string): DataError {
   return new DataError('provider_unknown', `${provider} ${path}: it knows no such thing`)
 }
 
-/** An error's body as JSON; undefined where it is a gateway's page. */
+/** Parses an error body as JSON; undefined if it is not JSON, such as a gateway's page. */
 export function toJsonValue(body: string): unknown {
   try {
     return JSON.parse(body)
@@ -86,7 +86,10 @@ export function toJsonValue(body: string): unknown {
   }
 }
 
-/** A provider's time (Unix milliseconds or ISO 8601) in ISO 8601; anything else as it is, for the row check to reject. */
+/**
+ * Converts a provider's time (Unix milliseconds or ISO 8601) to ISO 8601. Other values are returned unchanged; the row
+ * check rejects them.
+ */
 export function toIso(value: unknown): unknown {
   if (typeof value === 'string') return toKnownIso(value)
   return typeof value === 'number' ? toIsoOr(value) : (value ?? null)
@@ -99,7 +102,7 @@ function toIsoOr<T extends string | number>(value: T): T | string {
 
 const toKnownIso = remembering<string>(toIsoOr)
 
-/** A number that arrives as a decimal string; anything else as it is, for the row check to judge. */
+/** Converts a decimal string to a number. Other values are returned unchanged for the row check. */
 export function toNumber(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? Number(value) : (value ?? null)
 }
@@ -109,9 +112,9 @@ const SHORTENED = /^(\d+)(?:[.,](\d{1,2}))? ?([KMB])$/i
 const THOUSANDS = { k: 3, m: 6, b: 9 } as const
 
 /**
- * A count as people write it: plain digits, groups of three with one kind of separator, or shortened as in `1.2K`. A
- * separator is any kind of space, a comma, a full stop or an apostrophe. Undefined for a text that is not as a whole such
- * a number: a part of a number is another number.
+ * Parses a count in human notation: plain digits, groups of three with one kind of separator, or shortened as in
+ * `1.2K`. A separator is any kind of space, a comma, a full stop or an apostrophe. Returns undefined if the whole text
+ * is not such a number: part of a number would be a different number.
  */
 export function parseCount(text: string): number | undefined {
   const plain = text.replaceAll(/\s/gu, ' ').trim()

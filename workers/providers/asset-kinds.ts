@@ -3,7 +3,7 @@ import { groupBy } from '../../shared/group-by.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
-/** What tells of a holding what it is. */
+/** Properties that identify a held asset. */
 interface Asset {
   readonly chain: string
   readonly contract: string | null
@@ -11,15 +11,15 @@ interface Asset {
   readonly isOwn?: true
 }
 
-/** What a holding is to a DAO. */
+/** Classifies a holding of a DAO. */
 export type KindOf = (holding: Asset) => HoldingKind
 
 const toPlace = (chain: string, address: string) => `${chain}/${address}`
 const fold = (symbol: string) => symbol.toUpperCase()
 
 /**
- * What holdings are, by the tokens and stablecoins of the registry: by their contracts, because anybody can use a symbol.
- * Only where a source tells no contracts, and lists what people chose, symbols have to do.
+ * Classifies holdings by the tokens and stablecoins of the registry. Contracts are compared, because anyone can use a
+ * symbol. Symbols are compared only if the source has no contracts; such sources list selected tokens.
  */
 export function createKinds({ chains, tokens }: Pick<Registry, 'chains' | 'tokens'>): (dao: Dao) => KindOf {
   const coins = chains.flatMap(({ slug, stablecoins }) => stablecoins.map((coin) => ({ chain: slug, ...coin })))

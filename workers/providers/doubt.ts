@@ -4,22 +4,25 @@ import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Doubt } from '../job/define-job.ts'
 
-/** A value this many times the last one, or less than the last one divided by it, is not taken on one provider's word. */
+/** A value that differs from the last one by more than this factor is not stored on one provider's evidence. */
 const MOST_TIMES = 100
-/** Two providers say the same when their values are this close, as a share of the larger. */
+/** Two providers agree if their values differ by at most this share of the larger one. */
 const SAME_SHARE = 0.2
 
-/** Which values are doubted, and where the last ones are stored. */
+/** The checked value, and the table of the last stored values. */
 interface Doubted {
-  /** What messages call it. */
+  /** Name in messages. */
   readonly what: string
   readonly table: string
-  /** Columns of the table, which are members of the rows too. */
+  /** Columns of the table and members of the rows. */
   readonly entity: string
   readonly value: string
-  /** A stored value says nothing of what comes later than this, so a value that stays where it is gets in. */
+  /**
+   * Longest age difference to the stored value for the check. A value that persists longer than this is therefore
+   * accepted.
+   */
   readonly believedMs: number
-  /** Whether the provider is asked again in the same slot. */
+  /** The error code decides whether the provider is retried in the same slot. */
   readonly code: 'provider_malformed' | 'provider_unknown'
 }
 
@@ -27,9 +30,10 @@ const last = z.object({ entity: z.number(), value: z.number(), at: z.int() })
 type Last = z.infer<typeof last>
 
 /**
- * Reads the last stored values of entities once, and holds those of a run's providers against them. A value a hundred times
- * or a hundredth of the last one is not stored: the entity is refused, so the next provider is asked. The value is believed
- * when that one says the same within 20 %, or when it is still so after `believedMs` in which no other value came.
+ * Reads the last stored values of entities once, and compares the values of a run's providers with them. A value that
+ * is 100 times larger or smaller is not stored: the entity is refused, and the next provider is queried. The value is
+ * accepted if that provider agrees within 20 %, or if it persists for `believedMs` without any other value being
+ * stored.
  */
 const openDoubt = (doubted: Doubted) => async (db: Database, entities: readonly number[]) => {
   const { what, table, entity, value } = doubted
@@ -48,7 +52,7 @@ export const openPriceDoubt = openDoubt({
   ...{ believedMs: HOUR_MS, code: 'provider_malformed' },
 })
 
-/** A provider of a day's treasuries bills each call, and says the same when it is asked again. */
+/** A treasury provider bills each call and returns the same value on a retry, so it is not retried in the slot. */
 export const openTreasuryDoubt = openDoubt({
   ...{ what: 'treasury', table: 'dao_treasuries', entity: 'dao', value: 'value_usd' },
   ...{ believedMs: 3 * DAY_MS, code: 'provider_unknown' },
@@ -59,7 +63,7 @@ export const openTvlDoubt = openDoubt({
   ...{ believedMs: 6 * HOUR_MS, code: 'provider_unknown' },
 })
 
-/** The same, against values that were read before; `at` is Unix milliseconds. */
+/** Creates the check from values already read; `at` is in Unix milliseconds. */
 function createDoubt({ what, entity, value, believedMs, code }: Doubted, stored: readonly Last[]): Doubt {
   const lastOf = new Map(stored.map((one) => [one.entity, one]))
   const doubted = new Map<number, number[]>()
@@ -91,7 +95,7 @@ const isNear = (value: number, before: number) => value < before * MOST_TIMES &&
 
 const isSame = (one: number, other: number) => Math.abs(one - other) <= SAME_SHARE * Math.max(one, other)
 
-/** `100x`, or `1/100x` for a fall. */
+/** Formats a factor: `100x`, or `1/100x` for a fall. */
 function toTimes(ratio: number): string {
   if (ratio === 0) return '0x'
   return ratio >= 1 ? `${Math.round(ratio)}x` : `1/${Math.round(1 / ratio)}x`

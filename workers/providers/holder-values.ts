@@ -5,17 +5,16 @@ import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
 import { orNull, toIso, toNumber } from './answer.ts'
 
 /**
- * Shares come with two decimals or as floats. Their sum is rounded to this many decimals, so that no rounding error is
- * stored.
+ * Shares have two decimals or are floats. Their sum is rounded to this precision, so that no rounding error is stored.
  */
 const SUM_DECIMALS = 1e10
 
-/** A holder as a provider gives it; every value is checked here. */
+/** An unvalidated holder of a provider; each value is checked here. */
 type HolderCandidate = { readonly [K in keyof z.infer<typeof tokenHolder>]: unknown }
 
 /**
- * The snapshot of the largest holders. One that cannot be used is left out and reported, and so is an address that is listed
- * twice. A value in USD that cannot be is unknown. The share that is served is the sum of the shares that are listed.
+ * Builds the snapshot of the largest holders. Unusable holders and repeated addresses are left out and reported. An
+ * impossible value in USD counts as unknown. `top100_share` is the sum of the listed shares.
  */
 export function toHoldersRow(
   candidates: readonly HolderCandidate[],
@@ -46,7 +45,7 @@ export function toHoldersRow(
   }
 }
 
-/** The sum of the shares in percent. */
+/** Sums the shares in percent. */
 export function sumShares(holders: readonly { readonly share: number }[]): number {
   return Math.round(holders.reduce((sum, { share }) => sum + share, 0) * SUM_DECIMALS) / SUM_DECIMALS
 }

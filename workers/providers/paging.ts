@@ -10,14 +10,14 @@ export function toPages(range: Range, lengthMs: number): Range[] {
   return pages
 }
 
-/** How many steps of the interval begin in the range, counted from its start. */
+/** Returns how many steps of the interval begin in the range, counted from its start. */
 export function countSteps({ from, to, interval }: Range): number {
   return Math.max(0, Math.ceil((to - from) / (INTERVAL_SECONDS[interval] * 1000)))
 }
 
 /**
- * The first observation of each bucket inside the range, oldest first: what is finer than the interval is thinned, what
- * is coarser stays as it came. `timeOf` is in Unix milliseconds.
+ * Returns the first observation of each bucket inside the range, oldest first. Finer data is thinned, coarser data is
+ * unchanged. `timeOf` is in Unix milliseconds.
  */
 export function thin<T>(observations: readonly T[], timeOf: (observation: T) => number, range: Range): T[] {
   const inside = observations.filter((each) => timeOf(each) >= range.from && timeOf(each) < range.to)

@@ -9,48 +9,48 @@ import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
 import { orNull, toIso } from './answer.ts'
 import type { TreasuryDao } from './contracts/treasury-daos.ts'
 
-/** How much of one contract an address holds, in whole tokens and in USD; null is unknown. */
+/** Quantity of one contract held by an address, in whole tokens and in USD; null is unknown. */
 export interface Holding {
-  /** Slug of the chain, or a word of the source's own where it tells no chain. */
+  /** Slug of the chain, or the source's series name if it has no chain. */
   readonly chain: string
-  /** Null where the source tells of all addresses together. */
+  /** Null if the source reports all addresses together. */
   readonly address: string | null
-  /** Null where the source names tokens by their symbols only: each is one token of its chain then. */
+  /** Null if the source names tokens only by symbol: each symbol is then one token of its chain. */
   readonly contract: string | null
   readonly symbol: string
   readonly quantity: number | null
   readonly valueUsd: number | null
-  /** Whose price the value is of; null without one. */
+  /** Source of the price; null without one. */
   readonly priceSource: string | null
-  /** Set where the source says that it is the DAO's own token. */
+  /** Set if the source marks the token as the DAO's own. */
   readonly isOwn?: true
-  /** What the source says of it and cannot be, such as its value, which is unknown then. */
+  /** Why a member is invalid, such as the value, which then counts as unknown. */
   readonly fault?: string
 }
 
-/** What a source says of a treasury. */
+/** A treasury as reported by a source. */
 export interface Held {
   readonly holdings: readonly Holding[]
-  /** How many tokens were left out as spam; null where the source does not say. */
+  /** Number of tokens left out as spam; null if the source does not report it. */
   readonly spamCount: number | null
-  /** What else of the answer cannot be used. */
+  /** Other unusable parts of the response. */
   readonly faults?: readonly string[]
 }
 
-/** Holdings of one token, and what they come to. */
+/** Holdings of one token and their total. */
 export interface Sum {
   readonly parts: readonly Holding[]
   readonly total: Holding
 }
 
-/** Prices of one token on two chains differ by what it costs to move it between them, at most. */
+/** Largest price difference of one token between two chains, limited by the cost of moving it. */
 const SAME_PRICE = 0.01
 
 /**
- * Adds up holdings of the same token. On one chain that is the same contract. Across chains it is the same symbol at
- * the same price, to within 1 %. The symbol alone does not do, because anybody can use it: a holding without a price
- * stays by itself, and two contracts of one chain are never the same token. The largest value comes first, holdings
- * without a value last.
+ * Merges holdings of the same token. On one chain, that is the same contract. Across chains, it is the same symbol with
+ * prices within 1 %. The symbol alone is not sufficient, because anyone can use it: a holding without a price is not
+ * merged, and two contracts of one chain are never the same token. Sorted by value, largest first, holdings without a
+ * value last.
  */
 export function mergeHoldings(holdings: readonly Holding[]): Sum[] {
   const groups: { members: Sum[]; chains: Set<string> }[] = []
@@ -68,8 +68,8 @@ export function mergeHoldings(holdings: readonly Holding[]): Sum[] {
 }
 
 /**
- * A row of everything that is held; undefined where nothing has a price, because then the treasury's value is unknown.
- * Holdings with a quantity of 0 are left out, and so are those whose quantity is unknown or cannot be.
+ * Builds the row of all holdings. Undefined if nothing has a price, because the treasury's value is then unknown.
+ * Holdings with a quantity of 0, an unknown or an invalid quantity are left out.
  */
 export function toTreasuryRow(
   { key, kindOf }: Pick<TreasuryDao, 'key' | 'kindOf'>,
@@ -94,15 +94,16 @@ export function toTreasuryRow(
   }
 }
 
-/** A value that cannot be is unknown. */
+/** An invalid value becomes unknown. */
 function toPlausible(holding: Holding): Holding {
   if (holding.valueUsd === null || orNull(heldValue, holding.valueUsd) !== null) return holding
   return { ...holding, valueUsd: null, priceSource: null, fault: 'holdings.*.value_usd: no value that can be' }
 }
 
 /**
- * The parts of the sums, the largest value first. Where a sum is unknown for one of its parts, all of them are, so that the
- * parts and the sums come to the same. What is the same token as one of the DAO's own is its own on other chains too.
+ * Returns the parts of the sums, largest value first. If a total is unknown because of one part, the values of all its
+ * parts become unknown, so that parts and totals agree. A token that is the same as one of the DAO's own tokens is also
+ * its own on other chains.
  */
 function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Candidate<HoldingRow>[] {
   const known = sums.flatMap(({ parts, total }) => {
@@ -137,7 +138,7 @@ function join(one: Sum, other: Sum): Sum {
   return { parts: [...one.parts, ...other.parts], total }
 }
 
-/** What is unknown in a part is unknown in the whole. */
+/** The sum is unknown if a part is unknown. */
 function add(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
@@ -152,7 +153,7 @@ function toPrice({ quantity, valueUsd }: Holding): number | null {
   return quantity === null || valueUsd === null || quantity === 0 || valueUsd === 0 ? null : valueUsd / quantity
 }
 
-/** By value, then by name, so that the same holdings always come out in the same order. */
+/** Orders by value, then by name, so that the order is deterministic. */
 function compare(one: Holding, other: Holding): number {
   const nameOf = ({ symbol, chain, contract, address }: Holding) =>
     `${symbol} ${chain} ${contract ?? symbol} ${address ?? ''}`

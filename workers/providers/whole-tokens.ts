@@ -1,7 +1,7 @@
 /**
- * A balance in base units, as a decimal string or a number with or without an exponent, in whole tokens. The point is
- * moved in the decimal text, so that the only rounding is the last one, to the nearest number. Undefined and what is no
- * balance come back as null.
+ * Converts a balance in base units, a decimal string or a number with or without an exponent, to whole tokens. The
+ * decimal point is moved in the text, so that only the final conversion rounds, to the nearest number. Undefined and
+ * invalid balances return null.
  */
 export function toWholeTokens(baseUnits: unknown, decimals: number): number | null {
   if (typeof baseUnits !== 'string' && typeof baseUnits !== 'number') return null

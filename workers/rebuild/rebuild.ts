@@ -1,31 +1,34 @@
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import { toBatches } from '../../shared/batches.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
-import { readNewest } from '../../shared/store/freshness.ts'
 import { type Lock, withLock } from '../../shared/store/lock.ts'
+import { readNewest } from '../../shared/store/readiness.ts'
 import { quoteName } from '../../shared/store/topology.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { openState } from '../job/state.ts'
 import type { RollUp } from './roll-ups.ts'
 import { type Shadow, toShadow } from './shadow.ts'
 
-/** Computed at once: enough to be worth a statement, few enough that a stopped run has little to repeat. */
+/**
+ * Entities per statement: large enough to amortize a statement, small enough to limit the work that a stopped run
+ * repeats.
+ */
 const ENTITIES_AT_ONCE = 10
 
 export interface RebuildOptions {
   readonly log: Logger
   readonly now: () => number
-  /** Swaps also when the new table has fewer rows than the live one. */
+  /** Whether to swap even if the new table has fewer rows than the live one. */
   readonly force: boolean
-  /** Called when it is known in how many batches of entities the table is computed. */
+  /** Called with the number of entity batches before the computation starts. */
   readonly onPlan: (batches: number) => void
   readonly onStep: () => void
-  /** Called with everything computed and both tables fed, before they are swapped. */
+  /** Called when the shadow table is complete and both tables are fed, before the swap. */
   readonly beforeSwap?: () => Promise<void>
 }
 
@@ -36,12 +39,16 @@ export interface Rebuilt {
 }
 
 /**
- * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
- * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
- * what arrives during the swap is stored once more, and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
- * the shadow behind, fed, and the next one goes on with the batch that was not finished. One that was stopped after the swap
- * leaves the old table in the shadow's place, from which nothing is taken.
- * @throws DataError `storage` when ClickHouse fails, another run computes the table, or the new table has fewer rows.
+ * Recomputes a roll-up in a shadow table next to the live table and swaps the two atomically. No row that arrives
+ * during the run is lost:
+ * - A view of its own feeds the shadow table before it is filled.
+ * - Both views feed both tables until after the swap.
+ * - Rows that arrive during the swap are stored a second time.
+ * - A row replaces the row with the same natural key, so storing it twice has no effect.
+ *
+ * A run stopped before the swap leaves the fed shadow table, and the next run continues with the unfinished batch. A
+ * run stopped after the swap leaves the old table as the shadow, which the next run discards.
+ * @throws DataError `storage` if ClickHouse fails, another run computes the table, or the new table has fewer rows.
  */
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
   const name = `rebuild ${db.name}.${rollUp.table}`
@@ -77,8 +84,9 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
 }
 
 /**
- * The rows of the live table and of its shadow. An insert feeds one after the other: a row that is counted in the live
- * table may still be on its way to the shadow, so the shadow has fewer only if it has when that insert has ended.
+ * Counts the rows of the live table and of its shadow. An insert feeds one after the other, so a row counted in the
+ * live table may still be on its way to the shadow. If the shadow has fewer rows, it is counted again after those
+ * inserts have ended.
  */
 async function compare(db: Database, live: string, shadow: string): Promise<Rebuilt> {
   const before = await countRows(db, live)
@@ -89,9 +97,9 @@ async function compare(db: Database, live: string, shadow: string): Promise<Rebu
 }
 
 /**
- * Swaps the tables and ends the feed. An insert looks up the tables of its two views one after the other: one that is
- * under way at the swap may find the old table both times. So what arrives is kept in a third table as well, whose name
- * stays the same, and is stored once more when such inserts have ended.
+ * Swaps the tables and stops the feed. An insert looks up the target tables of its two views one after the other, so an
+ * insert during the swap may write to the old table twice. Arriving rows are therefore also written to a third table
+ * with a constant name, and stored again after such inserts have ended.
  */
 async function swap(db: Database, shadow: Shadow, feed: string): Promise<void> {
   await shadow.keepArriving(feed)
@@ -103,8 +111,8 @@ async function swap(db: Database, shadow: Shadow, feed: string): Promise<void> {
 }
 
 /**
- * An insert that began before the shadow's view was there does not feed it, and may store its rows after they were read
- * to fill it: such inserts have to end first.
+ * Waits for inserts that began before the shadow's view existed. They do not feed the shadow, and may store their rows
+ * after the fill has read the source.
  */
 async function untilEarlierInsertsEnd(db: Database): Promise<void> {
   const since = performance.now()
@@ -125,15 +133,15 @@ async function untilEarlierInsertsEnd(db: Database): Promise<void> {
 const INSERT_POLL_MS = 100
 
 /**
- * Removes what an earlier run left behind that cannot be gone on with: it was stopped before anything was filled, or after
- * the swap, when the shadow is the table that was live before. What it kept of the swap's time is stored first.
+ * Removes an earlier run's shadow that cannot be continued: the run was stopped before the fill, or after the swap,
+ * when the shadow is the former live table. Rows buffered during that swap are stored first.
  */
 async function clear(db: Database, shadow: Shadow): Promise<void> {
   if ((await readUuid(db, shadow.arriving)) !== undefined) await shadow.storeArrived()
   await shadow.drop()
 }
 
-/** Fills the shadow batch by batch, after the entity up to which an earlier run over the same shadow came. */
+/** Fills the shadow in batches, starting after the last entity of an earlier run over the same shadow. */
 async function fill(
   db: Database,
   rollUp: RollUp,
@@ -160,7 +168,7 @@ async function fill(
 
 const keyRow = z.object({ key: z.number() })
 
-/** The entities in batches, in the order of their keys; one empty batch where a row needs all of them at once. */
+/** Reads the entities in batches ordered by key. Returns one empty batch if a row needs all entities. */
 async function readBatches(db: Database, { entity, raw }: RollUp): Promise<number[][]> {
   if (entity === undefined) return [[]]
   const sql = `SELECT DISTINCT ${entity} AS key FROM ${raw} ORDER BY key`

@@ -3,21 +3,21 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { type Database, toClickHouseCode } from '../../shared/store/clickhouse.ts'
 import { toLocal, toLogical } from '../../shared/store/topology.ts'
 
-/** What of a dataset tells which tables are computed from it. */
+/** Facts of a dataset that determine the tables computed from it. */
 type Source = Pick<Dataset, 'name' | 'cadence' | 'table' | 'derive' | 'series'>
 
-/** A table that is computed from a stored series, and how it is kept up to date and computed anew. */
+/** A table computed from a stored series, with the statements that update and recompute it. */
 export interface RollUp {
   readonly table: string
-  /** The dataset whose commits the table's readers follow. */
+  /** The dataset whose change events the table's readers follow. */
   readonly dataset: Source | undefined
-  /** The stored rows that it is computed from. */
+  /** The source table. */
   readonly raw: string
-  /** The column by which `raw` can be computed in batches; undefined where a row needs more than one entity's. */
+  /** The column that splits `raw` into batches; undefined if a row needs more than one entity. */
   readonly entity: string | undefined
-  /** The SELECT of a second view, on `source`, that feeds a shadow of the table with what is inserted meanwhile. */
+  /** SELECT of a second view on `source` that feeds new inserts to the shadow table during the run. */
   readonly feed: string
-  /** The statement that fills the shadow; its parameters are those of a dataset's `derive`. */
+  /** Returns the statement that fills the shadow; its parameters are those of a dataset's `derive`. */
   fill(shadow: string): string
 }
 
@@ -32,7 +32,9 @@ type View = z.infer<typeof viewRow>
 
 const columnRow = z.object({ name: z.string() })
 
-/** The tables that can be computed anew: those that views fill from a stored series, and those that datasets derive. */
+/**
+ * Finds the tables that can be recomputed: those that views fill from a stored series, and those that datasets derive.
+ */
 export async function findRollUps(db: Database, database: string, datasets: readonly Source[]): Promise<RollUp[]> {
   const views = await db.rows({ name: 'views', sql: VIEWS, schema: viewRow })
   const engines = await readEngines(db)
@@ -59,13 +61,16 @@ interface Schema {
   readonly engines: ReadonlyMap<string, string>
 }
 
-/** The roll-up that a view fills; undefined where the view fills the raw series itself, or needs what is not stored. */
+/**
+ * Returns the roll-up that a view fills; undefined if the view fills the raw series itself or needs columns that are
+ * not stored.
+ */
 async function toViewRollUp(db: Database, view: View, schema: Schema): Promise<RollUp | undefined> {
   const target = / TO (?:`?\w+`?\.)?`?(\w+)`?/.exec(view.create)?.[1]
   const table = target === undefined ? undefined : toLogical(target)
   const from = toLogical(view.source)
   const dataset = schema.datasets.find((one) => one.table === from || one.series.table === from)
-  // A source that stores nothing hands its rows on: they are found where the dataset's series is.
+  // A Null table stores nothing and passes its rows on; the stored rows are in the dataset's series table.
   const raw = view.source_engine === 'Null' ? dataset?.series.table : from
   if (table === undefined || raw === undefined || raw === table) return undefined
   const rawColumns = await readColumns(db, `SELECT * FROM ${raw}`)
@@ -91,10 +96,10 @@ async function toViewRollUp(db: Database, view: View, schema: Schema): Promise<R
   }
 }
 
-/** ClickHouse's code for a column that there is not. */
+/** ClickHouse error code for an unknown column. */
 const UNKNOWN_IDENTIFIER = '47'
 
-/** The columns of a SELECT; undefined when it needs one that its tables do not have. */
+/** Returns the columns of a SELECT, or undefined if its tables lack one of them. */
 async function readColumns(
   db: Database,
   select: string,
@@ -109,10 +114,13 @@ async function readColumns(
   }
 }
 
-/** The table that holds the rows, on each node. */
+/** Returns the table that holds the rows on each node. */
 const toStored = (db: Database, table: string): string => (db.cluster === undefined ? table : toLocal(table))
 
-/** A dataset's derived tables: their own statements fill the shadow, and what jobs derive meanwhile is copied to it. */
+/**
+ * Returns a dataset's derived tables. Their own statements fill the shadow, and a view copies rows that jobs derive
+ * during the run.
+ */
 function toDerived(db: Database, dataset: Source): RollUp[] {
   return (dataset.derive ?? []).flatMap(({ sql, isWhole }) => {
     if (!isWhole) return []
@@ -124,7 +132,8 @@ function toDerived(db: Database, dataset: Source): RollUp[] {
       raw: dataset.series.table,
       entity: dataset.series.entity,
       feed: `SELECT * FROM ${toStored(db, table)}`,
-      // What it reads of the table itself, such as up to when it was computed, stays the live one's.
+      // Only the target is replaced. Subqueries on the table itself, such as the time of its last computation, still
+      // read the live table.
       fill: (shadow: string) => sql.replace(/\bINSERT\s+INTO\s+\w+/i, `INSERT INTO ${shadow}`),
     }
   })

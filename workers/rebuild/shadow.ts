@@ -5,27 +5,30 @@ import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { onCluster, quoteName, toLocal } from '../../shared/store/topology.ts'
 
-/** A table of the same shape beside a live one, which can take its place at once. */
+/** A table with the same schema as a live table that can replace it atomically. */
 export interface Shadow {
   readonly name: string
-  /** The table that holds the rows of `table` on a node; a single server has but `table` itself. */
+  /**
+   * The table that holds the shadow's rows on a node. On a single server, that is the shadow table itself; `storedLive`
+   * is the same for the live table.
+   */
   readonly stored: string
   readonly storedLive: string
-  /** What is inserted while the tables are swapped; it is there only then. */
+  /** Table for rows inserted during the swap; it exists only then. */
   readonly arriving: string
-  /** Makes the table where it is missing, and the view that feeds it with what is inserted from now on. */
+  /** Creates the table if it is missing, and the view that feeds it with new inserts. */
   create(feed: string): Promise<void>
-  /** Keeps beside both tables whatever is inserted from now on. */
+  /** Starts buffering all new inserts in `arriving`, in addition to both tables. */
   keepArriving(feed: string): Promise<void>
   swap(): Promise<void>
-  /** Stores in the live table what was kept. */
+  /** Inserts the buffered rows into the live table. */
   storeArrived(): Promise<void>
-  /** The statements that end the feed and drop what the live table was before the swap. */
+  /** The statements that stop the feed and drop the former live table. */
   readonly drops: readonly string[]
   drop(): Promise<void>
 }
 
-/** The shadow of a table; on a cluster every step happens on all nodes. */
+/** Returns the shadow of a table. On a cluster, every step runs on all nodes. */
 export function toShadow(db: Database, table: string): Shadow {
   const name = `${table}_rebuild`
   const on = onCluster(db.cluster)
@@ -62,7 +65,7 @@ export function toShadow(db: Database, table: string): Shadow {
   }
 }
 
-/** The columns of a table that another has too: an upgrade may have changed those of the live one since. */
+/** Returns the columns that both tables have: an upgrade may have changed those of the live table. */
 async function readShared(db: Database, table: string, other: string): Promise<string[]> {
   const rows = await db.rows({
     name: 'shared-columns',
@@ -79,7 +82,7 @@ ORDER BY position`,
 async function toTables(db: Database, table: string, shadow: string): Promise<readonly string[]> {
   const { cluster, name: database } = db
   if (cluster === undefined) return [`CREATE TABLE IF NOT EXISTS ${shadow} AS ${table}`]
-  // A table that was swapped keeps its path in Keeper, so every shadow needs a path that no table ever had.
+  // A swapped table keeps its path in Keeper, so every shadow needs a path that was never used.
   const path = quoteName(toReplicationPath(database, `${table}.${randomUUID()}`))
   const engine = (await readEngine(db, toLocal(table))).replace(/^(Replicated\w+\()'[^']*'/, `$1${path}`)
   const head = `CREATE TABLE IF NOT EXISTS ${toLocal(shadow)}${onCluster(cluster)} AS ${toLocal(table)}`

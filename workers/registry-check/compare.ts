@@ -3,7 +3,10 @@ import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { CoinList, ContractList, Lists, Protocol, ProtocolList, SpaceList } from './lists.ts'
 
-/** Where the registry and a list do not say the same. `of` is a token's place or a DAO's slug; `theirs` null says unknown. */
+/**
+ * A disagreement between the registry and a list. `of` is a token's chain and address or a DAO's slug. `theirs` is null
+ * if the list has no such entry.
+ */
 export interface Difference {
   readonly list: string
   readonly of: string
@@ -12,7 +15,10 @@ export interface Difference {
   readonly theirs: string | null
 }
 
-/** Every difference between the registry and some lists, and of the registry with the calendar (Unix milliseconds). */
+/**
+ * Returns every difference between the registry and the lists, and tokens marked live after their end. `now` is in Unix
+ * milliseconds.
+ */
 export function compareRegistry(registry: Registry, lists: Lists, now: number): Difference[] {
   const { tokens, daos } = registry
   return [
@@ -31,7 +37,7 @@ function compareCoin(token: Token, { list, id, isWhole, byId }: CoinList): Diffe
   if (ours === null) return []
   const coin = byId.get(ours)
   const of = placeOf(token)
-  // A coin that is no more may be taken off a list.
+  // A list may remove a coin that has ended.
   if (coin === undefined) return isWhole && token.live ? [{ list, of, field: id, ours, theirs: null }] : []
   const found: Difference[] = []
   if (!isAlike(coin.name, token.name)) found.push({ list, of, field: 'name', ours: token.name, theirs: coin.name })
@@ -61,7 +67,8 @@ function compareProtocols(dao: Dao, { tokenById }: Registry, list: ProtocolList)
     (coingeckoId !== null && coingeckoId === token?.coingeckoId) || (cmcId !== null && cmcId === token?.cmcId)
   const common = { list: list.list, of: dao.slug }
   if (own.length === 0) {
-    // A child protocol also names the token of its parent: only a protocol without one is the DAO's under another id.
+    // A child protocol also names the token of its parent. Only a protocol without a parent is the DAO under another
+    // id.
     const other = list.protocols.find((protocol) => isByToken(protocol) && protocol.parent !== null)
     if (other !== undefined) return [{ ...common, field: 'defillama', ours: dao.defillama, theirs: other.parent }]
     const isUnknown = dao.defillama !== null && dao.live && list.isWhole
@@ -85,7 +92,7 @@ function isOwn({ defillama, defillamaSlug }: Dao, { slug, parent }: Protocol, { 
   return parent === defillama || slug === name || (lacksParents && slug.startsWith(`${name}-`))
 }
 
-/** A space that was left may be gone: it is not looked for. */
+/** Spaces of DAOs that are not live may have been deleted, so they are not compared. */
 function compareSpaces({ slug, snapshotSpace, live }: Dao, { list, known, moved }: SpaceList): Difference[] {
   if (snapshotSpace === null || !live) return []
   const common = { list, of: slug, field: 'snapshotSpace', ours: snapshotSpace }
@@ -100,7 +107,10 @@ function compareEnd(token: Token, now: number): Difference[] {
   return [{ list: 'calendar', of: placeOf(token), field: 'live', ours: 'true', theirs: ended }]
 }
 
-/** Whether one name contains the other but for case, blanks and signs: lists add "Token" or "Protocol" as they like. */
+/**
+ * Returns whether one name contains the other, ignoring case, blanks and punctuation. Lists often add "Token" or
+ * "Protocol".
+ */
 function isAlike(theirs: string, ours: string): boolean {
   const [a, b] = [theirs, ours].map((name) => name.toLowerCase().replace(/[^a-z0-9]/g, ''))
   return a !== undefined && b !== undefined && (a.includes(b) || b.includes(a))

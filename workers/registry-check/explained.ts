@@ -5,7 +5,7 @@ import type { Difference } from './compare.ts'
 
 const FILE = join(import.meta.dirname, 'explained.json')
 
-/** A difference that stands for a reason. Another value of the list is another difference, and unexplained. */
+/** The reason for an accepted difference. If the list's value changes, it is a new, unexplained difference. */
 const explanation = z.strictObject({
   list: z.string(),
   of: z.string(),
@@ -21,7 +21,7 @@ export type Judged = Difference & { readonly reason: string | null }
 export const loadExplained = (file: string = FILE): Explanation[] =>
   z.array(explanation).parse(JSON.parse(readFileSync(file, 'utf8')))
 
-/** The differences with why they stand; null where nobody has said why. */
+/** Adds the reason to each difference; null if none is recorded. */
 export function judge(differences: readonly Difference[], explained: readonly Explanation[]): Judged[] {
   const toName = ({ list, of, field, theirs }: Omit<Explanation, 'reason'>) => JSON.stringify([list, of, field, theirs])
   const reasons = new Map(explained.map((one) => [toName(one), one.reason]))

@@ -1,12 +1,15 @@
-/** What a list says of a coin. */
+/** A coin in a list. */
 export interface Coin {
   readonly symbol: string
   readonly name: string
-  /** Its contracts on any chain, in lower case; none where the list has no word of them. */
+  /** Contract addresses on any chain, in lower case; empty if the list has none. */
   readonly addresses: readonly string[]
 }
 
-/** A list of coins by the id that the registry keeps of it. Only a whole one can say that an id does not exist. */
+/**
+ * A list of coins by the registry's id for that list. Only a complete list (`isWhole`) can prove that an id does not
+ * exist.
+ */
 export interface CoinList {
   readonly list: string
   readonly id: 'coingeckoId' | 'cmcId'
@@ -20,10 +23,10 @@ export interface ContractList {
   readonly byPlace: ReadonlyMap<string, { readonly symbol: string; readonly decimals: number }>
 }
 
-/** What a list of DefiLlama says of a protocol; null where it has no word of it. */
+/** A protocol in a list of DefiLlama. Null means that the list has no value. */
 export interface Protocol {
   readonly slug: string
-  /** The id of its parent protocol, or its own where it is one. */
+  /** The id of the parent protocol, or the protocol's own id if it is a parent. */
   readonly parent: string | null
   readonly coingeckoId: string | null
   readonly cmcId: string | null
@@ -33,27 +36,27 @@ export interface Protocol {
 
 export interface ProtocolList {
   readonly list: string
-  /** Whether a DAO that is not in it is unknown to DefiLlama. */
+  /** Whether the list is complete, so that a DAO missing from it is unknown to DefiLlama. */
   readonly isWhole: boolean
-  /** Whether its children are told by their slugs alone, which begin with that of their parent. */
+  /** Whether the list has no parent ids. A child is then recognized by its slug, which starts with the parent's. */
   readonly lacksParents: boolean
   readonly protocols: readonly Protocol[]
 }
 
 export interface SpaceList {
   readonly list: string
-  /** The spaces that exist, of all that the registry names; null where the list does not tell. */
+  /** The existing spaces among those of the registry; null if the list does not contain this. */
   readonly known: ReadonlySet<string> | null
-  /** Where a space has moved to. */
+  /** New space id by old space id. */
   readonly moved: ReadonlyMap<string, string>
 }
 
-/** What the registry is compared with: all lists of one source. */
+/** All lists of one source. */
 export interface Lists {
   readonly coins: readonly CoinList[]
   readonly contracts: readonly ContractList[]
   readonly protocols: readonly ProtocolList[]
   readonly spaces: readonly SpaceList[]
-  /** The lists that could not be read, each with the reason. */
+  /** Lists that could not be read, with the reason. */
   readonly unread: readonly { readonly list: string; readonly reason: string; readonly isFailure: boolean }[]
 }

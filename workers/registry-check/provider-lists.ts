@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { toBatches } from '../../shared/batches.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { ProviderContext } from '../job/define-job.ts'
 import { asSent, checkAnswer } from '../providers/answer.ts'
@@ -13,7 +13,7 @@ import type { CoinList, Lists, Protocol, ProtocolList, SpaceList } from './lists
 type Opening = Pick<ProviderContext, 'config' | 'http'>
 type Part = Partial<Omit<Lists, 'unread'>>
 
-/** Asks every provider for its own list; what one does not give stands in `unread`, and the others are there. */
+/** Fetches the list of every provider. Failures are collected in `unread`; the other lists are returned. */
 export async function fetchLists(registry: Registry, opening: Opening, signal: AbortSignal): Promise<Lists> {
   const sources: readonly (readonly [string, () => Promise<Part>])[] = [
     ['coingecko', async () => ({ coins: [await fetchCoinGecko(opening, signal)] })],
@@ -97,7 +97,7 @@ async function fetchDefiLlama(opening: Opening, signal: AbortSignal): Promise<Pr
       slug,
       parent: typeof parentProtocol === 'string' ? parentProtocol.replace(/^parent#/, '') : null,
       twitter: typeof twitter === 'string' && twitter !== '' ? twitter : null,
-      // Children name tokens that are not their parent's.
+      // Children name tokens other than their parent's, so the ids are ignored.
       coingeckoId: null,
       cmcId: null,
       space: null,
@@ -106,7 +106,7 @@ async function fetchDefiLlama(opening: Opening, signal: AbortSignal): Promise<Pr
   return { list: 'defillama', isWhole: true, lacksParents: false, protocols }
 }
 
-/** The hub takes at most a hundred ids at once. */
+/** The Snapshot hub accepts at most 100 ids per request. */
 const SPACES = 'query Spaces($ids: [String]!) { spaces(first: 100, where: {id_in: $ids}) { id } }'
 const spacesData = z.object({ spaces: z.array(z.object({ id: z.string() })) })
 

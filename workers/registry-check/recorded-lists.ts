@@ -12,8 +12,8 @@ const TOKEN_LISTS = {
 }
 
 /**
- * The lists of a folder of recordings, as far as it has them.
- * @throws DataError `payload` for a folder with none of them.
+ * Reads the lists available in a folder of recordings.
+ * @throws DataError `payload` if the folder has none of them.
  */
 export function readRecordedLists(dir: string): Lists {
   const read = <T>(path: string, toList: (text: string) => T): T[] => {
@@ -76,7 +76,7 @@ function toContracts(chain: string, text: string): ContractList {
 
 const UNKNOWN = { parent: null, coingeckoId: null, cmcId: null, twitter: null, space: null }
 
-/** As DefiLlama makes slugs of names. */
+/** Same rule as DefiLlama's slugs. */
 const toSlug = (name: string) => name.toLowerCase().replaceAll(' ', '-').replaceAll("'", '')
 
 function toProtocols(text: string): ProtocolList {

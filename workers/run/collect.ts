@@ -1,30 +1,22 @@
-import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
-import { toMs } from '../../shared/memo.ts'
+import { DataError, isTransient, toReason, toSoonest } from '../../shared/errors.ts'
+import { DAY_MS, type TimeRange, toMs } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
+import type { ProviderFailure } from '../../shared/store/failing-providers.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Entity, LeftOut, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
-import { type Answers, createAnswers } from './answers.ts'
-import { type Redact, toClean } from './clean.ts'
 
-/** A provider that failed as a whole, and why. */
-export interface ProviderFailure {
-  readonly provider: string
-  readonly reason: DataError
-}
-
-/** A part of a range that a provider keeps only at a coarser step, in seconds. */
+/** Part of a range for which the provider only has a coarser step. `seconds` is that step. */
 export interface Step extends TimeRange {
   readonly seconds: number
 }
 
-/** What one provider gave. */
+/** Result of one provider. */
 export interface Given {
   readonly provider: string
-  /** Rows that fit the dataset's schema. */
+  /** Rows that match the dataset's schema. */
   readonly rows: readonly object[]
-  /** The keys of the entities that were read up to the slot, rows or not. */
+  /** Keys of the entities that were read up to the slot, with or without rows. */
   readonly read: readonly number[]
   readonly steps: readonly Step[]
 }
@@ -34,43 +26,44 @@ export interface Collected {
   readonly rejected: number
   readonly answers: Answers
   readonly failures: readonly ProviderFailure[]
-  /** More can be read at once, when this is stored. */
+  /** Whether more data can be read as soon as this is stored. */
   readonly more: boolean
 }
 
-/** What is to be collected, and how the answers are judged. */
+/** Entities and time to collect, and the rules that check the results. */
 interface Assignment {
   entities: readonly Entity[]
-  /** Everybody in the slot, and in this piece of it; in a range the entities. */
+  /** For a slot: all entities of the slot (`all`) and of this piece (`own`). For a range: its entities. */
   peers: Peers<Entity>
-  /** The row member that holds the entity's key. Without one every answer is about all entities. */
+  /** The row member that holds the entity key. If undefined, every result covers all entities. */
   entityColumn: string | undefined
   slot: number
   piece?: SlotPiece | undefined
   range: Range | undefined
-  /** A row of an earlier time, in Unix milliseconds, does not answer the slot; undefined where any row does. */
+  /** Unix milliseconds. A row older than this does not answer the slot; undefined accepts any row. */
   answersFrom?: number | undefined
-  /** The row member with its time. */
+  /** The row member that holds the row's time. */
   timeColumn?: string
-  /** Whether rows are events, of which a bucket may have none. */
+  /** Whether rows are events. A bucket without events is valid. */
   resumes: boolean
   state: JobState
   signal: AbortSignal
-  /** Takes out of a failure's words what must not be stored with them. */
+  /** Removes secrets from failure messages before they are stored. */
   redact: Redact
-  /** Counts elements of an answer that are not stored, by their reason. */
+  /** Counts elements that are not stored, by reason. */
   readonly onRejected?: (reason: string, count: number) => void
-  /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
+  /** Returns the rows that can be stored. Throws a DataError if the provider's response cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }
 
 /**
- * Asks the providers in order. The first is asked about all entities that it covers; the next only about those that
- * have no answer yet: the providers before failed or refused, do not cover them or, in a slot, have no usable row. In a
- * range an entity without rows is answered by the first provider that does not fail, because a token has no history
- * before its launch; not so when an earlier provider failed, which may have what this one has not. When the job's time
- * is over no further provider is asked, and what came is kept.
- * @throws DataError `storage`, and whatever is no DataError: a mistake in this program.
+ * Queries the providers in order. The first provider gets all entities that it covers. Each later provider gets only
+ * the entities without an answer: earlier providers failed or refused them, do not cover them or, in a slot, returned
+ * no usable row.
+ * In a range, the first provider that does not fail also answers entities without rows, because a token has no history
+ * before its launch. Exception: if an earlier provider failed, it may have data that this provider lacks.
+ * When the job's time is over, no further provider is queried. Results up to then are returned.
+ * @throws DataError `storage`, and any error that is not a DataError (a bug in this program).
  */
 export async function collect(
   collectors: readonly Collector[],
@@ -93,7 +86,7 @@ export async function collect(
       const passedOn = asked.filter(answers.isPassedOn)
       const one = await askOne(collector, { asked, passedOn }, assignment, log)
       one.state.keep()
-      // Also who is refused in the end may have rows: those of a range that are good, or as far as a plan has them.
+      // Refused entities may also have rows: the valid rows of a range, or the rows up to the plan's limit.
       if (one.rows.length > 0 || one.read.size > 0 || one.refused.size < asked.length)
         given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
       rejected += one.rejected
@@ -102,7 +95,7 @@ export async function collect(
       const reason = toWholeFailure(asked, one.refused)
       if (reason !== undefined) failures.push({ provider, reason })
     } catch (error) {
-      const reason = toClean(toFailure(error, provider, assignment.signal), assignment.redact)
+      const reason = redactError(toFailure(error, provider, assignment.signal), assignment.redact)
       answers.failed(asked, provider, reason)
       const told = { provider, entities: asked.length, reason: toReason(reason) }
       if (NOT_ASKED.has(reason.code)) log.debug(told, 'provider is not set up')
@@ -115,7 +108,10 @@ export async function collect(
   return { given, rejected, answers, failures, more }
 }
 
-/** A provider that has no key, or no data under any id, does not fail: the coverage says of whom it has nothing and why. */
+/**
+ * A provider without a key, or without data for any id, does not count as failed. The coverage records the affected
+ * entities and the reason.
+ */
 const NOT_ASKED: ReadonlySet<string> = new Set(['provider_unconfigured', 'provider_unknown'])
 
 interface Asked {
@@ -142,9 +138,12 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
     noteRead: (entities) => {
       for (const { key } of entities) read.add(key)
     },
-    refuse: ({ key }, reason) => void refused.set(key, toClean(reason, assignment.redact)),
+    refuse: ({ key }, reason) => void refused.set(key, redactError(reason, assignment.redact)),
     leaveOut: ({ key }, { count, reason }) => {
-      const told = toClean(new DataError('provider_malformed', `${collector.provider}: ${reason}`), assignment.redact)
+      const told = redactError(
+        new DataError('provider_malformed', `${collector.provider}: ${reason}`),
+        assignment.redact,
+      )
       leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason: told.message })
       assignment.onRejected?.(told.message, count)
     },
@@ -167,8 +166,8 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
 }
 
 /**
- * What a provider repeats in history when it is asked again at once: a value there that cannot be used. Another provider is
- * asked, and this one after a day.
+ * If a value of history is unusable, an immediate retry returns the same value. The next provider is queried instead,
+ * and this one again after a day.
  */
 const UNUSABLE_RETRY_MS = DAY_MS
 
@@ -179,10 +178,10 @@ interface Answered {
 }
 
 /**
- * Adds to `refused` of whom the rows are no answer. What the provider itself says of an entity comes before what its rows
- * look like.
- * @returns the entities whose rows are an answer.
- * @throws DataError `rows_rejected` where rows are about all entities together and cannot be used.
+ * Adds the entities whose rows are not a valid answer to `refused`. A refusal by the provider takes precedence over a
+ * fault found in its rows.
+ * @returns the entities whose rows are a valid answer.
+ * @throws DataError `rows_rejected` if rows cover all entities together and cannot be used.
  */
 function judge(
   provider: string,
@@ -208,7 +207,8 @@ function judge(
     if (!refused.has(key)) refused.set(key, reason)
   }
   for (const [key, reason] of checked.refused) {
-    // In a range every row has a bucket of its own. What is no number of a bucket, such as a trade, is merely left out.
+    // In a range, each row is the only value of its bucket, so a rejected row leaves a missing bucket. Events such as
+    // trades have no bucket value and are only left out.
     const isBucketLost = range !== undefined && !resumes && reason.code !== 'provider_unknown'
     if (isBucketLost) refuse(key, new DataError(reason.code, reason.message, { retryAfterMs: UNUSABLE_RETRY_MS }))
     else if (!withRows.has(key)) refuse(key, reason)
@@ -223,15 +223,15 @@ function judge(
   return withRows
 }
 
-/** A provider that refused everybody for a reason that may pass has failed, and is told of as such. */
+/** If a provider refused all entities and at least one refusal is transient, the provider counts as failed. */
 function toWholeFailure(asked: readonly Entity[], refused: ReadonlyMap<number, DataError>): DataError | undefined {
   if (refused.size < asked.length) return undefined
   return [...refused.values()].find(isTransient)
 }
 
 /**
- * An error that is no DataError is a mistake in this program, and is thrown as it is. So is one of our own stores, in which a
- * plan's calls are counted before any is made: no provider has failed then, and asking the next one would not help.
+ * Rethrows errors that are not a DataError, because they are bugs in this program. Also rethrows `storage` errors: plan
+ * usage is counted in our stores before a request, so no provider has failed, and the next provider would not help.
  */
 function toFailure(error: unknown, provider: string, signal: AbortSignal): DataError {
   if (error instanceof DataError && error.code === 'storage') throw error
@@ -242,3 +242,118 @@ function toFailure(error: unknown, provider: string, signal: AbortSignal): DataE
 
 const toLate = (provider: string, cause?: unknown) =>
   new DataError('provider_unavailable', `${provider}: not done within the time of the job`, { cause })
+
+/**
+ * Result of a run for one entity:
+ * - `rows`: `provider` returned rows, or read the entity up to the slot;
+ * - `nothing`: `provider` confirmed that it has no data in the range;
+ * - `failed`: every provider that could answer failed, at least one with a transient error;
+ * - `unserved`: no configured provider has the entity;
+ * - `put-off`: the entity is scheduled for a later turn, or was read only in part.
+ */
+export interface Answer {
+  readonly entity: Entity
+  readonly state: 'rows' | 'nothing' | 'failed' | 'unserved' | 'put-off'
+  readonly provider: string
+  /** The first and the last provider's failure reason. Empty if the first provider answered. */
+  readonly reason: string
+  /**
+   * A transient failure, also if a later provider answered. If there are several, the one with the shortest wait: a
+   * monthly plan that is exhausted must not delay the retry of the next provider.
+   */
+  readonly failure: DataError | undefined
+  /** Count and reason of elements that were not stored; empty if all were stored. */
+  readonly leftOut: string
+}
+
+/** One provider's result for the requested entities, by entity key. */
+interface Said {
+  readonly withRows: ReadonlySet<number>
+  readonly read: ReadonlySet<number>
+  readonly refused: ReadonlyMap<number, DataError>
+  readonly putOff: ReadonlySet<number>
+  readonly leftOut?: ReadonlyMap<number, LeftOut>
+}
+
+interface Refusal {
+  readonly provider: string
+  readonly error: DataError
+}
+
+/** Collects the providers' results of a run, per entity. */
+export interface Answers {
+  /** Returns the entities without an answer. */
+  open(): readonly Entity[]
+  /** Returns whether an earlier provider was tried for the entity and had no answer. */
+  isPassedOn(entity: Entity): boolean
+  given(asked: readonly Entity[], provider: string, said: Said): void
+  failed(asked: readonly Entity[], provider: string, error: DataError): void
+  /** Returns one answer per entity. */
+  all(): readonly Answer[]
+}
+
+export function createAnswers(entities: readonly Entity[], isRange: boolean): Answers {
+  const settled = new Map<number, Pick<Answer, 'state' | 'provider' | 'leftOut'>>()
+  const refusals = new Map<number, Refusal[]>(entities.map(({ key }) => [key, []]))
+  const refuse = (key: number, provider: string, error: DataError) => refusals.get(key)?.push({ provider, error })
+  const mayPass = (key: number) => refusals.get(key)?.some(({ error }) => isTransient(error)) ?? false
+  return {
+    open: () => entities.filter(({ key }) => !settled.has(key)),
+    isPassedOn: ({ key }) => (refusals.get(key)?.length ?? 0) > 0,
+    given(asked, provider, { withRows, read, refused, putOff, leftOut }) {
+      const toRows = (key: number) => ({ state: 'rows', provider, leftOut: toLeftOutText(leftOut?.get(key)) }) as const
+      for (const { key } of asked) {
+        const refusal = refused.get(key)
+        if (refusal !== undefined) refuse(key, provider, refusal)
+        else if (read.has(key)) settled.set(key, toRows(key))
+        // Rows of a partly read entity are stored, and the entity gets another turn. If an earlier provider may still
+        // answer, the entity stays open and is retried before its next turn here.
+        else if (putOff.has(key)) {
+          if (!mayPass(key)) settled.set(key, { ...toRows(key), state: 'put-off' })
+        } else if (withRows.has(key)) settled.set(key, toRows(key))
+        else if (isRange && !mayPass(key)) settled.set(key, { ...toRows(key), state: 'nothing' })
+        else refuse(key, provider, new DataError('provider_unknown', `${provider}: nothing in its answer`))
+      }
+    },
+    failed(asked, provider, error) {
+      for (const { key } of asked) refuse(key, provider, error)
+    },
+    all: () =>
+      entities.map((entity) => {
+        const refused = refusals.get(entity.key) ?? []
+        const found = settled.get(entity.key)
+        const failure = toSoonest(refused.map(({ error }) => error).filter(isTransient))
+        const reason = toReasons(refused)
+        if (found !== undefined) return { entity, ...found, reason, failure }
+        const provider = refused[0]?.provider ?? ''
+        const state = failure === undefined ? 'unserved' : 'failed'
+        return { entity, state, provider, reason: reason === '' ? NO_ID : reason, failure, leftOut: '' }
+      }),
+  }
+}
+
+const NO_ID = 'no provider has an id for it'
+
+const toLeftOutText = (leftOut: LeftOut | undefined) =>
+  leftOut === undefined ? '' : `${leftOut.count} left out, ${leftOut.reason}`
+
+/** Returns the first and the last reason, each prefixed with its provider. */
+function toReasons(refusals: readonly Refusal[]): string {
+  const texts = refusals.map(({ provider, error }) => {
+    const text = toReason(error)
+    return text.startsWith(provider) ? text : `${provider}: ${text}`
+  })
+  const [first, last] = [texts[0], texts.at(-1)]
+  return [...new Set([first, last])].filter((text) => text !== undefined).join('; ')
+}
+
+export type Redact = (text: string) => string
+
+/**
+ * Returns the same failure with secrets redacted, because providers may repeat them in a response. The cause is
+ * dropped: it may contain the whole response.
+ */
+export function redactError<E>(error: E, redact: Redact): E | DataError {
+  if (!(error instanceof DataError) || redact(error.message) === error.message) return error
+  return new DataError(error.code, redact(error.message), { retryAfterMs: error.retryAfterMs })
+}

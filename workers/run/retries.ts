@@ -2,21 +2,23 @@ import { UnrecoverableError } from 'bullmq'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { type Cadence, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { addNotes, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
-import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
-import { toSlotEnd } from '../job/late-slots.ts'
-import { PendingError } from './pending.ts'
+import { type JobPayload, type JobReport, jobPayload } from '../../shared/queue/queues.ts'
+import { toSlotEnd } from '../job/define-job.ts'
 
 const MINUTE_MS = 60_000
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30 * MINUTE_MS
 
-/** A job that has failed for so long needs an operator, who has the rest of its day to act. */
+/** A slot job that has failed for 20 hours needs an operator, who has the rest of the day to act. */
 const SLOT_MS = 20 * HOUR_MS
-/** What stays failing for longer leaves its place; what is missing then is planned anew from what is stored. */
+/**
+ * A range that fails longer frees its place in the queue. Its missing buckets are planned again from the stored
+ * coverage.
+ */
 const RANGE_MS = 30 * MINUTE_MS
 
-/** A failure after which the job is tried again. */
+/** A failure after which the job is retried. */
 export class TryAgain extends Error {
   readonly pauseMs: number
 
@@ -28,10 +30,10 @@ export class TryAgain extends Error {
 }
 
 /**
- * How long to wait before the next try, in milliseconds: from one second on, doubled with each failure, up to a tenth of
- * the cadence and half an hour, less a random part of up to half, so that jobs that failed together do not come back
- * together; and never less than the provider asked for.
- * @param failures how often the job has failed, 1 the first time.
+ * Returns the delay before the next attempt in milliseconds: 1 s, doubled with each failure, at most a tenth of the
+ * cadence and at most 30 minutes. Random jitter subtracts up to half, so jobs that failed together do not retry
+ * together. Never shorter than the provider's `retryAfterMs`.
+ * @param failures number of failures so far, 1 after the first.
  */
 export function toPauseMs(
   failures: number,
@@ -43,30 +45,30 @@ export function toPauseMs(
 }
 
 /**
- * Until when a job is tried again, in Unix milliseconds: a slot for 20 hours from its first failure on, but never after its
- * end; a range for half an hour from its first failure on.
+ * Returns the end of retries in Unix milliseconds. Slot: 20 hours after its first failure, but not after the slot's
+ * end. Range: 30 minutes after its first failure.
  */
 export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: number): number {
   if (payload.kind === 'range') return failingSince + RANGE_MS
   return Math.min(toSlotEnd({ cadence }, payload.slot), failingSince + SLOT_MS)
 }
 
-/** Failures that pass by themselves at a known time: a used-up plan or budget, and a value that cannot be used. */
+/** Failures with a known end that need no operator: an exhausted plan or budget, and an unusable value. */
 const PASSES_BY_ITSELF: ReadonlySet<string> = new Set(['provider_exhausted', 'provider_malformed'])
 
 /**
- * Whether a range that is not tried again comes back by itself: nobody has to mend anything. Its notes say from when on the
- * missing buckets are planned anew. A range that is collected again has no missing buckets, so nothing would plan it.
+ * Returns whether a failed range is planned again without an operator. Its notes define when the missing buckets are
+ * planned again. A range that is collected again has no missing buckets, so it would never be planned.
  */
-export function isPostponed(queued: Queued, error: unknown): error is PendingError {
+export function isPostponed(queued: Queued, error: unknown): error is PartialFailureError {
   const payload = jobPayload.parse(queued.data)
   if (payload.kind !== 'range' || payload.again) return false
-  return error instanceof PendingError && PASSES_BY_ITSELF.has(error.code) && error.retryAfterMs !== undefined
+  return error instanceof PartialFailureError && PASSES_BY_ITSELF.has(error.code) && error.retryAfterMs !== undefined
 }
 
 /**
- * What becomes of a job after a failure that may pass: another try, or an end with the reason where the next try would
- * come too late. `now` is in Unix milliseconds.
+ * Decides what follows a transient failure: a retry, or a final error with the reason if the next attempt would be too
+ * late. `now` is in Unix milliseconds.
  */
 export async function toNextTry(
   cadence: Cadence,
@@ -76,8 +78,9 @@ export async function toNextTry(
 ): Promise<TryAgain | UnrecoverableError> {
   const reason = toReason(error)
   const payload = jobPayload.parse(queued.data)
-  // A job that an operator retries begins anew, and so does one that came further: a long reading takes many tries.
-  const isAnew = queued.attemptsMade === 0 || (error instanceof PendingError && error.cameFurther)
+  // The retry period restarts if an operator retries the job or the last attempt made progress: a long reading takes
+  // many attempts.
+  const isAnew = queued.attemptsMade === 0 || (error instanceof PartialFailureError && error.cameFurther)
   const failingSince = (isAnew ? undefined : readNotes(queued).failingSince) ?? now
   if (isAnew) await addNotes(queued, { failingSince })
   const retryAfterMs = error instanceof DataError ? error.retryAfterMs : undefined
@@ -90,4 +93,27 @@ export async function toNextTry(
       ? 'the next try would come later'
       : `the provider asks to wait until ${iso(now + retryAfterMs)}`
   return new UnrecoverableError(`${reason} (not tried again: its time ends at ${iso(lastTry)}, and ${next})`)
+}
+
+/**
+ * Partial failure: the run stored the available rows (see `report`) and must be retried for `entities` (registry ids),
+ * which have no answer yet.
+ */
+export class PartialFailureError extends DataError {
+  readonly entities: readonly string[]
+  readonly report: JobReport
+  /** Whether the run made progress, so that the next attempt has less to do. */
+  readonly cameFurther: boolean
+
+  constructor(
+    cause: DataError,
+    { entities, report, cameFurther }: Pick<PartialFailureError, 'entities' | 'report' | 'cameFurther'>,
+  ) {
+    const { retryAfterMs } = cause
+    super(cause.code, `${entities.length} without an answer: ${cause.message}`, { cause, retryAfterMs })
+    this.name = 'PartialFailureError'
+    this.entities = entities
+    this.report = report
+    this.cameFurther = cameFurther
+  }
 }

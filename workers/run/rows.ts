@@ -1,19 +1,17 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
-import { EARLIEST_MS } from '../../shared/intervals.ts'
-import { toMs } from '../../shared/memo.ts'
+import { EARLIEST_MS, remembering, toMs } from '../../shared/intervals.ts'
 import type { Lifetime } from '../../shared/registry/ends.ts'
 import { type Candidate, type CheckedRows, type CheckLog, LEFT_OUT, type LeftOut } from '../job/define-job.ts'
-import { toPlainCheck } from './plain-check.ts'
 
-/** How far a provider's clock may be ahead. A row of the far future would count as the newest one for ever. */
+/** Tolerance for a provider's clock running ahead. A row in the far future would stay the newest row forever. */
 const MOST_AHEAD_MS = 10 * 60_000
 
 /**
- * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds). One bad value
- * costs as little as possible: a member that may be unknown becomes null, and any other fault rejects its row and refuses its
- * entity. All other rows are kept. Everything is counted by reason, logged and told to `onRejected`.
+ * Checks a provider's rows against the dataset's schema and the clock (`now`, Unix milliseconds). One bad value costs
+ * as little as possible: a nullable member becomes null. Any other fault rejects its row and refuses its entity; all
+ * other rows are returned. Every fault is counted by reason, logged and reported to `onRejected`.
  */
 export function checkRows(
   dataset: Dataset,
@@ -37,11 +35,13 @@ export function checkRows(
     const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
     if (fault === undefined && row !== undefined) {
       rows.push(row)
-      for (const one of [...lost, ...faults]) count(lostValues, one)
-      for (const one of faults) leaveOut(key, `${provider}: ${one}`)
+      for (const one of [...lost, ...faults]) {
+        count(lostValues, one)
+        leaveOut(key, `${provider}: ${one}`)
+      }
       continue
     }
-    // A part of an answer that could not be read has no time, and says itself why.
+    // An unreadable part of a response has no time and carries its own reason.
     const isRead = Reflect.get(candidate, dataset.series.time) !== undefined
     const reason = (isRead ? undefined : faults[0]) ?? fault ?? 'not a row'
     count(rejected, reason)
@@ -62,7 +62,7 @@ export function checkRows(
   }
 }
 
-/** Rows without those of a time at which their entity was no more. */
+/** Drops rows with a time at or after their entity's end. */
 export function withoutLater(
   { entity, series }: Dataset,
   rows: readonly object[],
@@ -82,15 +82,15 @@ type Issue = z.core.$ZodIssue
 
 interface ParsedRow {
   readonly row?: object | undefined
-  /** Why it is no row. */
+  /** The validation issue that rejected the row. */
   readonly issue?: Issue | undefined
-  /** Which members became null, and why. */
+  /** Members set to null, with the reason. */
   readonly lost: readonly string[]
 }
 
-/** The row, with null for each member that may be unknown and is not what the schema takes. */
+/** Parses the row. Each nullable member with an invalid value becomes null. */
 function parseRow(dataset: Dataset, candidate: object): ParsedRow {
-  if (toPlainCheck(dataset.row)(candidate)) return { row: candidate, lost: [] }
+  if (toFastValidator(dataset.row)(candidate)) return { row: candidate, lost: [] }
   const parsed = dataset.row.safeParse(candidate)
   if (parsed.success) return { row: parsed.data, lost: [] }
   const { issues } = parsed.error
@@ -107,13 +107,13 @@ function parseRow(dataset: Dataset, candidate: object): ParsedRow {
   return { issue: issues.find(({ path }) => path[0] === left?.path[0]) ?? left, lost: [] }
 }
 
-/** Whether the fault is that the provider sent nothing: it has no value, and would have none when asked again. */
+/** Returns whether the provider sent null for the member: it has no value, and a retry would return none either. */
 function isSilent(candidate: object, issue: { path: readonly PropertyKey[] } | undefined): boolean {
   const [member] = issue?.path ?? []
   return issue?.path.length === 1 && member !== undefined && Reflect.get(candidate, member) === null
 }
 
-/** Indexes within a list become `*`: otherwise every index would be a reason of its own. */
+/** List indexes become `*`, so that faults of different elements count as one reason. */
 function toShapeFault({ path, message }: { path: readonly PropertyKey[]; message: string }): string {
   return `${path.map((part) => (typeof part === 'number' ? '*' : String(part))).join('.')}: ${message}`
 }
@@ -125,4 +125,83 @@ function toTimeFault(dataset: Dataset, row: object | undefined, now: number): st
   const time = toMs(text)
   if (time < EARLIEST_MS) return `${column}: earlier than anything that can have been observed`
   return time > now + MOST_AHEAD_MS ? `${column}: in the future` : undefined
+}
+
+type Validator = (value: unknown) => boolean
+
+const validators = new WeakMap<z.ZodType, Validator>()
+
+/**
+ * Returns a fast validator, compiled from the JSON Schema of a row. True means that the schema accepts the value
+ * unchanged. False means nothing: the schema has to decide. Most rows of a backfill need only this validator, which
+ * takes a tenth of the time and copies nothing.
+ */
+export function toFastValidator(schema: z.ZodType): Validator {
+  const validator = validators.get(schema) ?? toObjectValidator(schema)
+  validators.set(schema, validator)
+  return validator
+}
+
+/** Supports only strict objects without refinements over several members. */
+function toObjectValidator(schema: z.ZodType): Validator {
+  if (!(schema instanceof z.ZodObject) || (schema.def.checks ?? []).length > 0) return () => false
+  if (!(schema.def.catchall instanceof z.ZodNever)) return () => false
+  const members = Object.entries<z.core.$ZodType>(schema.def.shape).map(([name, member]) => ({
+    name,
+    isValid: toMemberValidator(member),
+  }))
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Object.keys(value).length !== members.length) return false
+    const row = value as Readonly<Record<string, unknown>>
+    // An absent member reads as undefined, which no member of a row may be.
+    return members.every(({ name, isValid }) => row[name] !== undefined && isValid(row[name]))
+  }
+}
+
+/** Numbers and booleans with at most bounds, times, and such members or null; zod itself validates any other member. */
+function toMemberValidator(member: z.core.$ZodType): Validator {
+  const byZod: Validator = (value) => {
+    const parsed = z.safeParse(member, value)
+    return parsed.success && Object.is(parsed.data, value)
+  }
+  if (member instanceof z.ZodNullable) {
+    const isValid = toMemberValidator(member.def.innerType)
+    if (!hasOther(member)) return (value) => value === null || isValid(value)
+    // A schema that replaces one value names it as `not`; all other values stay as they are.
+    const { not } = z.toJSONSchema(member)
+    if (typeof not !== 'object' || !('const' in not)) return byZod
+    return (value) => value === null || (isValid(value) && value !== not.const)
+  }
+  if (hasOther(member)) return byZod
+  if (member instanceof z.ZodBoolean) return (value) => typeof value === 'boolean'
+  if (member instanceof z.ZodNumber) return toNumberValidator(z.toJSONSchema(member))
+  if (member instanceof z.ZodISODateTime) {
+    const pattern = new RegExp(z.toJSONSchema(member).pattern ?? '(?!)')
+    const isTime = remembering((text) => pattern.test(text))
+    return (value) => typeof value === 'string' && isTime(value)
+  }
+  return byZod
+}
+
+/** Returns whether a schema has checks that its JSON Schema does not contain. */
+function hasOther(schema: z.core.$ZodType): boolean {
+  const checks = 'def' in schema ? (schema.def as z.core.$ZodTypeDef).checks : undefined
+  return (checks ?? []).some((check) => !BOUNDS.some((bound) => check instanceof bound))
+}
+
+const BOUNDS = [z.core.$ZodCheckLessThan, z.core.$ZodCheckGreaterThan, z.core.$ZodCheckNumberFormat]
+
+function toNumberValidator({
+  type,
+  minimum,
+  maximum,
+  exclusiveMinimum,
+  exclusiveMaximum,
+}: z.core.JSONSchema.BaseSchema) {
+  const [least, most] = [minimum ?? Number.NEGATIVE_INFINITY, maximum ?? Number.POSITIVE_INFINITY]
+  const above = Number(exclusiveMinimum ?? Number.NEGATIVE_INFINITY)
+  const below = Number(exclusiveMaximum ?? Number.POSITIVE_INFINITY)
+  const isNumber = type === 'integer' ? Number.isSafeInteger : Number.isFinite
+  return (value: unknown) =>
+    typeof value === 'number' && isNumber(value) && value >= least && value <= most && value > above && value < below
 }

@@ -1,55 +1,60 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/computations.ts'
+import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
+import { readMissing } from '../../shared/coverage/ledger.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toSoonest } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
-import { toFixed } from '../../shared/registry/living.ts'
+import { askRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import { groupByEnd, toFixed } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { withDeadline } from '../http/deadline.ts'
-import type { Collector, Entity, Job, Peers } from '../job/define-job.ts'
-import { isOfPresent, toSlotEnd } from '../job/late-slots.ts'
-import type { Recomputation } from '../job/recomputation.ts'
+import {
+  type Collector,
+  type Entity,
+  isOfPresent,
+  type Job,
+  type Peers,
+  parsePayload,
+  type Recomputation,
+  toEntities,
+  toPeers,
+  toSlotEnd,
+} from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
-import { announce } from './announce.ts'
-import type { Answer } from './answers.ts'
-import type { Redact } from './clean.ts'
+import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
+import type { Answer, Redact } from './collect.ts'
 import { type Collected, collect } from './collect.ts'
-import { cover } from './cover.ts'
-import { narrow } from './narrow.ts'
-import { noteChange } from './note-change.ts'
-import { parsePayload, toEntities, toPeers } from './payload.ts'
-import { PendingError } from './pending.ts'
-import { rememberFailing } from './remember-failing.ts'
+import { recordCoverage } from './coverage.ts'
+import { PartialFailureError } from './retries.ts'
 import { checkRows, withoutLater } from './rows.ts'
-import { store } from './store.ts'
 
-/** What running a job needs. `now` is the wall clock in Unix milliseconds; tests give their own. */
+/** Dependencies of a job run. `now` is the wall clock in Unix milliseconds; tests replace it. */
 export interface JobContext {
   readonly config: Config
   readonly db: Database
   readonly redis: Redis
   readonly recomputation: Recomputation
   readonly registry: Registry
-  /** The one that is in force at this moment; without it the registry is the same for good. */
+  /** Reads the active registry. If undefined, `registry` never changes. */
   readonly readRegistry?: () => Promise<Registry>
   readonly log: Logger
   readonly now: () => number
-  /** Corrects the clock by those of the stores; without it `now` is right. */
+  /** Synchronizes the clock with the stores; if undefined, `now` is used unchanged. */
   readonly sync?: () => Promise<void>
   readonly metrics?: WorkerMetrics
-  /** Takes the settings' secrets out of what is said and stored. */
+  /** Removes the secrets of the settings from logged and stored text. */
   readonly redact: Redact
-  /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
+  /** Aborted when the worker stops and running jobs must be returned to their queues. */
   readonly handBack?: AbortSignal
 }
 
 const JOB_TIMEOUT_MS = 10 * 60_000
 
-/** One job under way. */
+/** State of one running job. */
 interface Running {
   readonly job: Job
   readonly payload: JobPayload
@@ -60,10 +65,10 @@ interface Running {
 }
 
 /**
- * One job from payload to stored rows and their coverage, piece by piece where its run says that there is more. Whatever
- * came is stored before a failure is thrown. The steps may be repeated from the start after any of them failed.
- * @throws PendingError when entities are without an answer that may still come, another DataError for a payload that makes
- *   no sense or for the storage.
+ * Runs one job: collects, stores rows and coverage, and repeats while its run reports more data. All results are stored
+ * before a failure is thrown. Each step is idempotent, so the job may restart from the beginning after any failure.
+ * @throws PartialFailureError if entities have no answer yet but may get one, another DataError for an invalid payload or a
+ *   storage failure.
  */
 export async function runJob(
   job: Job,
@@ -72,8 +77,9 @@ export async function runJob(
   data: unknown,
 ): Promise<JobReport> {
   const { registry, readRegistry = async () => registry } = surroundings
-  // Another registry may come into force meanwhile: a job works with one. What is computed is stored for good, and often
-  // because there is a new one, which this process may not have heard of yet.
+  // The active registry may change during the run, so the job works with a snapshot. Computed results are stored
+  // permanently, and a new registry often is the reason for the computation. They therefore read the newest version,
+  // which this process may not have received yet.
   const context = { ...surroundings, registry: toFixed(job.computedFrom.length > 0 ? await readRegistry() : registry) }
   const payload = parsePayload(job, data)
   const running: Running = {
@@ -91,12 +97,17 @@ export async function runJob(
   const all = toEntities(job, context, payload)
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
-  const wanted = await narrow(context.db, job, payload, all)
+  const wanted = await skipCovered(context.db, job, payload, all)
   let left: readonly Entity[] = wanted
   let isStateMoved = false
   while (left.length > 0 && !running.signal.aborted) {
     const isWhole = answers.size === 0 && left.length === running.peers.own.length
-    const { collected, rows, hasMoved } = await runPiece(running, collectors, { entities: left, isWhole }, context)
+    const { collected, rows, hasMoved } = await collectAndStore(
+      running,
+      collectors,
+      { entities: left, isWhole },
+      context,
+    )
     report.rows += rows
     isStateMoved ||= hasMoved
     report.rejected += collected.rejected
@@ -106,11 +117,12 @@ export async function runJob(
   }
   const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
   report.uncovered = lacking.length
-  // What could not be read was not computed: the inputs stay newer, and the computation is found again.
+  // If inputs could not be read, nothing is recorded as computed. The inputs stay newer than the result, so the
+  // computation is planned again.
   const isWhole = left.length === 0 && lacking.length === 0
   if (isComputed && isWhole) {
     if ((await readRegistry()).version !== context.registry.version) {
-      // Somebody may have computed it by the new one already, which this run has overwritten.
+      // Another worker may have computed it with the new registry, and this run has overwritten that result.
       await noteStored(context.db, job.dataset, [payload])
       context.log.info({ dataset: job.name }, 'computed again: another registry came into force meanwhile')
       return runJob(job, collectors, surroundings, data)
@@ -119,44 +131,63 @@ export async function runJob(
   }
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
-  const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)
-  refusePending([...answers.values()], [...left, ...open], {
+  const open =
+    stillOpen.length === 0 ? [] : await skipCovered(context.db, job, { ...payload, again: undefined }, stillOpen)
+  throwIfIncomplete([...answers.values()], [...left, ...open], {
     report,
-    // Not that rows came: they may be the same with every try.
+    // Rows are no evidence of progress: each attempt may return the same rows.
     isFurther: (waiting) => isStateMoved || waiting < wanted.length,
   })
   return report
 }
 
 /**
- * Opens the signal of a run. A slot that gets the present state takes no answer after its end: stored under the slot's time it
- * would be the value of the next one. What came before is stored, however late.
+ * Returns the entities that a run still has to collect: those with missing buckets in the range at its step, or without
+ * data for the slot.
+ * Three kinds of run keep all entities:
+ * - computed datasets, because their inputs may have changed;
+ * - resuming jobs, because they fetch new data;
+ * - slots whose rows carry the sources' own times, because the bucket is not known in advance.
  */
-function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
-  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
-  const signal = handBack === undefined ? timeout : AbortSignal.any([timeout, handBack])
-  if (payload.kind === 'range' || !isOfPresent(job)) return signal
-  return withDeadline(signal, { endsAt: toSlotEnd(job, payload.slot), now })
+async function skipCovered(
+  db: Database,
+  job: Job,
+  payload: JobPayload,
+  entities: readonly Entity[],
+): Promise<readonly Entity[]> {
+  const { cadence } = job.dataset
+  const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.dataset.hasOwnTimes))
+  if (isOpen || payload.again) return entities
+  const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
+  const seconds = payload.kind === 'range' ? toStepSeconds(payload.interval, cadence) : INTERVAL_SECONDS[cadence]
+  const open = new Set<number>()
+  for (const part of groupByEnd(entities, range)) {
+    const wanted = toBuckets(part.range, cadence)
+    const keys = part.entities.map(({ key }) => key)
+    const lacking = wanted && (await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds }))
+    for (const key of lacking?.keys() ?? keys) open.add(key)
+  }
+  return entities.filter(({ key }) => open.has(key))
 }
 
-/** Asks once, and stores what came before it is made known that it is there. */
-async function runPiece(
+/** Collects once, and stores the rows before their coverage and change events are published. */
+async function collectAndStore(
   running: Running,
   collectors: readonly Collector[],
   { entities, isWhole }: { readonly entities: readonly Entity[]; readonly isWhole: boolean },
   context: JobContext,
 ): Promise<{ collected: Collected; rows: number; hasMoved: boolean }> {
   const { job, payload, slot, state } = running
-  // A slot that has begun elsewhere has begun: this machine's clock may be behind that of the scheduler.
+  // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
   const collected = await collectChecked(running, collectors, entities, context)
-  if (payload.kind === 'slot') await tellFailing(job, { ...payload, isWhole }, collected, context)
-  const rows = await store(job.dataset, collected, { slot, startedAt }, context)
-  // First what is only found in these rows: what resumes does not read them again once its state is stored.
+  if (payload.kind === 'slot') await reportFailing(job, { ...payload, isWhole }, collected, context)
+  const rows = await insert(running, collected, startedAt, context)
+  // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
   if (payload.kind === 'range') await noteChange(context, job, given(collected))
   const hasMoved = await state.store()
-  await cover(context.db, { job, payload, collected, now: context.now() })
-  // At the end: answers of the API also say what is remembered, and which data is coarser than asked for.
+  await recordCoverage(context.db, { job, payload, collected, now: context.now() })
+  // Published last, because API responses also include the job state and the coarser ranges.
   const isRead = collected.given.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, given(collected))
   return { collected, rows, hasMoved }
@@ -164,7 +195,7 @@ async function runPiece(
 
 const given = (collected: Collected) => collected.given.flatMap(({ rows }) => rows)
 
-/** Whom the next piece is about: those whose turn has not come or is not over. */
+/** Returns the entities of the next piece: those put off or read only in part. */
 function toLeft(collected: Collected): Entity[] {
   return collected.answers
     .all()
@@ -172,29 +203,7 @@ function toLeft(collected: Collected): Entity[] {
     .map(({ entity }) => entity)
 }
 
-/**
- * What failed in a way that may pass is tried again, as are those that are left: the job's time was over, or only a part
- * of a range came, or a coarser one, because an earlier provider failed. The next try is for whoever may have an answer first.
- * @throws PendingError that names them.
- */
-function refusePending(
-  answers: readonly Answer[],
-  left: readonly Entity[],
-  { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
-): void {
-  const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
-  const waiting = [...left, ...failed.map(({ entity }) => entity)]
-  if (waiting.length === 0) return
-  const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
-  const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
-  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
-  const entities = [...new Set(waiting.map(({ id }) => id))]
-  throw new PendingError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
-}
-
-const TOO_LONG = 'there is more to read than the time of a job'
-
-/** What the providers answer, row by row checked. */
+/** Collects from the providers and checks each row. */
 async function collectChecked(
   { job, payload, slot, peers, state, signal }: Running,
   collectors: readonly Collector[],
@@ -212,7 +221,8 @@ async function collectChecked(
     slot,
     piece: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
-    // Rows of one slot may tell of the time since the one before; what is computed may correct earlier ones.
+    // Rows of a slot may carry times back to the previous slot. Computed rows may correct earlier ones, so they have no
+    // limit.
     answersFrom:
       payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
         ? slot - INTERVAL_SECONDS[job.cadence] * 1000
@@ -235,20 +245,86 @@ async function collectChecked(
 }
 
 /**
- * Which providers of a slot failed is told where `/data/status` reads it; a back-fill says nothing of now. A failure of this
- * note is only logged: the job must end with the provider's failure, not with the storage's.
+ * Stores the providers' rows in one insert, then runs or enqueues the computations that depend on them. Each step is
+ * idempotent.
+ * @returns the number of rows.
  */
-async function tellFailing(
-  job: Job,
-  { slot, piece, isWhole }: SlotPayload & { readonly isWhole: boolean },
-  { failures, given }: Collected,
-  context: JobContext,
-): Promise<void> {
-  try {
-    const answered = given.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
-    await rememberFailing(context, job.name, { slot, piece, isWhole, failures, answered })
-  } catch (error) {
-    const failed = failures.map(({ provider }) => provider)
-    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
+async function insert(
+  { job: { dataset }, slot }: Running,
+  { given }: Collected,
+  startedAt: number,
+  { db, recomputation }: JobContext,
+): Promise<number> {
+  const rows = given.flatMap((one) => one.rows)
+  const read = given.flatMap((one) => one.read)
+  if (rows.length === 0 && read.length === 0) return 0
+  const every = dataset.isCollected ? { collected_at: new Date(startedAt).toISOString() } : {}
+  if (rows.length > 0) await db.insert({ table: dataset.table, rows, every })
+  if (dataset.derive !== undefined) {
+    const { entity } = dataset
+    const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
+    const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
+    for (const { name, sql } of dataset.derive) await db.command({ name, sql, params })
   }
+  await askRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
+  return rows.length
+}
+
+/**
+ * Throws if a retry is needed. This includes transient failures and the remaining entities: the job's time was over, or
+ * an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity that
+ * can be retried soonest.
+ * @throws PartialFailureError with the entities to retry.
+ */
+function throwIfIncomplete(
+  answers: readonly Answer[],
+  left: readonly Entity[],
+  { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
+): void {
+  const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
+  const waiting = [...left, ...failed.map(({ entity }) => entity)]
+  if (waiting.length === 0) return
+  const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
+  const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
+  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
+  const entities = [...new Set(waiting.map(({ id }) => id))]
+  throw new PartialFailureError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
+}
+
+const TOO_LONG = 'there is more to read than the time of a job'
+
+/**
+ * Creates the abort signal of a run. A slot that collects the present state accepts no answer after its end: stored
+ * under the slot's time, it would be the value of the next slot. Earlier answers are stored even if late.
+ */
+function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const signal = handBack === undefined ? timeout : AbortSignal.any([timeout, handBack])
+  if (payload.kind === 'range' || !isOfPresent(job)) return signal
+  return withDeadline(signal, { endsAt: toSlotEnd(job, payload.slot), now })
+}
+
+/**
+ * Returns a signal that is aborted with its parent, and when the clock `now` reaches `endsAt` (both in Unix
+ * milliseconds). The timer alone is not enough: in a process that was frozen it fires late, possibly after a response
+ * is read. `throwIfAborted`, which the HTTP client calls after each response, therefore reads the clock.
+ */
+function withDeadline(
+  parent: AbortSignal,
+  { endsAt, now }: { readonly endsAt: number; readonly now: () => number },
+): AbortSignal {
+  const over = new AbortController()
+  const check = () => {
+    if (over.signal.aborted || now() < endsAt) return
+    const reason = `no answer before the slot ended at ${new Date(endsAt).toISOString()}: a later one is of the next slot`
+    over.abort(new DataError('provider_unavailable', reason))
+  }
+  const signal = AbortSignal.any([parent, over.signal])
+  setTimeout(check, Math.max(0, endsAt - now())).unref()
+  return Object.assign(signal, {
+    throwIfAborted: () => {
+      check()
+      AbortSignal.prototype.throwIfAborted.call(signal)
+    },
+  })
 }

@@ -2,42 +2,31 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { DelayedError, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import { askRedis } from '../../shared/queue/ask-redis.ts'
-import type { Queued } from '../../shared/queue/job-notes.ts'
+import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
-import {
-  createQueue,
-  type DatasetQueue,
-  type JobPayload,
-  type JobReport,
-  toQueueName,
-  toQueuePrefix,
-} from '../../shared/queue/queues.ts'
+import { askRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import type { LaneClients } from '../http/client.ts'
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
-import { isLate } from '../job/late-slots.ts'
+import { isLate, parsePayload } from '../job/define-job.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
-import { announce } from './announce.ts'
-import { toClean } from './clean.ts'
-import { type CrashWatch, createCrashWatch } from './crashes.ts'
-import { moveToHistory } from './move-to-history.ts'
-import { parsePayload } from './payload.ts'
-import { PendingError } from './pending.ts'
-import { isPostponed, TryAgain, toNextTry } from './retries.ts'
+import { announce } from './changes.ts'
+import { redactError } from './collect.ts'
+import { isPostponed, PartialFailureError, TryAgain, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
-/** What every runner of a process shares. */
+/** Dependencies shared by all runners of a process. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
   readonly http: LaneClients
-  /** The connection on which queues wait for jobs. */
+  /** Redis connection for blocking reads of the queues. */
   readonly blocking: Redis
-  /** How soon the jobs of a killed worker are taken over; `TAKEOVER` unless given. */
+  /** Timing of the takeover of a killed worker's jobs; default `TAKEOVER`. */
   readonly takeover?: Takeover
 }
 
 /**
- * A worker renews the locks of its jobs. A lock that is not renewed runs out after `lockMs`; such locks are looked for
+ * A worker renews the locks of its jobs. A lock that is not renewed expires after `lockMs`. Expired locks are searched
  * every `checkMs`.
  */
 export interface Takeover {
@@ -45,15 +34,16 @@ export interface Takeover {
   readonly checkMs: number
 }
 
-/** Together less than a sixth of the shortest cadence, so that a killed worker costs no slot. */
+/** The sum is less than a sixth of the shortest cadence, so a killed worker costs no slot. */
 const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 
-/** What is no failure of a job, such as Redis that refused its result, is tried again after this pause. */
+/** Delay after errors that are not job failures, such as Redis rejecting the result. */
 const OTHER_PAUSE_MS = 1_000
 
 /**
- * Serves one lane of a dataset; nothing else takes jobs. A job is complete when its rows are stored. A transient failure
- * is tried again for as long as the job is worth it, any other makes the job a dead letter at once.
+ * Creates the worker for one queue class (`lane`) of a dataset; jobs are consumed nowhere else in the code. A job is
+ * complete when its rows are stored. Transient failures are retried until `toLastTry`; any other failure makes the job
+ * a dead letter immediately.
  */
 export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'live'): Worker<JobPayload, JobReport> {
   const http = lane === 'history' ? context.http.history : context.http
@@ -61,13 +51,12 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   const { prefix } = context.config.redis
   const { lockMs, checkMs } = context.takeover ?? TAKEOVER
   const name = toQueueName(job.name, lane)
-  const history = createQueue(job.name, context.redis, prefix, 'history')
   const serve = (queued: Queued, token?: string) => serveJob(serving, queued, token)
   const worker = new Worker<JobPayload, JobReport>(name, serve, {
     connection: context.blocking,
     prefix: toQueuePrefix(prefix, name),
     concurrency: context.config.worker.concurrency[lane],
-    // Another worker takes over the jobs of a killed one, until the crash watch blames the job.
+    // Jobs of a killed worker are taken over without limit. The crash watch decides when a job is blamed.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     lockDuration: lockMs,
     stalledInterval: checkMs,
@@ -77,7 +66,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   })
   const log = context.log.child({ dataset: job.name, lane })
   const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log, lane })
-  const serving: Serving = { job, lane, collectors, context, history, crashes }
+  const serving: Serving = { job, collectors, context, crashes }
   context.metrics?.observe(job.name, worker)
   worker.on('completed', (queued, report) => {
     const told = { job: queued.id, ...report, ...toJobLogFields(queued) }
@@ -89,18 +78,18 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
     log[final ? 'error' : 'warn'](told, final ? 'failed for good' : 'will be tried again')
   })
   const outage = createOutageLog(log, 'warn')
-  worker.on('error', ({ message }) => outage.failed(message, { reason: message }, 'queue connection'))
-  for (const event of ['active', 'drained'] as const) worker.on(event, () => outage.works())
+  const works = () => outage.works()
+  worker.on('error', ({ message }) => {
+    outage.failed(message, { reason: message }, 'queue connection')
+    for (const event of ['active', 'drained'] as const) worker.off(event, works).once(event, works)
+  })
   return worker
 }
 
 interface Serving {
   job: Job
-  lane: Lane
   collectors: readonly Collector[]
   context: RunnerContext
-  /** The dataset's history queue. */
-  history: DatasetQueue
   crashes: CrashWatch
 }
 
@@ -133,7 +122,7 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
   }
 }
 
-/** A job of a slot that has not begun. */
+/** Thrown for a slot that has not begun. */
 class NotBegun extends Error {
   readonly slot: number
 
@@ -144,12 +133,15 @@ class NotBegun extends Error {
   }
 }
 
-/** The longest time that a process whose own clock is ahead holds such a job: its queue would give it back at once. */
+/**
+ * Maximum wait in this process. If the clock of this process is ahead, the queue would return the delayed job
+ * immediately.
+ */
 const HOLD_MS = 1_000
 
 /**
- * The job waits for its slot, because its id is that of the slot: collected now it would store the present as the future,
- * and nothing would collect the slot when its time has come.
+ * Delays the job until its slot begins. Run now, it would store the present as the future. Its id is the slot's id, so
+ * no other job would collect the slot later.
  */
 async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: RunnerContext, token: string | undefined) {
   const aheadMs = slot - context.now()
@@ -166,41 +158,125 @@ async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: Runn
 }
 
 async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
-  const { job, lane, collectors, context, history, crashes } = serving
-  // A job that was handed back may come to this worker once more before its queue stops taking jobs.
+  const { job, collectors, context, crashes } = serving
+  // A returned job may reach this worker again before its queue is closed.
   context.handBack?.throwIfAborted()
-  // An earlier attempt may have stored rows and died before it published that.
+  // An earlier attempt may have stored rows and died before it published the change event.
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
   await context.sync?.()
   if (payload.kind === 'slot' && payload.slot > context.now()) throw new NotBegun(payload.slot)
   if (isOver(serving, payload)) return NOTHING
-  if (payload.kind === 'range' && lane === 'live') {
-    await moveToHistory(history, queued, payload)
-    return NOTHING
-  }
   try {
     const run = async () => {
-      // It may have waited for its turn until its worker ends, or it is over.
+      // While the job waited for its turn, the worker may have stopped or the slot may have ended.
       context.handBack?.throwIfAborted()
       return isOver(serving, payload) ? NOTHING : runJob(job, collectors, context, payload)
     }
     return await crashes.run(queued, run)
   } catch (error) {
-    // What came is stored: the next attempt is only about those who are still without an answer.
-    if (error instanceof PendingError) {
+    // The answered entities are stored, so the next attempt is limited to the remaining ones.
+    if (error instanceof PartialFailureError) {
       const left = { ...payload, entities: [...error.entities] }
       await askRedis('who is left of a job', () => queued.updateData(left))
     }
-    throw toClean(error, context.redact)
+    throw redactError(error, context.redact)
   }
 }
 
-/** Whether a payload is of a slot that is not collected any more, which is told. */
+/** Returns whether the payload's slot is too late to be collected, and logs it. */
 function isOver({ job, context }: Serving, payload: JobPayload): boolean {
   if (payload.kind === 'range' || !isLate(job, payload.slot, context.now())) return false
   const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
   context.log.warn(told, 'a slot came too late: it is collected from history where there is any')
   return true
+}
+
+interface CrashContext {
+  readonly redis: Redis
+  readonly prefix: string
+  readonly log: Logger
+  /** Queue class of the jobs. */
+  readonly lane: Lane
+}
+
+/** Detects jobs that crash their process. */
+export interface CrashWatch {
+  /**
+   * Runs a job immediately. If its worker died or hung before, runs it when no other suspect job runs in this process.
+   * @throws UnrecoverableError for a job that has crashed its workers, DataError `storage` if Redis is unavailable.
+   */
+  run<T>(queued: Queued, work: () => Promise<T>): Promise<T>
+}
+
+/** Suspect jobs of this process (they were running during a crash), waiting for the running suspect to finish. */
+const suspects: Record<Lane, (() => Promise<void>)[]> = { live: [], history: [] }
+let isServed = false
+
+/** Live jobs run first: a slot expires soon, a range does not. */
+async function serveLine(): Promise<void> {
+  if (isServed) return
+  isServed = true
+  for (let next = toNext(); next !== undefined; next = toNext()) await next()
+  isServed = false
+}
+
+const toNext = () => suspects.live.shift() ?? suspects.history.shift()
+
+function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    suspects[lane].push(() => work().then(resolve, reject))
+    void serveLine()
+  })
+}
+
+/**
+ * BullMQ counts how often a job's worker died or hung while the job ran. The count cannot distinguish a job that
+ * crashes its worker from a job that ran next to it, or from a machine failure. Two rules distinguish them:
+ * - Suspect jobs run one at a time per process, and are judged when their turn starts. A job that crashes its worker
+ *   then does so alone, and waiting jobs are not blamed.
+ * - An external cause also ends workers that do not run the job. Redis therefore counts, per queue, the workers that
+ *   started and did not close on purpose. The job is blamed if at most one worker ended since its last judgement. If
+ *   more ended, the blame count restarts at 1.
+ *
+ * If Redis was emptied or a worker's end was not recorded, the error is on the safe side: a job to blame may be
+ * cleared, and needs some more crashes before it is blamed.
+ */
+export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: CrashContext): CrashWatch {
+  const key = `${prefix}:workers`
+  const count = async (by: number) => {
+    try {
+      await redis.hincrby(key, worker.name, by)
+    } catch (error) {
+      log.debug({ queue: worker.name, reason: toReason(error) }, 'a worker could not be counted')
+    }
+  }
+  void count(1)
+  // If Redis is unavailable, a closing worker cannot return its jobs. They are taken over as after a crash.
+  worker.on('closed', () => void (redis.status === 'ready' && count(-1)))
+  const judge = async (queued: Queued) => {
+    const seen = queued.stalledCounter
+    const before = readNotes(queued).crashes
+    if (seen === before?.seen) return
+    const ended = Number((await askRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
+    const isAlone = before === undefined || ended - before.ended <= 1
+    const judged = (before?.judged ?? 0) + 1
+    const blamed = isAlone ? (before?.blamed ?? 0) + 1 : 1
+    await addNotes(queued, { crashes: { seen, judged, blamed, ended } })
+    if (blamed < MOST_BLAMED && judged < MOST_JUDGED) return
+    const others = blamed < MOST_BLAMED ? 'whoever is to blame' : 'while no other worker did'
+    throw new UnrecoverableError(
+      `the worker that ran this job died or hung ${judged} times, ${others}: see the last output of the workers; a retry gives the job one more try`,
+    )
+  }
+  return {
+    run: (queued, work) => {
+      if (queued.stalledCounter === 0) return work()
+      return inLine(lane, async () => {
+        await judge(queued)
+        return work()
+      })
+    },
+  }
 }

@@ -1,20 +1,22 @@
-import { toBatches } from '../../shared/batches.ts'
+import { toBatches } from '../../shared/group-by.ts'
 import { toId } from '../../shared/ids.ts'
 import { HISTORY_START, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type RangePayload, toSlotName } from '../../shared/queue/queues.ts'
 import { isThereAt, untilEnd } from '../../shared/registry/ends.ts'
 import type { Entity, Job, Range } from '../job/define-job.ts'
 
-/** A range that is cut to be one job. The job id follows from what it covers, so planning twice plans the same jobs. */
+/**
+ * A range cut to the size of one job. The job id is derived from the content, so repeated planning gives the same jobs.
+ */
 export interface Chunk {
   readonly id: string
   readonly payload: RangePayload
 }
 
 /**
- * Cuts a range into chunk jobs: groups of entities by ranges on a fixed grid, oldest range first, so that the same
- * range of the same entities is the same job whoever plans it and whenever. Those that ended before a cut are left out of
- * its jobs, and where a job is about nobody else it goes no further than their end.
+ * Cuts a range into chunk jobs: groups of entities by ranges on a fixed grid, oldest range first. The same range of the
+ * same entities is always the same job. Entities that ended before a cut are not part of its jobs. If all entities of a
+ * job end within the cut, the job's range ends with the last of them.
  */
 export function planChunks(job: Job, entities: readonly Entity[], range: Range): Chunk[] {
   if (job.history === undefined) return []
@@ -25,8 +27,8 @@ export function planChunks(job: Job, entities: readonly Entity[], range: Range):
 }
 
 /**
- * A range that begins or ends inside a bucket has the whole of it, so that its jobs are the same until the bucket is over and
- * steps lie where those of other ranges do; not what lies before all history.
+ * Extends a range to whole buckets, but not before the start of all history. Jobs then stay the same until the bucket
+ * is over, and steps align with those of other ranges.
  */
 export function toWholeBuckets(range: Range): Range {
   const step = INTERVAL_SECONDS[range.interval] * 1000
@@ -34,7 +36,7 @@ export function toWholeBuckets(range: Range): Range {
   return { ...range, from, to: toBucketStart(range.to - 1, range.interval) + step }
 }
 
-/** Cuts a range at every `points` steps of its interval, counted from 1970 on. */
+/** Cuts a range at every `points` steps of its interval, counted from 1970. */
 function cutOnGrid(range: Range, points: number): Range[] {
   const width = points * INTERVAL_SECONDS[range.interval] * 1000
   const cuts: Range[] = []

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { OPEN_END } from '../../shared/coverage/notes.ts'
+import { OPEN_END } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
@@ -17,20 +17,20 @@ export interface SchedulerContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
-  /** Corrects the clock by those of the stores; without it `now` is right. */
+  /** Synchronizes the clock with the stores; if undefined, `now` is used unchanged. */
   readonly sync?: () => Promise<void>
   readonly metrics?: SlotMetrics
 }
 
-/** A job with the queues that its slots and its ranges go to. */
+/** A job with its queues. */
 export interface Scheduled {
   readonly job: Job
   readonly queues: DatasetQueues
 }
 
 /**
- * Enqueues the current slot, or those of its pieces that are not there. Ids are made of its time, so any number of schedulers
- * may do this at once; a queue that was emptied has it again at the next look.
+ * Enqueues the current slot, or its missing pieces. Job ids contain the slot time, so any number of schedulers may run
+ * this concurrently. After a queue was emptied, the next tick enqueues the slot again.
  */
 export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   const current = toBucketStart(context.now(), job.cadence)
@@ -53,8 +53,8 @@ interface SlotJob {
 }
 
 /**
- * The jobs of a slot: one, or as many pieces as its entities need. There is a power of two of them, so that schedulers with
- * one entity more or less plan the same.
+ * Plans the jobs of a slot: one, or several pieces. The number of pieces is a power of two, so schedulers whose entity
+ * counts differ by one plan the same pieces.
  */
 export function planSlot(
   { name, slotEntities }: Pick<Job, 'name' | 'slotEntities'>,
@@ -70,13 +70,14 @@ export function planSlot(
 }
 
 /**
- * Says that a dataset is collected from its first slot ever on, or from the `firstRunDays` of its job before that. Slots
- * that are missed from then on are found, however long nobody looked.
+ * Records the dataset as wanted from its first slot, or from `firstRunDays` before it. Slots missed later are then
+ * found, however long no scheduler ran.
  */
 async function wantFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
   const wanted = await readWanted(db, dataset)
   if (wanted.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
-  // After an upgrade also what has passed since: till then the stored rows say that the dataset was collected.
+  // After an upgrade, a wanted range with step 7d is the time for which stored rows prove that the dataset was
+  // collected. The time since its end is wanted, too.
   const upgraded = wanted.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
   const from = Math.min(slot - (history?.firstRunDays ?? 0) * DAY_MS, ...upgraded.map(({ to }) => to))
   await want(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])

@@ -1,10 +1,11 @@
+import type { Buckets } from '../../shared/coverage/grid.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import { type Chunk, planChunks } from './chunks.ts'
 
 /** A range in which buckets are missing. */
 export interface Gap extends TimeRange {
-  /** How many buckets are missing; the others in it are there. */
+  /** Number of missing buckets; the other buckets of the range are stored. */
   readonly missing: number
 }
 
@@ -12,12 +13,12 @@ export interface EntityGap extends Gap {
   readonly entity: Entity
 }
 
-/** Two holes with at most this many buckets between them are one gap: a request for each hole would cost more. */
+/** Holes with at most this many buckets between them are one gap: one request per hole would cost more. */
 const WITHIN_BUCKETS = 12
 
 /**
- * Joins holes that lie close together. The holes are [first missing bucket, next stored one), in Unix milliseconds and
- * in order; only what lies in the range counts.
+ * Joins neighbouring holes. Each hole is [first missing bucket, next stored bucket) in Unix milliseconds, in order, and
+ * is clipped to the range.
  */
 export function toGaps(
   holes: readonly (readonly [from: number, to: number])[],
@@ -39,15 +40,15 @@ export function toGaps(
   return gaps
 }
 
-/** The grid on which a dataset's gaps are looked for: its cadence, or the finest step at which its history has any. */
+/** Returns the step of the dataset's gap search: its cadence, or the finest step of its history. */
 export function toGapInterval(job: Job): Interval {
   const intervals = job.history?.intervals ?? []
   return intervals.includes(job.cadence) ? job.cadence : (intervals[0] ?? job.cadence)
 }
 
 /**
- * The jobs that collect gaps again: entities with the same gap share theirs. None where the dataset has no history at
- * this interval.
+ * Returns the jobs that collect gaps again; entities with the same gap share jobs. Empty if the dataset has no history
+ * at this interval.
  */
 export function planRepair(job: Job, gaps: readonly EntityGap[], interval: Interval): Chunk[] {
   if (!job.history?.intervals.includes(interval)) return []
@@ -61,8 +62,14 @@ export function planRepair(job: Job, gaps: readonly EntityGap[], interval: Inter
   const chunks = [...byRange.values()].flatMap((same) => {
     const [{ from, to } = { from: 0, to: 0 }] = same
     const entities = same.map(({ entity }) => entity)
-    // A bucket of the step is asked for as a whole: its first observation may lie before the gap.
+    // Requests the whole bucket of the step, because its first observation may lie before the gap.
     return planChunks(job, entities, { from: toBucketStart(from, interval), to, interval })
   })
   return [...new Map(chunks.map((chunk) => [chunk.id, chunk])).values()]
+}
+
+/** Wanted buckets of an entity that are not covered. */
+export interface Missing {
+  readonly entity: Entity
+  readonly runs: readonly Buckets[]
 }

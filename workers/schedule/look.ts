@@ -1,37 +1,37 @@
 import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
-import { OPEN_END, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/notes.ts'
+import { OPEN_END, readMissing, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/ledger.ts'
 import { groupByWanted, readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { isPoison } from '../../shared/queue/job-notes.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
-import { readProvidersChange } from '../job/providers-mark.ts'
+import { readProvidersChange } from '../job/state.ts'
 import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
+import type { Missing } from './gaps.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
-import { tellLost } from './lost.ts'
-import type { Missing } from './missing.ts'
+import { coverRecentRows, tellLost } from './lost.ts'
 
-/** Of one dataset no more range jobs wait than this: the next look enqueues the rest. */
+/** Limit of waiting range jobs per dataset; the next run enqueues the rest. */
 const MOST_WAITING = 200
 
 /**
- * Finds what is wanted and neither stored nor known to be nothing, and has it collected from history: what a slot left
- * out, what nobody collected while everything stood still, a range that was asked for and whose jobs are gone. Left alone
- * is what the current slot is about, what is being worked on, and what was tried not long ago.
- * @returns how many jobs were enqueued.
+ * Finds wanted buckets that are neither stored nor known to have no data, and enqueues jobs to collect them from
+ * history. Examples: values missing from a slot, data of an outage, and a requested range whose jobs were lost.
+ * Excluded are the current slot, ranges with active jobs, and ranges that were tried recently.
+ * @returns the number of enqueued jobs.
  */
 export async function enqueueMissing(job: Job, queue: DatasetQueue, context: SchedulerContext): Promise<number> {
-  // Its slots go on from their cursors, which began where all begins: nothing of it is ever lost.
+  // Slots of such a job continue from their cursors, which started at the beginning, so no data is ever missed.
   if (job.resumes && job.history === undefined) return 0
   const wanted = await readWanted(context.db, job.dataset)
   let enqueued = 0
   for (const seconds of toSteps(job, wanted)) {
-    // What has no history has come at the step at which it was given.
+    // Without history, data only exists at the step at which it was collected.
     const missing = await findMissing(job, wanted, seconds, job.history === undefined ? ANY_STEP : seconds, context)
     if (missing.length === 0) continue
+    if (job.history === undefined) await coverRecentRows(job, missing, context)
     const open = await withoutExplained(job, missing, context)
     if (job.history === undefined) await tellLost(job, await withoutNotes(job, open, context), context)
     else enqueued += await enqueueRepair(job, open, toInterval(job, seconds), queue, context)
@@ -40,11 +40,14 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
   return enqueued
 }
 
-/** The steps at which anything is wanted, in seconds, finest first. */
+/** Returns the wanted steps in seconds, finest first. */
 const toSteps = ({ dataset }: Job, wanted: readonly Wanted[]): number[] =>
   [...new Set(wanted.map(({ seconds }) => Math.max(seconds, INTERVAL_SECONDS[dataset.cadence])))].sort((a, b) => a - b)
 
-/** The step that a range is asked for at. Weeks mean that any is good enough: the finest is as good as what is around it. */
+/**
+ * Returns the step to request. A wanted step of 7d accepts any step, so the finest one is used, as for the neighbouring
+ * data.
+ */
 function toInterval(job: Job, seconds: number): Interval {
   const intervals = job.history?.intervals.filter((interval) => interval !== '7d') ?? []
   return intervals.find((interval) => INTERVAL_SECONDS[interval] === seconds) ?? toGapInterval(job)
@@ -69,8 +72,8 @@ async function enqueueRepair(
 }
 
 /**
- * A job that has ended gives up its id for the new one. One that killed its workers stays dead, and what it is about is
- * known as failed: only an operator can say that it is worth another try.
+ * Removes finished jobs, so that new jobs can use their ids. A job that crashed its workers stays dead, and its ranges
+ * are noted as failed: only an operator can retry it.
  */
 async function withoutPoison(
   job: Job,
@@ -105,7 +108,7 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
   )
 }
 
-/** What is not known, at a step of at most `most` seconds, of what is wanted at one of `seconds`. */
+/** Returns the buckets wanted at step `seconds` that are not covered at a step of at most `most` seconds. */
 async function findMissing(
   job: Job,
   wanted: readonly Wanted[],
@@ -129,8 +132,8 @@ async function findMissing(
 }
 
 /**
- * Without what was tried and is not due again. While an entity's slots fail, its range of today would fail as well: it is
- * due when they have succeeded, and what lies before today once.
+ * Removes buckets that were tried and are not due again. While an entity's slots fail, its range of today would fail,
+ * too, and is due only after a slot succeeds. Ranges before today are tried once.
  */
 async function withoutExplained(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<Missing[]> {
   const now = context.now()
@@ -143,7 +146,7 @@ async function withoutExplained(job: Job, missing: readonly Missing[], context: 
   return without(job, missing, context, (note) => (isBlocking(note) ? toRange(note) : undefined))
 }
 
-/** Without everything that any note is about. */
+/** Removes all buckets that have a note. */
 const withoutNotes = (job: Job, missing: readonly Missing[], context: SchedulerContext) =>
   without(job, missing, context, (note) => note)
 
@@ -165,13 +168,13 @@ async function without(
   return take(missing, ({ key }) => byEntity.get(key)?.map(({ buckets }) => buckets) ?? [])
 }
 
-/** The ranges that jobs wait for or work on: of everybody, and of some by their ids. */
+/** Reads the ranges of waiting and active jobs: those for all entities, and those for named ids. */
 async function readWaiting(job: Job, queue: DatasetQueue): Promise<(entity: Entity) => readonly Buckets[]> {
   const jobs = await queue.getJobs(['waiting', 'prioritized', 'delayed', 'active'], 0, 5 * MOST_WAITING)
   const everybody: Buckets[] = []
   const named: { id: string; buckets: Buckets }[] = []
   for (const queued of jobs) {
-    // A job that was removed while it was read is none.
+    // A job removed during the read has no data.
     const payload = jobPayload.safeParse(queued?.data).data
     if (payload?.kind !== 'range') continue
     const buckets = toBuckets(payload, job.dataset.cadence)

@@ -1,20 +1,34 @@
 import { z } from 'zod'
-import { toBatches } from '../../shared/batches.ts'
-import { type Buckets, subtract, toTimes, totalBuckets, union } from '../../shared/coverage/grid.ts'
-import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
-import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { type Buckets, subtract, toBucket, toTimes, totalBuckets, union } from '../../shared/coverage/grid.ts'
+import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { countPossible } from '../../shared/coverage/recount.ts'
-import { groupBy } from '../../shared/group-by.ts'
+import { groupBy, toBatches } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { SchedulerContext } from './due-slots.ts'
-import type { Missing } from './missing.ts'
+import type { Missing } from './gaps.ts'
+
+/** In this many buckets before now a worker may have stored rows and died after the slot was recorded as missed. */
+const RECENT_BUCKETS = 12
 
 /**
- * Tells of slots that no provider can give any more, once, so that it is known why they are not there. Where the rows are
- * stored after all, as when their worker died before it could say so, that is told instead.
+ * Records the coverage of recent missing buckets that have rows, whatever is recorded about them: a worker may have
+ * stored the rows after the end of its slot and died before it recorded the coverage.
+ */
+export async function coverRecentRows(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
+  const since = toBucket(context.now(), job.dataset.cadence) - RECENT_BUCKETS
+  const recent = missing.flatMap(({ entity, runs }) => {
+    const own = runs.flatMap(({ first, last }) => (last < since ? [] : [{ first: Math.max(first, since), last }]))
+    return own.length === 0 ? [] : [{ entity, runs: own }]
+  })
+  if (recent.length > 0) await addCoverage(context.db, job.dataset, await readStored(job, recent, context.db))
+}
+
+/**
+ * Records missed slots that no provider can serve any more, once, so that the reason is known. If the rows are stored
+ * (their worker may have died before it recorded the coverage), records the coverage instead.
  */
 export async function tellLost(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
   if (missing.length === 0) return
@@ -53,8 +67,8 @@ const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({
 const stored = z.object({ entity: z.number(), bucket: z.int() })
 
 /**
- * The buckets in question that have rows; who gave them is told where only one can have. A row that may be of two buckets is
- * that of the one which is not missing.
+ * Returns the missing buckets that have rows. The provider is known only if the job has exactly one. A row that may
+ * belong to two buckets counts only if both are missing; otherwise it belongs to the bucket that is not missing.
  */
 async function readStored(job: Job, missing: readonly Missing[], db: Database): Promise<Report[]> {
   const [first, ...more] = job.providers
@@ -74,7 +88,7 @@ async function readStored(job: Job, missing: readonly Missing[], db: Database): 
   return found
 }
 
-/** A year of an hourly dataset is 8,760 buckets of each. */
+/** A year of an hourly dataset has 8,760 buckets per entity. */
 const ENTITIES_AT_ONCE = 20
 
 async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Database) {

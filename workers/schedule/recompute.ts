@@ -1,20 +1,18 @@
 import type { Redis } from 'ioredis'
 import { isOn } from '../../shared/config/datasets-off.ts'
 import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
-import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
-import { toMs } from '../../shared/memo.ts'
+import { type Cadence, INTERVAL_SECONDS, type TimeRange, toMs } from '../../shared/intervals.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../job/define-job.ts'
-import type { Recomputation } from '../job/recomputation.ts'
+import type { Job, Recomputation } from '../job/define-job.ts'
 
-/** A back-fill stores many batches of the same days: a computation waits this long for more of them. */
+/** A backfill stores many batches of the same days. A computation waits 2 seconds for more of them. */
 const SETTLE_MS = 2_000
 
 /**
- * Opens the history queues of the jobs that are computed from other datasets. A computation that still waits will read what is
- * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
- * so exactly one more is enqueued for when it ends. Of a dataset that is off it is only noted what has to be computed.
+ * Opens the history queues of the computed jobs. A waiting computation reads all rows stored before it starts, so the
+ * same days are not enqueued twice. A running computation may have read before these rows were stored, so exactly one
+ * more is enqueued to follow it. If a dataset is off, its ranges are only recorded as due.
  */
 export function createRecomputation(
   jobs: readonly Job[],
@@ -23,27 +21,27 @@ export function createRecomputation(
   db: Database,
   off: readonly string[] = [],
 ): Recomputation {
-  const queues = new Map<Job, DatasetQueue>()
-  for (const job of jobs)
-    if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix, 'history'))
+  const computations = jobs
+    .filter(({ computedFrom }) => computedFrom.length > 0)
+    .map((job) => ({ job, queue: createQueue(job.name, redis, prefix, 'history'), isCollected: isOn(job, off) }))
   return {
     enqueue: async (dataset, rows) => {
-      const computed = [...queues].filter(([job]) => job.computedFrom.some(({ name }) => name === dataset.name))
+      const computed = computations.filter(({ job }) => job.computedFrom.some(({ name }) => name === dataset.name))
       if (computed.length === 0) return
       const times = rows.map((row) => toMs(String(Reflect.get(row, dataset.series.time))))
-      for (const [job, queue] of computed) {
+      for (const { job, queue, isCollected } of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await noteStored(db, job.dataset, ranges)
-        if (isOn(job, off)) await enqueueComputation(job, queue, ranges)
+        if (isCollected) await enqueueComputation(job, queue, ranges)
       }
     },
     close: async () => {
-      await Promise.all([...queues.values()].map((queue) => queue.close()))
+      await Promise.all(computations.map(({ queue }) => queue.close()))
     },
   }
 }
 
-/** Enqueues the computation of ranges that `toRanges` made; one that waits already stays one. */
+/** Enqueues the computation of ranges from `toRanges`; a waiting computation is not duplicated. */
 export async function enqueueComputation(job: Job, queue: DatasetQueue, ranges: readonly TimeRange[]): Promise<void> {
   await queue.addBulk(
     ranges.map(({ from, to }) => ({
@@ -58,9 +56,9 @@ export async function enqueueComputation(job: Job, queue: DatasetQueue, ranges: 
 }
 
 /**
- * The ranges of whole units of computation that hold the times, which are in Unix milliseconds: at most one range for
- * every `points` cadences on a fixed grid, so that one time far from the others, as a token without trades has, makes no
- * long range.
+ * Returns ranges of whole computation units that contain the times (Unix milliseconds). There is at most one range per
+ * `points` cadences on a fixed grid. A single distant time, such as that of a token without trades, therefore does not
+ * create a long range.
  */
 export function toRanges(times: readonly number[], cadence: Cadence, points: number): TimeRange[] {
   const unit = toUnitMs(cadence)

@@ -7,24 +7,24 @@ import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.t
 import { enqueueMissing } from './look.ts'
 import { enqueueComputation, toRanges } from './recompute.ts'
 
-/** How often due slots are looked for, per cadence (cron expressions with seconds): a slot starts at most this late. */
+/** Cron expressions (with seconds) of the search for due slots, per cadence. A slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** How often it is looked for what is missing: what got lost is found within the shortest cadence. */
+/** Cron expression of the search for missing data. It runs more often than the shortest cadence. */
 const LOOK = '30 * * * * *'
 
-/** A computation is given this long to be made by those who enqueued it when they stored its inputs. */
+/** Time for the job that stored the inputs to enqueue the computation itself. */
 const COMPUTED_WITHIN_MS = 60_000
 
 export interface Scheduler {
-  /** Looks for due slots of every cadence now. */
+  /** Enqueues the due slots of every cadence now. */
   tick(): Promise<void>
-  /** Looks for due slots and for everything that is missing now. */
+  /** Enqueues due slots and all missing data now. */
   look(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
+/** Enqueues due slots immediately and then on every tick. A failed tick is logged and repeated by the next one. */
 export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
   const outage = createOutageLog(context.log, 'error')
   const each = async (some: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
@@ -66,7 +66,9 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
   }
 }
 
-/** What is computed is computed again where its inputs are newer; anything else is collected where it is missing. */
+/**
+ * Computed datasets are computed again if their inputs are newer; other datasets are collected where data is missing.
+ */
 async function enqueueLost({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queues.history, context))
   const units = await readDueUnits(context.db, job.dataset, COMPUTED_WITHIN_MS)

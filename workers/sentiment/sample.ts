@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
-import type { Allowance } from '../job/allowance.ts'
+import type { Allowance } from '../job/state.ts'
 import { type JobState, recall } from '../job/state.ts'
 import type { PostsSource } from '../providers/x/posts.ts'
 import { LEXICON } from './lexicon.ts'
@@ -40,6 +40,8 @@ export interface Samples {
   read(dao: Dao): Promise<Sample | undefined>
   /** Resolves when every sample that was finished is remembered. */
   remembered(): Promise<void>
+  /** Number of posts about a DAO that these reads could not parse. */
+  unreadable(dao: Dao): number
 }
 
 /**
@@ -59,6 +61,7 @@ export async function openSamples(
   )
   const isFinished = ({ next, posts }: Sample) => next === null || posts >= source.sampleSize
   const remembering = new Set<Promise<void>>()
+  const unreadable = new Map<string, number>()
   let failure: unknown
   async function remember(saving: Promise<void>): Promise<void> {
     try {
@@ -77,6 +80,7 @@ export async function openSamples(
         if (!allowance.take()) return undefined
         const from = { next: read?.next ?? undefined, read: read?.posts ?? 0 }
         const page = await source.fetchPage(dao, slot, from, signal)
+        unreadable.set(dao.id, (unreadable.get(dao.id) ?? 0) + page.unreadable)
         read = add(read ?? { slot, lexicon: LEXICON, model: judge.version, ...EMPTY }, page, judge)
         // Nothing was paid for no post, and there may be some when it is asked again.
         if (read.posts === 0) break
@@ -88,6 +92,7 @@ export async function openSamples(
       }
       return read
     },
+    unreadable: ({ id }) => unreadable.get(id) ?? 0,
     remembered: async () => {
       await Promise.all(remembering)
       if (failure !== undefined) throw failure

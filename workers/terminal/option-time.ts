@@ -3,12 +3,12 @@ import { HISTORY_START } from '../../shared/intervals.ts'
 const EARLIEST_MS = Date.parse(HISTORY_START)
 const ISO_DATE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$/
 
-/** The options of a command that is about a range of time, for `parseArgs`. */
+/** `parseArgs` options of a command that takes a time range. */
 export const RANGE_OPTIONS = { from: { type: 'string' }, to: { type: 'string' }, interval: { type: 'string' } } as const
 
 /**
- * The Unix milliseconds of an ISO date or date-time that an operator gave for an option, read as UTC. What is wrong goes
- * to `mistakes`.
+ * Parses an ISO date or date-time of a command-line option as UTC and returns Unix milliseconds. Errors are added to
+ * `mistakes`.
  */
 export function toTime(option: string, text: string | undefined, mistakes: string[]): number | undefined {
   if (text === undefined) {
@@ -17,7 +17,7 @@ export function toTime(option: string, text: string | undefined, mistakes: strin
   }
   const iso = text.length > 10 && !text.endsWith('Z') ? `${text}Z` : text
   const ms = ISO_DATE.test(text) ? Date.parse(iso) : Number.NaN
-  // Date.parse turns 30 February into 1 March; the day must come back as it was given.
+  // Date.parse turns 30 February into 1 March, so the day is compared with the input.
   if (Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text.slice(0, 10))) {
     mistakes.push(`${option} ${text} is not an ISO date or date-time`)
   } else if (ms < EARLIEST_MS)

@@ -13,7 +13,7 @@ import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 interface CompletenessOptions {
   readonly db: Database
   readonly datasets: readonly DatasetFacts[]
-  /** Whom data is expected of. */
+  /** The entities that must have data. */
   readonly records: Registry
   readonly registry: Parameters<typeof createGauge>[1]
   readonly log: Logger
@@ -22,25 +22,25 @@ interface CompletenessOptions {
 }
 
 export interface CompletenessWatch {
-  /** Counts anew, at most once a minute, and logs which entities a dataset has lost or has again. */
+  /** Recounts, at most once a minute, and logs which entities of a dataset became overdue or recovered. */
   check(): Promise<void>
-  /** How many entities a dataset has lost. */
+  /** Returns the number of overdue entities of a dataset. */
   lost(dataset: string): number
-  /** Whether nobody serves anyone of a dataset. */
+  /** Returns whether no provider serves any entity of the dataset. */
   isUnserved(dataset: string): boolean
 }
 
-/** Counting over all of history costs more than reading the newest time. */
+/** Minimum interval: counting all of history costs more than reading the newest time. */
 const EVERY_MS = 60_000
 
-/** What one counting found. */
+/** Result of one count. */
 interface Found {
   readonly completeness: ReadonlyMap<string, Completeness>
   readonly missing: ReadonlyMap<string, MissingCounts>
   readonly failing: ReadonlyMap<string, FailingProviders>
 }
 
-/** Watches what the coverage says of each dataset, as metrics and in the log. */
+/** Reports the coverage of each dataset as metrics and in the log. */
 export function createCompletenessWatch(options: CompletenessOptions): CompletenessWatch {
   const { db, datasets, records, log, now } = options
   let found: Found | undefined
@@ -51,7 +51,7 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
   return {
     check: async () => {
       const sinceCounted = now() - countedAt
-      // Under 0 where the clock was ahead and was set back: waiting until it is there again may take hours.
+      // Negative if the clock was ahead and was set back. Waiting for it to catch up could take hours.
       if (sinceCounted >= 0 && sinceCounted < EVERY_MS) return
       countedAt = now()
       try {
@@ -63,7 +63,7 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
       }
       for (const { name: dataset, entities } of datasets) {
         const lost = found.completeness.get(dataset)?.lost ?? []
-        // A dataset without any new datum is told to be late as a whole.
+        // If all entities are overdue, the watchdog reports the whole dataset as late.
         const there = entities(records).filter((entity) => isThereAt(entity, countedAt))
         if (lost.length > 0 && lost.length === there.length) continue
         const names = lost.map(({ entity }) => entity.id).join()
@@ -116,7 +116,7 @@ function createGauges(toFound: () => Found | undefined, { datasets, registry, no
       for (const [state, buckets] of Object.entries(counts)) gauge.set({ dataset, state }, buckets)
   })
   createGauge(METRICS.providerFailing, registry, (gauge) => {
-    // A provider that answers again is gone.
+    // Removes providers that have recovered.
     gauge.reset()
     for (const { name: dataset, cadence } of datasets)
       for (const [provider, { since }] of Object.entries(toFound()?.failing.get(dataset) ?? {}))

@@ -14,10 +14,13 @@ import { recordFailure, toLogFields, toTraceparent, tracer } from '../../shared/
 
 type Queued = QueuedJob<JobPayload, JobReport>
 
-/** The queue's events about a job come outside of its span, but with the same job object. */
+/** BullMQ emits a job's events outside of its span, but with the same job object. */
 const spans = new WeakMap<Queued, Span>()
 
-/** Adds a job to a queue and begins its trace: `add` gets the option that makes every attempt of the job part of it. */
+/**
+ * Adds a job to a queue and starts its trace. `add` gets the option that makes every attempt of the job part of the
+ * trace.
+ */
 export async function inEnqueueSpan(
   queue: string,
   jobId: string,
@@ -36,15 +39,15 @@ export async function inEnqueueSpan(
   }
 }
 
-/** Where the trace of a job goes on: where it was enqueued, if that was traced. */
+/** Returns the trace context in which the job was enqueued, or the root context if it was not traced. */
 function toParent({ opts }: Queued): Context {
   const traceparent = opts.telemetry?.metadata
   return traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent })
 }
 
 /**
- * Runs one attempt of a job in a span, in the trace that was begun when it was enqueued, else in a new one. An attempt
- * that ends while `isHandedBack` is true has not failed.
+ * Runs one attempt of a job in a span, in the trace of its enqueueing or else in a new trace. An attempt that ends
+ * while `isHandedBack` returns true is not recorded as failed.
  */
 export async function inJobSpan(
   queued: Queued,
@@ -94,7 +97,7 @@ function toMessaging(operation: 'send' | 'process', queue: string) {
   }
 }
 
-/** Says in the job's span what is to be collected, as ISO 8601 times. */
+/** Adds the payload to the job's span. Times are ISO 8601. */
 export function notePayload(payload: JobPayload): void {
   const iso = (ms: number) => new Date(ms).toISOString()
   trace.getActiveSpan()?.setAttributes(
@@ -108,7 +111,7 @@ export function notePayload(payload: JobPayload): void {
   )
 }
 
-/** The ids of the trace of a job's last attempt in this process, for log lines about it. */
+/** Returns the trace ids of a job's last attempt in this process, for log lines. */
 export function toJobLogFields(queued: Queued | undefined) {
   return toLogFields(queued === undefined ? undefined : spans.get(queued))
 }

@@ -9,9 +9,9 @@ import type { DatasetQueue } from '../../shared/queue/queues.ts'
 export const DASHBOARD_PATH = '/queues'
 
 /**
- * The queues as pages for people, under `/queues` of the operations port. Without a token everybody who reaches the port
- * may look and nobody may change anything; with one, only who gives it (as the password of Basic authentication, with
- * any name) may look, and may retry and remove jobs.
+ * Serves the queue dashboard under `/queues` of the operations port. Without a token, every client that reaches the
+ * port has read access only. With a token, only clients that send it (as the password of Basic authentication, with any
+ * name) have access; they may also retry and remove jobs.
  */
 export function createQueueDashboard(queues: readonly DatasetQueue[], token: string | undefined): RequestListener {
   const serverAdapter = new ExpressAdapter()
@@ -26,13 +26,13 @@ export function createQueueDashboard(queues: readonly DatasetQueue[], token: str
   }
 }
 
-/** Scripts and styles as the pages have them, inside and in files, but nothing from another host. */
+/** Allows inline scripts and styles and files of this host, but nothing from another host. */
 const OWN_HOST_ONLY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
 
-/** The page's template loads its fonts from another host, which would tell it who looks at the queues. */
+/** The template loads fonts from another host, which would learn the operator's address. */
 const ELSEWHERE = /<link\b[^>]*\bhref="https?:[^>]*>/g
 
-/** Whoever looks at the queues asks no other host for anything; a browser without the fonts shows its own. */
+/** Prevents requests to other hosts; browsers fall back to their own fonts. */
 function stayHere(_request: Request, response: Response, next: NextFunction): void {
   response.setHeader('content-security-policy', OWN_HOST_ONLY)
   const send = response.send.bind(response)
@@ -53,10 +53,13 @@ function hasToken({ headers }: IncomingMessage, token: string): boolean {
   return timingSafeEqual(toDigest(given.slice(given.indexOf(':') + 1)), toDigest(token))
 }
 
-/** Digests have one length, which a comparison in constant time needs. */
+/** A comparison in constant time needs inputs of equal length, which digests are. */
 const toDigest = (text: string) => createHash('sha256').update(text).digest()
 
-/** A browser sends the password along with what another site makes it request; it says so in this header. */
+/**
+ * Detects cross-site requests. Browsers also send the password with requests that another site triggers, but mark them
+ * in this header.
+ */
 function isFromElsewhere({ headers }: IncomingMessage): boolean {
   const site = headers['sec-fetch-site']
   return site !== undefined && site !== 'same-origin'

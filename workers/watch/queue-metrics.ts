@@ -5,14 +5,14 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 
-/** What is read of a queued job to tell how long it has been in its state. */
+/** Timestamps of a queued job, from which the time in its state is computed. */
 interface Times {
   readonly timestamp: number
   readonly processedOn?: number | undefined
   readonly finishedOn?: number | undefined
 }
 
-/** The states that are told, and since when a job is in each of them, in Unix milliseconds. */
+/** The reported states, with the time at which a job entered each (Unix milliseconds). */
 const STATES = {
   waiting: ({ timestamp }: Times) => timestamp,
   prioritized: ({ timestamp }: Times) => timestamp,
@@ -24,7 +24,7 @@ const STATES = {
 type State = keyof typeof STATES
 const STATE_NAMES = Object.keys(STATES) as State[]
 
-/** Whoever asks for the metrics waits with them, and gives all of them up in a few seconds. */
+/** The reader of the metrics waits for this read, and drops all metrics after a few seconds. */
 const READ_WITHIN_MS = 2_000
 
 interface Depth {
@@ -36,13 +36,13 @@ interface Depth {
 }
 
 /**
- * Depth of each queue and age of its oldest job, read from Redis whenever the metrics are. While Redis does not tell
- * them they are absent, and all other metrics are there.
+ * Exports the depth of each queue and the age of its oldest job, read from Redis with each scrape. If Redis does not
+ * answer, these metrics are absent and all others are still exported.
  */
 export function createQueueMetrics(queues: readonly DatasetQueue[], registry: Registry, log: Logger): void {
   const outage = createOutageLog(log, 'error')
   let underWay: Promise<readonly Depth[]> | undefined
-  // A reading that hangs is waited for by whoever asks next, so that they do not pile up.
+  // A hanging read is shared with the next scrape, so that reads do not accumulate.
   const read = () => {
     underWay ??= readDepths(queues).finally(() => {
       underWay = undefined
@@ -94,7 +94,7 @@ async function soon<T>(reading: Promise<T>): Promise<T> {
   }
 }
 
-/** Each state's list is ordered by when jobs came into it, so that its first is the oldest. */
+/** Each state's list is ordered by the time at which jobs entered it, so the first is the oldest. */
 async function readOldestAge(queue: DatasetQueue, state: State): Promise<number> {
   const [oldest] = await queue.getJobs([state], 0, 0, true)
   return oldest === undefined ? 0 : Math.max(0, (Date.now() - STATES[state](oldest)) / 1000)

@@ -12,13 +12,13 @@ interface QueueWatchOptions {
   readonly now: () => number
 }
 
-/** Watches for queues that fill up: no worker serves them, or those that do are too few or too slow. */
+/** Detects queues that fill up: they have no worker, or too few or too slow ones. */
 export interface QueueWatch {
-  /** Looks at every queue, and logs those in which a past slot still waits and those that have caught up. */
+  /** Checks every queue and logs those in which a past slot still waits, and those that have caught up. */
   check(): Promise<void>
 }
 
-/** History may wait as long as it likes. A slot that still waits when the next one is due means trouble. */
+/** Only live queues are watched: history may wait, but a slot must not wait until the next one is due. */
 export function createQueueWatch({ queues, log, now }: QueueWatchOptions): QueueWatch {
   const overdue = new Set<string>()
   const outage = createOutageLog(log, 'error')

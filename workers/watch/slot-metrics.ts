@@ -1,13 +1,13 @@
 import type { Registry } from 'prom-client'
 import { createCounter, METRICS } from '../../shared/telemetry/metric-list.ts'
 
-/** What a scheduler counts. */
+/** Counters of a scheduler. */
 export interface SlotMetrics {
   slots(dataset: string, outcome: 'enqueued' | 'lost', count: number): void
   failed(dataset: string): void
 }
 
-/** The metrics of due slots; every dataset's counters are there from the start. */
+/** Creates the slot metrics. Counters of every dataset exist from the start. */
 export function createSlotMetrics(datasets: readonly string[], registry: Registry): SlotMetrics {
   const slots = createCounter(METRICS.slots, registry)
   const failures = createCounter(METRICS.tickFailures, registry)

@@ -3,29 +3,29 @@ import { toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
 export interface Ticks {
-  /** Resolves when no tick is under way any more. */
+  /** Resolves when no tick is running. */
   stop(): Promise<void>
 }
 
-/** How often it is looked whether the clock was moved. */
+/** Interval of the clock check. */
 const LOOK_MS = 1_000
-/** The clock was moved when it went so much more or less than the time that has passed. */
+/** Difference between clock time and elapsed time from which the clock counts as moved. */
 const MOVED_MS = 1_000
 
-/** How far the clock is ahead of the time that has passed since the process began: the same until somebody moves it. */
+/** Returns the clock time minus the elapsed process time. Constant until the clock is moved. */
 const toOffset = () => Date.now() - performance.now()
 
 /**
- * Calls `tick` by a cron expression with seconds, in UTC, one at a time. A clock that is moved changes nothing but when
- * the next tick comes: node-cron waits for the clock to reach the time that it saw next, which after a step back is as
- * far away as the step was long, and a machine that slept would hear of each tick that it slept through. What node-cron
- * has to say goes into the log like everything else.
+ * Calls `tick` on a cron expression with seconds, in UTC, never concurrently. A moved clock only changes the time of
+ * the next tick. This needs a new schedule: node-cron waits for the clock to reach the next computed time, which after
+ * a step back takes as long as the step; after a sleep it would report each missed tick. Messages of node-cron go to
+ * the log.
  */
 export function startTicks(expression: string, tick: () => Promise<void>, log: Logger): Ticks {
   const tell = (level: 'info' | 'warn' | 'error' | 'debug') => (message: string | Error, error?: Error) =>
     log[level]({ ticks: expression, ...(error === undefined ? {} : { err: error }) }, toReason(message))
   const logger = { info: tell('info'), warn: tell('warn'), error: tell('error'), debug: tell('debug') }
-  // Not left to node-cron, to which every task that is opened is the first.
+  // node-cron cannot prevent overlap here, because each new task starts without knowledge of the previous one.
   let underWay: Promise<void> | undefined
   const once = async () => {
     if (underWay !== undefined) return logger.warn('the tick before is still under way')
@@ -44,7 +44,7 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
   const open = (): ScheduledTask => {
     const task = schedule(expression, once, { timezone: 'UTC', logger, suppressMissedWarning: true })
     task.on('execution:missed', () => {
-      // One line for all that were missed at once.
+      // Logs all ticks missed in one turn of the event loop in one line.
       if (missed === 0) setImmediate(tellMissed)
       missed += 1
     })
@@ -68,7 +68,7 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
     stop: async () => {
       clearInterval(watching)
       await task.destroy()
-      // Its failure is logged where it was begun.
+      // The failure is logged by the caller that started the tick.
       await underWay?.catch(() => undefined)
     },
   }

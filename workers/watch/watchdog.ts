@@ -12,7 +12,7 @@ import {
   readNewest,
   toFreshnessState,
   toLagSeconds,
-} from '../../shared/store/freshness.ts'
+} from '../../shared/store/readiness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
@@ -24,7 +24,7 @@ interface WatchdogOptions {
   readonly redis: Redis
   readonly prefix: string
   readonly datasets: readonly DatasetFacts[]
-  /** Whom data is expected of. */
+  /** The entities that must have data. */
   readonly records: Registry
   readonly registry: MetricRegistry
   readonly log: Logger
@@ -34,26 +34,26 @@ interface WatchdogOptions {
 
 export interface Watchdog {
   /**
-   * Looks at every dataset's newest datum and at its coverage, and logs those that have become late or stale, those that
-   * are fresh again, and those that have lost entities.
+   * Checks every dataset's newest value and coverage. Logs datasets that became late, stale or fresh, and entities that
+   * became overdue.
    */
   check(): Promise<void>
 }
 
-/** The state of a dataset without data that nobody serves, as without the key that it needs: nobody has to hurry. */
+/** State of an empty dataset that no provider serves, for example because a key is missing. Not urgent. */
 const UNSERVED = 'unserved'
 
-/** How often stored data and queues are looked at. */
+/** Interval of the checks of stored data and queues. */
 const WATCH = '*/15 * * * * *'
 
-/** Checks again and again until it is stopped. */
+/** Runs the checks periodically until stopped. */
 export function startWatch(watchers: readonly { check(): Promise<void> }[], log: Logger): Ticks {
   return startTicks(WATCH, async () => void (await Promise.all(watchers.map((watcher) => watcher.check()))), log)
 }
 
 /**
- * Watches how old the stored data is, whatever queues and jobs report. Schedulers watch all datasets, workers those
- * that they collect, so that each notices when the other has stopped.
+ * Watches the age of the stored data, independent of queues and jobs. Schedulers watch all datasets, workers those that
+ * they collect, so each detects when the other has stopped.
  */
 export function createWatchdog(options: WatchdogOptions): Watchdog {
   const { db, datasets, log, now } = options
@@ -87,8 +87,8 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 }
 
 /**
- * Lag and state of each dataset, computed whenever the metrics are read, from the newest datum that was seen (Unix
- * milliseconds by dataset). So a lag grows between checks, and while ClickHouse does not answer.
+ * Exports lag and state of each dataset. They are computed on each scrape from the newest value seen (Unix milliseconds
+ * by dataset). A lag therefore grows between checks and while ClickHouse is unavailable.
  */
 function createFreshnessGauges(
   newest: ReadonlyMap<string, number | null>,
@@ -106,7 +106,7 @@ function createFreshnessGauges(
       const seen = newest.get(name)
       if (seen === undefined) continue
       const fresh = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.lost(name))
-      // What had data and is served by nobody any more has lost its key.
+      // Only for empty datasets: if a dataset has data but no longer a provider, its key was lost, which is urgent.
       const current = fresh === 'empty' && completeness.isUnserved(name) ? UNSERVED : fresh
       for (const state of [...FRESHNESS_STATES, UNSERVED])
         gauge.set({ dataset: name, state }, state === current ? 1 : 0)
@@ -114,7 +114,7 @@ function createFreshnessGauges(
   })
 }
 
-/** Logs where to look: at the schedulers when the slot was not enqueued, at workers and providers when it was. */
+/** Logs where to look: at the schedulers if the slot was not enqueued, or else at the workers and providers. */
 async function tellOld(
   { name, cadence }: DatasetFacts,
   { state, lagSeconds }: { state: FreshnessState; lagSeconds: number | null },

@@ -6,15 +6,15 @@ import type { ProviderCall } from '../http/client.ts'
 
 type Attempt = Pick<QueuedJob<JobPayload, JobReport>, 'processedOn'>
 
-/** What a worker counts. */
+/** Counters of a worker. */
 export interface WorkerMetrics {
   call(call: ProviderCall): void
   rejected(dataset: string, reason: string, rows: number): void
   /** An attempt that ended because ClickHouse or Redis failed. */
   storageFailed(dataset: string): void
-  /** A job that was handed back while the worker stops: the queue raises no event for it. */
+  /** A job returned to its queue while the worker stops; BullMQ emits no event for it. */
   returned(dataset: string, attempt: Attempt): void
-  /** Counts the jobs of one queue from now on. */
+  /** Starts counting the jobs of a queue. */
   observe(dataset: string, worker: Worker<JobPayload, JobReport>): void
 }
 
@@ -36,8 +36,7 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     storageFailed: (dataset) => storageFailures.inc({ dataset }),
     returned: (dataset, attempt) => ended(dataset, 'returned', attempt),
     observe: (dataset, worker) => {
-      // Counters exist from the start: if one appeared with its first failure, a rate over it would not see that
-      // failure.
+      // Counters exist from the start. If one first appeared with a failure, a rate over it would miss that failure.
       for (const outcome of ['completed', 'postponed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
       inserted.inc({ dataset }, 0)
       storageFailures.inc({ dataset }, 0)

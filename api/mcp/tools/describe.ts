@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nearestPath } from '../../parameters/nearest.ts'
+import { nearestPath } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { cutToSize, type Json } from '../table.ts'
@@ -10,7 +10,7 @@ const input = z.strictObject({
   member: z.string().max(120).optional().describe('Only members whose path has this in it.'),
 })
 
-/** Parameters for which query and series have arguments. */
+/** Parameters that are arguments of query and series. */
 const ARGUMENTS = new Set('id name fields sort filter limit cursor format order fill points interval'.split(' '))
 
 const TAKES = { several: 'any tokens or DAOs', one: 'one token or DAO', none: 'all together' } as const
@@ -28,7 +28,7 @@ async function toOverview({ source }: Call<unknown>): Promise<ToolAnswer> {
   return { summary: `${topics.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
 }
 
-/** Whether a value can be sorted and filtered by: lists, and what is inside them, cannot. */
+/** Whether records can be sorted and filtered by a value: lists and their items cannot. */
 const isSortable = (topic: Topic, path: string, type: string) =>
   topic.has('sort') && !path.includes('[') && /^(number|integer|time|string|boolean)/.test(type)
 

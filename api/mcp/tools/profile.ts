@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { nearestWord } from '../../parameters/nearest.ts'
+import { nearestWord } from '../../parameters/kinds.ts'
 import { defineTool } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { resolveExact, toFacts, toOf, toPath } from '../requests.ts'
 import { cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
 
-/** A record without its nulls: those are named once, together. */
+/** A record without its nulls: they are listed once, together. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value) || typeof value !== 'object' || value === null) return value
   const known = Object.entries(value).filter(([, one]) => one !== null && one !== '')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { FORMATS } from '../../answers/formats.ts'
-import { nearestPath } from '../../parameters/nearest.ts'
+import { nearestPath } from '../../parameters/kinds.ts'
 import { askEach, type Failed } from '../ask-each.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
@@ -19,13 +19,13 @@ import { Refused, type Reply, type Source } from '../source.ts'
 import { countUnknown, cutToSize, type Json, MOST_VALUES, shorten, toPaths, valueAt } from '../table.ts'
 import { findTopic, type Topic } from '../topics.ts'
 
-/** Each is a request of its own if a topic is about one entity. */
+/** Each entity is a separate request if a resource is about one entity. */
 const MOST_ENTITIES = 20
 const MOST_LISTED_MEMBERS = 30
-/** Most entities of which files are linked. */
+/** Maximum entities with linked files. */
 const MOST_LINKED = 3
 
-/** Other arguments of the tool have these parameters, or the tool sets them itself. */
+/** Other arguments of the tool set these parameters, or the tool sets them itself. */
 const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format']
 
 const text = z.string().optional()
@@ -58,13 +58,13 @@ const input = z.strictObject({
 
 type QueryCall = Call<z.output<typeof input>>
 
-/** A row of the answer, with the entity it is about if several were requested in turn. */
+/** A row of the answer, with its entity if several were requested in turn. */
 interface Row {
   readonly of: string | undefined
   readonly record: Json
 }
 
-/** @throws Mistake for an argument that the topic has no parameter for. */
+/** @throws Mistake for an argument without a matching parameter of the resource. */
 function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, cursor }: QueryCall['input']): void {
   checkWhere(topic, where, NOT_IN_WHERE)
   const refused = Object.entries({ sort, filter, cursor }).filter(
@@ -81,7 +81,7 @@ function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, curso
   throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of.`)
 }
 
-/** @throws Mistake for a field that is no member, with the one that it probably means. */
+/** @throws Mistake for an unknown field, with the most similar member. */
 function checkFields({ name, members }: Topic, fields: readonly string[]): void {
   const paths = members.map(({ path }) => path)
   const unknown = fields.filter((path) => !paths.includes(path))
@@ -99,7 +99,7 @@ function toParameters(
   of: readonly string[],
 ): Parameters {
   const known = new Set(topic.members.map(({ path }) => path))
-  // With id and name, no entity of several has to be requested again.
+  // With id and name in the answer, entities need not be requested again.
   const whose = topic.takes === 'several' ? ['_id', 'name'].filter((path) => known.has(path)) : []
   const top = fields && [...new Set([...whose, ...fields.map((path) => path.split(/\[|\./)[0] ?? path)])]
   return {
@@ -108,24 +108,24 @@ function toParameters(
     sort,
     filter,
     ...(topic.has('fields') && top !== undefined ? { fields: top.join() } : {}),
-    // In topics without pages, limit means days.
+    // In resources without pages, `limit` means days.
     ...(topic.has('cursor') ? { limit: String(limit), cursor } : {}),
   }
 }
 
-/** The path that is requested. */
+/** The requested path. */
 const toAskedPath = (topic: Topic, parameters: Parameters) =>
   toPath(topic.path, { ...parameters, ...(topic.has('format') ? { format: 'ndjson' } : {}) })
 
-/** The same as JSON, for people to open. */
+/** The same path as JSON, for people to open. */
 const toSourcePath = (topic: Topic, parameters: Parameters) =>
   toPath(topic.path, topic.isWrapped ? { ...parameters, fields: undefined } : parameters)
 
-/** The same as files, with as many records as the topic gives at once. */
+/** The same path as files, with the maximum number of records. */
 function toFiles(base: string, topic: Topic, parameters: Parameters): readonly FileLink[] {
   if (!topic.has('format')) return []
   const { schema } = topic.operation.parameters.find(({ name }) => name === 'limit') ?? {}
-  // Without a default, an answer is whole.
+  // Without a default limit, an answer is complete.
   const limit = topic.has('cursor') && schema?.default !== undefined ? { limit: String(schema.maximum) } : {}
   return (['csv', 'parquet'] as const).map((format) => ({
     uri: base + toPath(topic.path, { ...parameters, ...limit, cursor: undefined, format }),
@@ -134,14 +134,14 @@ function toFiles(base: string, topic: Topic, parameters: Parameters): readonly F
   }))
 }
 
-/** How many records there are, if the answers have the number or hold all of them. */
+/** Total number of records, if the answers contain the number or all records. */
 function toTotal(replies: readonly Reply[], found: number): number | undefined {
   const totals = replies.map(({ headers }) => headers.get('x-total-count'))
   if (totals.every((total) => total !== null)) return totals.reduce((sum, total) => sum + Number(total), 0)
   return replies.some((reply) => toCursor(reply) !== undefined) ? undefined : found
 }
 
-/** When the data is from: of each answer if they differ. */
+/** The time of the data: one per answer if they differ. */
 function toAge(replies: readonly Reply[]): Json {
   const known = replies.map(toFacts)
   const asOf = known.map((one) => one.asOf)
@@ -149,14 +149,14 @@ function toAge(replies: readonly Reply[]): Json {
   return { asOf: asOf.every((one) => one === asOf[0]) ? asOf[0] : asOf, ...stale }
 }
 
-/** How to get the rest of an answer that was cut. */
+/** How to get the rest of a shortened answer. */
 function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cursor: string | undefined }): string {
   if (isCut) return 'ask with fewer fields, a filter, or a smaller limit'
   if (isEach) return 'ask with one in of for what follows'
   return cursor === undefined ? 'ask with a larger limit' : 'ask again with cursor = next'
 }
 
-/** The answer to one request, and the entity it is about if they are requested in turn. */
+/** The answer to one request, and its entity if entities are requested in turn. */
 interface Came {
   readonly of: string | undefined
   readonly source: string
@@ -165,7 +165,7 @@ interface Came {
   readonly records: readonly Json[]
 }
 
-/** The answer with as many rows as fit into it. */
+/** The answer with the maximum number of rows that fit. */
 function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { failed, untold }: Missing) {
   const { fields, limit } = call.input
   const replies = came.map(({ reply }) => reply)
@@ -202,13 +202,16 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { faile
 
 const UNTOLD: Reply = { text: '', headers: new Headers() }
 
-/** Of several entities, those without a matching record, and those for which the request failed. */
+/** Entities without a matching record, and those with a failed request. */
 interface Missing {
   readonly failed: readonly Failed[]
   readonly untold: readonly string[]
 }
 
-/** An entity without a record in the answer may be on another page: it is requested alone. */
+/**
+ * Finds requested entities that have no record in the answer. Their record may be on another page, so each is requested
+ * alone.
+ */
 async function findMissing(
   call: QueryCall,
   topic: Topic,
@@ -240,18 +243,18 @@ async function findMissing(
   return { failed, untold: answers.flatMap(({ of: one, reply }) => (reply === UNTOLD ? [one] : [])) }
 }
 
-/** The reason why there is no answer: of each, unless it is the same. */
+/** The reasons why there is no answer: one per entity, or a single one if they are equal. */
 function toMistake(failed: readonly Failed[]): Mistake {
   const whys = new Set(failed.map(({ why }) => why))
   return new Mistake(whys.size === 1 ? [...whys].join() : failed.map(({ of, why }) => `${of}: ${why}`).join(' '))
 }
 
-/** Requests the records of a topic, of each entity in turn if the topic is about one. */
+/** Requests the records of a resource, for each entity in turn if the resource is about one. */
 async function read(call: QueryCall, topic: Topic, idsOf: (text: string) => readonly string[]): Promise<ToolAnswer> {
   const { source, input: asked } = call
   const { of = [] } = asked
   const isEach = topic.takes === 'one' && of.length > 1
-  // If several have the name, the API lists them as candidates.
+  // If several entities have the name, the API lists them as candidates.
   const toSelected = (one: string) => (topic.takes === 'one' && idsOf(one).length > 1 ? [one] : idsOf(one))
   const requests = (isEach ? of.map((one) => [one]) : [of]).map((group) => {
     const parameters = toParameters(topic, asked, [...new Set(group.flatMap(toSelected))])
@@ -269,7 +272,7 @@ async function read(call: QueryCall, topic: Topic, idsOf: (text: string) => read
   const missing = await findMissing(call, topic, came, idsOf)
   const without = [...failed, ...missing.failed]
   const data = toData(call, isEach, came, { ...missing, failed: without })
-  // A page that was cut for its size has a next page as well, which begins where it was cut.
+  // A page that was cut for its size also gets a next page, which begins at the cut.
   if (data.shown < data.found && topic.has('cursor') && !isEach)
     return read({ ...call, input: { ...asked, limit: data.shown } }, topic, idsOf)
   const summary = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}.`
@@ -288,7 +291,7 @@ async function run(call: QueryCall): Promise<ToolAnswer> {
   checkArguments(topic, asked)
   checkFields(topic, fields)
   const idsOf = topic.mayBeAll ? (one: string) => [one] : await resolveExact(call, topic.path, of)
-  // More rows of each than fit into the answer are not worth reading.
+  // More rows per entity than fit into the answer are not read.
   const most = topic.takes === 'one' && of.length > 1 ? Math.ceil(MOST_VALUES / of.length) : asked.limit
   return read({ ...call, input: { ...asked, limit: Math.min(asked.limit, most) } }, topic, idsOf)
 }

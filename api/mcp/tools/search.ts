@@ -6,7 +6,7 @@ import { readTopics, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 12
 
-/** Members whose path or meaning has all the words; those whose path has them first. */
+/** Members with all the words in their path or description; matches in the path come first. */
 function findMembers(topics: readonly Topic[], text: string) {
   const words = text
     .toLowerCase()
@@ -23,7 +23,7 @@ function findMembers(topics: readonly Topic[], text: string) {
   return found.sort((a, b) => Number(b.isNamed) - Number(a.isNamed)).map(({ isNamed: _, ...member }) => member)
 }
 
-/** Categories whose name or slug has the text: `where.category` of query takes the slug. */
+/** Categories with the text in their name or slug: `where.category` of query takes the slug. */
 function findCategories(categories: readonly Json[], text: string) {
   const wanted = text.trim().toLowerCase()
   return categories

@@ -3,7 +3,7 @@ import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
 import { datasets } from '../../../shared/datasets/list.ts'
 import { countBuckets, INTERVALS, type Interval } from '../../../shared/intervals.ts'
 import { FORMATS } from '../../answers/formats.ts'
-import { nearestPath } from '../../parameters/nearest.ts'
+import { nearestPath } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { chooseInterval, toRange } from '../range.ts'
@@ -15,11 +15,14 @@ import { findTopic, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 6
 const MOST_GAPS = 10
-/** Most points that statistics are made of: a year of hours. They are read in pages, so that other requests run in between. */
+/**
+ * Maximum number of points for statistics: a year of hours. They are read in pages, so that other requests run in
+ * between.
+ */
 const MOST_READ = 10_000
 const PAGE = 2_000
 
-/** Other arguments of the tool have these parameters, or the tool sets them itself. */
+/** Other arguments of the tool set these parameters, or the tool sets them itself. */
 const NOT_IN_WHERE = 'id name start end interval points order fill limit cursor fields format period days'.split(' ')
 
 const input = z.strictObject({
@@ -67,7 +70,7 @@ function toMembers(topic: Topic, wanted: readonly string[] | undefined): readonl
   throw new Mistake(`"${topic.name}" has no numbers ${unknown.join(', ')}.${hint} It has ${numbers.join(', ')}.`)
 }
 
-/** @throws Mistake for more points than are read, with the interval that has few enough. */
+/** @throws Mistake for too many points, with the finest interval that has few enough. */
 function checkLength(topic: Topic, interval: Interval, range: { readonly from: number; readonly to: number }): void {
   const count = countBuckets(range.from, range.to, interval)
   if (count <= MOST_READ) return
@@ -105,7 +108,7 @@ async function toAsked(call: SeriesCall): Promise<Asked> {
   }
 }
 
-/** A time without what the interval says anyway. */
+/** A time at the precision of the interval. */
 const toShortTime = (time: string, interval: Interval) =>
   interval === '1d' || interval === '7d' ? time.slice(0, 10) : `${time.slice(0, 16)}Z`
 
@@ -118,7 +121,7 @@ const toFiles = (base: string, { topic, parameters }: Asked): readonly (FileLink
     format,
   }))
 
-/** Every nth of what is known, so that at most `count` are left; the newest is always one of them. */
+/** Every nth known point, so that at most `count` remain; always includes the newest. */
 function thin<T>(known: readonly T[], count: number): { readonly kept: readonly T[]; readonly step: number } {
   const step = Math.max(1, Math.ceil(known.length / Math.max(count, 1)))
   return { kept: known.filter((_, index) => (known.length - 1 - index) % step === 0), step }
@@ -131,7 +134,7 @@ const toShowing = (shown: number, all: number, step: number): Json =>
         showing: `rows thinned to one of ${step} points, ${shown} of ${all}; statistics and gaps are of the whole range. Ask for a shorter range, or open a file of whole, for each point`,
       }
 
-/** The end of the buckets that are due, in Unix milliseconds: a later one without a value is not missing yet. */
+/** The end of the due buckets, in Unix milliseconds: a later bucket without a value is not missing yet. */
 function findDueEnd({ operation }: Topic, interval: Interval, now: number): number {
   const own = datasets.filter(({ name }) => operation['x-datasets'].includes(name))
   return Math.min(...own.map((dataset) => toSeriesDueEnd(dataset, interval, now)))
@@ -180,7 +183,7 @@ function toData(call: SeriesCall, asked: Asked, { first, records }: Points, file
   return { made, known: known.length, missing: made.missing, isThinned: shown < known.length }
 }
 
-/** All points of the range, in pages. */
+/** Reads all points of the range, in pages. */
 async function readPoints({ source, signal }: Pick<SeriesCall, 'source' | 'signal'>, asked: Asked): Promise<Points> {
   const { topic, parameters } = asked
   const format = topic.has('format') ? { format: 'ndjson' } : {}

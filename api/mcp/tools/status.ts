@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isGap } from '../../../shared/coverage/not-due.ts'
-import { nearestWord } from '../../parameters/nearest.ts'
+import { nearestWord } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { toPath } from '../requests.ts'
@@ -25,7 +25,7 @@ async function readStatus({ source, signal }: StatusCall) {
   return JSON.parse(text) as { readonly mode: string; readonly upstream: string; readonly datasets: readonly Json[] }
 }
 
-/** What is to be known of datasets beside their numbers. */
+/** Notes and failures of datasets, in addition to their numbers. */
 const toNotes = (datasets: readonly Json[]) =>
   datasets.flatMap(({ dataset, note, failing }) => {
     const fails = failing as readonly Json[]

@@ -1,4 +1,4 @@
-// Sends the requests of the reference's forms and shows what comes back. Without it the forms still lead to the answer.
+// Sends the requests of the reference's forms and shows the responses. Without this script the forms open the answer.
 
 const MOST_SHOWN = 20_000
 const SHOWN_HEADERS = ['Content-Type', 'X-Data-As-Of', 'X-Total-Count', 'X-Series-Points', 'X-Series-Missing', 'Link']
@@ -24,7 +24,7 @@ function element(tag, text, name) {
   return made
 }
 
-/** What a person sees of a body. @param {Response} response @param {string} url */
+/** Formats a body for display. @param {Response} response @param {string} url */
 async function toShown(response, url) {
   const type = response.headers.get('Content-Type') ?? ''
   if (type.startsWith('image/') && response.ok) {
@@ -70,6 +70,6 @@ for (const form of document.querySelectorAll('form.try')) {
   })
 }
 
-// On a phone the links would fill the first screens: they open when they are wanted.
+// On a phone the links would fill the first screens, so they are closed by default.
 const links = document.querySelector('nav details')
 if (links instanceof HTMLDetailsElement && matchMedia('(max-width: 52rem)').matches) links.open = false

@@ -14,7 +14,7 @@ const POINTS = 288
 const pricePoint = z.object({ at: z.int(), value: z.number() })
 const quoted = z.object({ change: z.number().nullable() })
 
-/** What `financialData.percentChange24h` of the token says. */
+/** The value of the token's `financialData.percentChange24h`. */
 const CHANGE = 'SELECT percent_change_24h AS change FROM token_quotes FINAL WHERE token = {token: UInt64}'
 
 const pixels = (what: string, bounds: { min: number; max: number; usual: number }) => {

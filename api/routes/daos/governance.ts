@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { type Answer, MOST_KEPT, toStream } from '../../answers/answer.ts'
-import { JSON_SETTINGS, writeArray } from '../../answers/written-json.ts'
+import { JSON_SETTINGS, writeArray } from '../../answers/rows.ts'
 import { COUNTED, COUNTS, type Scope, toNoData, toScope } from '../../governance/counted.ts'
-import { idValue } from '../../records/values.ts'
+import { idValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
 
@@ -34,7 +34,7 @@ const summary = z.object({
   digest: z.string(),
 })
 
-/** The counts, and what tells one list of voters from another; nothing before a space was once read to its end. */
+/** The counts, and a digest of the list of voters; undefined until a space was read completely. */
 async function summarize(db: Database, scope: Scope) {
   const [row] = await db.rows({
     name: 'governance-summary',

@@ -1,5 +1,6 @@
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
+import { daoFees } from '../../../shared/datasets/fees.ts'
 import { governance } from '../../../shared/datasets/governance.ts'
 import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
@@ -15,6 +16,7 @@ import { daosRoute } from '../daos.ts'
 import { dexDataRoute } from '../tokens/dex-data.ts'
 import { holdersRoute } from '../tokens/holders.ts'
 import { tokensRoute } from '../tokens.ts'
+import { feesRoute } from './fees.ts'
 import { governanceSummaryRoute } from './governance/summary.ts'
 import { ratingsRoute } from './ratings.ts'
 import { historicTelegramRoute } from './socials/historic-telegram.ts'
@@ -37,6 +39,7 @@ export const daoProfileRoute = defineProfile({
     { name: 'holders', route: holdersRoute, ...ofToken, datasets: [tokenHolders] },
     { name: 'dex', route: dexDataRoute, ...ofToken, datasets: [dexTrades] },
     { name: 'treasury', route: treasuryRoute, datasets: [daoTreasury] },
+    { name: 'fees', route: feesRoute, datasets: [daoFees] },
     { name: 'governance', route: governanceSummaryRoute, datasets: [governance] },
     { name: 'ratings', route: ratingsRoute, datasets: [daoRatings] },
     { name: 'socials', route: socialsRoute, datasets: [twitterCounts, discordMembers] },

@@ -3,7 +3,7 @@ import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 
 const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
 
@@ -43,7 +43,7 @@ export const ratingsRoute = defineList({
   asOf: 'r.observed_at',
   values: `d.id, d.name, tuple(r.overall_rating, r.fundamental_rating, tuple(r.governance, r.team, r.competitive_moat,
     r.value_proposition, r.token_economics), r.rated_at)`,
-  // A row that is bad today does not take back yesterday's rating; one that left the file for a week does.
+  // An invalid row today does not remove yesterday's rating; an absence of one week does.
   joins: `INNER JOIN
 (
   SELECT * FROM dao_ratings_latest FINAL

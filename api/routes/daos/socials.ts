@@ -5,7 +5,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/values.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const followerChange = (over: string) =>
   numberOrNull.describe(`Change of \`followers\` over ${over}, in percent; null where that day has no count.`)
@@ -37,14 +37,14 @@ const socialRecord = z
   })
   .meta({ id: 'DaoSocials', description: 'The communities of a DAO.' })
 
-/** Followers of the newest day against those of exactly so many days before: no other day stands in. */
+/** Change of the followers between the newest day and exactly `days` days before: no other day is used instead. */
 const change = (days: number) => {
   const before = `maxIf(past.followers, past.observed_at = newest.observed_at - INTERVAL ${days} DAY)`
   return `100 * (newest.followers - ${before}) / nullIf(${before}, 0)`
 }
 
 /**
- * The newest rows of both networks. A network without data joins as nulls. There is at most one row of a DAO and day, so
+ * The newest rows of both networks. A network without data joins as nulls. There is at most one row per DAO and day, so
  * "max" only picks it.
  */
 const toCommunities = (twitter: string, discord: string) => `LEFT JOIN

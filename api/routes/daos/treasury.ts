@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
-import { toStaleAt } from '../../../shared/store/freshness.ts'
+import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { knownAt } from '../../lists/past-quotes.ts'
-import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
+import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const holding = z
   .strictObject({
@@ -35,15 +35,15 @@ const treasuryRecord = z
   .meta({ id: 'Treasury', description: 'The treasury of a DAO.' })
 
 /**
- * Percent since exactly so many days before, as the same source saw it: two sources do not count the same things. Null
- * where there is no such value (an absent one reads 0), or nothing of value.
+ * Change in percent since exactly `days` days before, from the same source, because sources count different assets.
+ * Null if there is no such value (an absent one reads as 0), or if it is 0.
  */
 const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
     arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
 
 /**
- * Of each DAO the newest row of those that `isKnown` leaves, and the rows that it is compared with. Only the rows that an
- * answer is made of are read whole, however long the history grows.
+ * For each DAO the newest row that fulfils `isKnown`, and the rows that it is compared with. Only the rows of the
+ * answer are read completely, however long the history is.
  */
 const toTreasuries = (isKnown: string) => `INNER JOIN
 (

@@ -4,8 +4,41 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { SAMPLE, SHARES, sampleValues, shareValues } from '../../lists/sentiment-shares.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { idValue, timeValue } from '../../records/table.ts'
+
+/** The shares of posts by mood. */
+export const shareValues = {
+  positive: z.number().describe('Mean probability of the posts to be positive, from 0 to 1.'),
+  neutral: z.number().describe('Mean probability of the posts to be neutral, from 0 to 1.'),
+  negative: z.number().describe('Mean probability of the posts to be negative, from 0 to 1.'),
+}
+
+/** The size of a sample and the model that classified it: the columns in `SAMPLE`. */
+export const sampleValues = {
+  posts: z.int().describe('Number of classified posts.'),
+  unknownPosts: z
+    .int()
+    .nullable()
+    .describe('Number of posts without a known word, which count as neutral; null if they were not counted.'),
+  model: z
+    .string()
+    .describe('Version of the model that classified the posts. Values of different versions are not comparable.'),
+}
+
+/** The values of a row in the order of `sampleValues`. */
+export const SAMPLE = 'positive_posts + neutral_posts + negative_posts AS posts, unknown_posts, model'
+
+/** Finer than one post of the largest sample. */
+const DECIMALS = 4
+
+const POSITIVE = `round(positive_share, ${DECIMALS})`
+// The rounding difference goes to the neutral share; if that is smaller than one decimal, to the negative share.
+const IS_WITHOUT_NEUTRAL = `(1 - positive_share - negative_share < 1e-${DECIMALS})`
+const NEGATIVE = `if(${IS_WITHOUT_NEUTRAL}, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_share, ${DECIMALS}))`
+const NEUTRAL = `if(${IS_WITHOUT_NEUTRAL}, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
+
+/** The shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
+export const SHARES = `${POSITIVE}, ${NEUTRAL}, ${NEGATIVE}`
 
 const sentimentRecord = z
   .strictObject({
@@ -29,7 +62,7 @@ export const twitterSentimentRoute = defineList({
   path: '/data/daos/twitter-sentiment',
   summary: 'The mood of recent posts about DAOs on Twitter',
   description:
-    "For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities that a model gives each post. The model is right about two thirds of the time in English and less often in the other languages: a share tells more about a DAO's change over time than about one post. `model` names its version; compare values of the same version only. Ordered as /data/daos.",
+    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities that a model gives each post. The model classifies about two thirds of English posts correctly, and fewer in other languages: compare a DAO with itself over time. `model` names its version; compare values of the same version only. Ordered as /data/daos.',
   of: listedDaos,
   record: sentimentRecord,
   datasets: [twitterSentiment, daoLinks, tokenPrices],

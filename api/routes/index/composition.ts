@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { defineKnownList } from '../../lists/known-list.ts'
-import { idValue } from '../../records/values.ts'
+import { idValue } from '../../records/table.ts'
 
 const element = z
   .strictObject({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineKnownList } from '../../lists/known-list.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 
 const element = z
   .strictObject({

@@ -4,32 +4,39 @@ import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
+import type { Representation } from '../../answers/formats.ts'
+import { toIdSql } from '../../answers/keyset.ts'
 import { NO_FRAME, toArray } from '../../answers/rows.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time, wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
-import { toIdSql } from '../../records/id-sql.ts'
-import type { Representation } from '../../records/representation.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { answerRecords, toObject } from '../../records/answer.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
 import { answerQuestion } from '../../series/asked-series.ts'
-import { toPoints } from '../../series/filled.ts'
-import { countSince, countSlices, findNewest, type PieceSource, readRange } from '../../series/pieces.ts'
-import { isPlain, type SeriesQuestion, seriesParameters } from '../../series/questions.ts'
+import { toPoints } from '../../series/candles.ts'
+import {
+  countSince,
+  countSlices,
+  findNewest,
+  isOfWholeRows,
+  type PieceSource,
+  readRange,
+  writeRows,
+} from '../../series/pieces.ts'
 import {
   checkRange,
   countRows,
   describeSeries,
+  isPlain,
   nextGridTime,
   type PointCounts,
+  type SeriesQuestion,
   type SeriesRange,
+  seriesParameters,
   toSeriesRange,
 } from '../../series/series.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
-import { isOfWholeRows } from '../../series/whole-series.ts'
-import { writeRows } from '../../series/written-rows.ts'
 
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000
@@ -115,7 +122,7 @@ interface Query extends SeriesQuestion {
   readonly limit?: number | undefined
 }
 
-/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point. */
+/** Answers a request with a range, order or interval. The first slot with a value represents a coarser bucket. */
 async function answerOther(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
   checkRange(query)
   const { period, days: alike, ...question } = query
@@ -135,11 +142,11 @@ async function answerOther(call: Call, index: BasketIndex, query: Query): Promis
     params: { index: index.key, id: index.id },
   }
   const { answer } = await answerQuestion(call, source, { ...question, start })
-  // So many days before now begin later with every slot, wherever they end.
+  // A range of days back from now starts later with every slot, whatever its end.
   return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
-/** Few points as JSON are put together from kept pieces; ClickHouse writes every other answer. */
+/** Few points as JSON are assembled from cached chunks; ClickHouse writes every other answer. */
 async function answerPoints(
   call: Call,
   index: BasketIndex,

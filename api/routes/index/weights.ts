@@ -5,7 +5,7 @@ import { type Contributions, toContributions, toSlots, toWorth } from '../../bas
 import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
 import { INDEX_HEADERS } from '../../http/headers.ts'
 import { defineKnownList } from '../../lists/known-list.ts'
-import { idValue, numberOrNull } from '../../records/values.ts'
+import { idValue, numberOrNull } from '../../records/table.ts'
 
 const weight = z
   .strictObject({
@@ -81,7 +81,7 @@ function toRecord(
 ): Weight {
   const { price = null, value, contributions } = known
   const held = Number(quantity)
-  // Of what is not held nothing has to be known to say what it is worth.
+  // The value of a quantity of 0 is 0, even if the price is unknown.
   const valueUsd = held === 0 ? 0 : price === null ? null : held * price
   const share = valueUsd === null ? Number.NaN : valueUsd / value
   return {

@@ -5,7 +5,7 @@ import { DAY_MS, END_OF_TIME } from '../../../shared/intervals.ts'
 import { type CoverageAsked, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { idValue, timeValue } from '../../records/values.ts'
+import { idValue, timeValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange } from '../../series/series.ts'
@@ -15,7 +15,7 @@ const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
 const EARLIEST = '1970-01-01'
 const DEFAULT_DAYS = 30
 
-/** What is known does not change with the commits of one dataset alone: a note may come without a row. */
+/** Coverage may change without a change event of the dataset: a note may be stored without a row. */
 const HOLDS_MS = 5000
 
 const range = z
@@ -64,7 +64,7 @@ export const coverageRoute = defineRoute({
   },
 })
 
-/** @throws Problem `invalid_parameter` for a range that is none. */
+/** @throws Problem `invalid_parameter` for an invalid range. */
 function toAsked(
   query: {
     dataset: string
@@ -74,7 +74,7 @@ function toAsked(
   },
   now: number,
 ): CoverageAsked {
-  // The parameter takes these names only.
+  // The parameter accepts only these names.
   const dataset = datasets.find(({ name }) => name === query.dataset) as DatasetFacts
   const { id, end: to = now, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
   checkRange({ start: from, end: to })

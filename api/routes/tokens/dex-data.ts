@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
-import { idValue, numberOrNull, timeValue, uint64 } from '../../records/values.ts'
+import { idValue, numberOrNull, timeValue, uint64 } from '../../records/table.ts'
 
 const flow = z
   .strictObject({
@@ -13,7 +13,7 @@ const flow = z
   })
   .meta({ id: 'DexFlow', description: 'What was traded in one direction; trades of unknown value are not in it.' })
 
-/** A token's trades on decentralized exchanges in sum (docs/contract.md, section 4). */
+/** Totals of a token's trades on decentralized exchanges (docs/contract.md, section 4). */
 const dexRecord = z
   .strictObject({
     _id: idValue.describe('Id of the token.'),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { INTERVALS } from '../../../shared/intervals.ts'
-import { numberOrNull, timeValue, uint64 } from '../../records/values.ts'
+import { numberOrNull, timeValue, uint64 } from '../../records/table.ts'
 import { defineCandles } from '../../series/candles.ts'
 
 const candlePrice = (which: string) =>
@@ -24,7 +24,7 @@ const candle = z
   })
   .meta({ id: 'DexCandle', description: 'The trades of one bucket on decentralized exchanges.' })
 
-/** The price of the first or the last trade that has one, in the order of the chain. */
+/** The price of the first or last trade with a price, in the order of the chain. */
 const priceOf = (pick: 'argMinIf' | 'argMaxIf') =>
   `${pick}(price, tuple(traded_at, block_number, log_index, transaction_hash), isNotNull(price))`
 
@@ -39,9 +39,9 @@ export const historicDexOhlcvRoute = defineCandles({
   intervals: INTERVALS,
   candle,
   time: 'traded_at',
-  // Of a token without trades of any value in 30 days it stands still, as that of /data/tokens/dex-data does.
+  // Without trades of any value in 30 days the time does not advance, as for /data/tokens/dex-data.
   readUpTo: 'SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM dex_data FINAL WHERE token = {token: UInt64}',
-  // Decimals add up to the same whatever the order of the rows, which changes with every merge.
+  // Sums of decimals do not depend on the order of the rows, which changes with every merge.
   values: `${priceOf('argMinIf')}, max(price), min(price), ${priceOf('argMaxIf')},
     toFloat64(sum(toDecimal128(amount_usd, 12))), toFloat64(sum(toDecimal256(amount, 18))), count(),
     countIf(side = 'BUY'), countIf(side = 'SELL')`,

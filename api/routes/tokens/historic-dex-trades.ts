@@ -1,16 +1,13 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { END_OF_TIME } from '../../../shared/intervals.ts'
+import { defineKeyset, type Place, toIdSql } from '../../answers/keyset.ts'
 import { page, time } from '../../parameters/kinds.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
-import { toIdSql } from '../../records/id-sql.ts'
-import { defineKeyset, type Place } from '../../records/keyset.ts'
-import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
+import { answerRecords, toObject } from '../../records/answer.ts'
+import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
-import { order } from '../../series/questions.ts'
-import { checkRange } from '../../series/series.ts'
+import { checkRange, order } from '../../series/series.ts'
 
 /** A trade (docs/contract.md, section 4). */
 const dexTrade = z
@@ -32,7 +29,7 @@ const ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
 
 const TRADE = toObject(dexTrade, `traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price`)
 
-/** The ways that trades go: what a page goes on after, how rows are ordered, and the time that a page ended with. */
+/** The orders of trades: the keyset of a page, the order of rows, and the time at which a page ended. */
 const ORDERS = {
   desc: {
     keyset: defineKeyset(
@@ -69,16 +66,13 @@ const toCondition = (
 ) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${keyset.isAfter(after)}`
 
-/**
- * Rows that are read for each trade wanted: a trade that was stored several times has several rows until they are
- * merged.
- */
+/** Rows read per requested trade: a trade that was stored several times has several rows until they are merged. */
 const COPIES = 4
 
-// FINAL, which leaves replaced rows out, reads all rows of a range. So the first part finds how far back the wanted
-// number of trades reaches: along the sorting key, without FINAL, it stops after a few rows. FINAL then reads only from
-// there on. When so many rows are copies that they hold fewer trades than wanted, FINAL reads the whole range. The
-// answer is as old as the last collection where the range is open, else as its newest trade.
+// FINAL, which removes replaced rows, reads all rows of a range. The first part therefore finds how far back the
+// requested number of trades reaches: it reads along the sorting key, without FINAL, and stops after a few rows. FINAL
+// then reads only from there on. If copies leave fewer trades than requested, FINAL reads the whole range. The answer
+// is as old as the last collection if the range is open, else as its newest trade.
 const toSql = (order: Order, after: string) => `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
@@ -120,13 +114,13 @@ export const historicDexTradesRoute = defineRoute({
     checkRange(query)
     const direction = query.order ?? 'desc'
     const way = ORDERS[direction]
-    // A later page begins at the trade that the one before ended with.
+    // A later page begins at the last trade of the previous one.
     const last = after === '' ? undefined : way.toTime(way.keyset.read(after))
     const isOpen = query.end === undefined || query.end > now()
     const asked = { from: query.start ?? 0, to: query.end ?? END_OF_TIME }
     const range =
       last === undefined ? asked : direction === 'desc' ? { ...asked, to: last + 1 } : { ...asked, from: last }
-    // What ends before the newest trade does not grow stale.
+    // An answer that ends before the newest trade does not become stale.
     const open = isOpen && direction === 'desc' && last === undefined
     const params = { token: token.key, id: token.id, ...range, open, rows: COPIES * (query.limit + 1) }
     const answer = await answerRecords(call, {

@@ -3,7 +3,7 @@ import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
 import { lastKnown } from '../../lists/past-quotes.ts'
-import { idValue, numberOrNull, uint64 } from '../../records/values.ts'
+import { idValue, numberOrNull, uint64 } from '../../records/table.ts'
 
 const holder = z
   .strictObject({
@@ -42,7 +42,7 @@ export const holdersRoute = defineList({
   datasets: [tokenHolders, tokenPrices],
   name: 'token-holders',
   asOf: 'h.observed_at',
-  // Tuples are taken apart before the cast: between named tuples it would go by the names, and lose the renamed member.
+  // Tuples are rebuilt before the cast: a cast between named tuples maps by name, and would lose the renamed member.
   values: `t.id, t.name, tuple(h.total_holders, h.top100_share,
     arrayMap(holder -> tuple(holder.1, holder.2, holder.3, holder.4), h.holders))`,
   joins: 'INNER JOIN (SELECT * FROM token_holders_latest FINAL) AS h ON h.token = t.key',

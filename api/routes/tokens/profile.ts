@@ -12,7 +12,7 @@ import { tokensRoute } from '../tokens.ts'
 import { dexDataRoute } from './dex-data.ts'
 import { holdersRoute } from './holders.ts'
 
-/** Why the newest value of the Index has no weight of a token: it may be a member of a basket that has no value yet. */
+/** Why the Index's newest value contains no weight of a token: the token may be in a basket that has no value yet. */
 async function toUnweighed(id: string, { db, registry: { index }, now }: Surroundings): Promise<string> {
   const at = now()
   const isMember = findComposition(index, at)?.elements.some(({ token }) => token.id === id)

@@ -1,9 +1,9 @@
 type Value = string | number | boolean | null | undefined
 
-/** What an operation is asked with. */
+/** Parameters of an operation. */
 export type Values = Readonly<Record<string, Value | readonly Value[]>>
 
-/** Where the service is; its paths are beside this, whatever path a proxy puts before them. */
+/** The base URL of the service; paths are relative to it, with any path prefix of a proxy. */
 export function toBase(url: string | URL): URL {
   const base = new URL(url)
   if (!base.pathname.endsWith('/')) base.pathname += '/'
@@ -13,9 +13,9 @@ export function toBase(url: string | URL): URL {
 }
 
 /**
- * The address of a path with its values. Those that the path names go into it, the others into the query; lists are repeated,
- * and what is undefined or null is left out. An empty list is asked with nothing in it, which the service refuses: left out,
- * no ids would select everything.
+ * The URL of a path with its parameters. Path parameters are filled in, the others go into the query. Lists are
+ * repeated; undefined and null are omitted. An empty list is sent as an empty value, which the service rejects: without
+ * the parameter, no ids would select everything.
  */
 export function toUrl(base: URL, path: string, values: Values = {}): string {
   const search = new URLSearchParams()

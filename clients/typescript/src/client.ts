@@ -8,13 +8,13 @@ import { followChanges, type StreamEvent, type StreamOptions } from './stream.ts
 
 type Operations = typeof OPERATIONS
 
-/** What changes, as it happens, for as long as it is iterated over. */
+/** Change events as they happen, while the iteration continues. */
 type Following = (
   query?: Query<'streamChanges'>,
   options?: StreamOptions,
 ) => AsyncGenerator<StreamEvent, void, undefined>
 
-/** Every operation of the service, by its tag and name. */
+/** Every operation of the service, by tag and name. */
 export type DaoData = {
   readonly [Tag in keyof Operations]: {
     readonly [Name in keyof Operations[Tag]]: Name extends 'streamChanges'
@@ -28,7 +28,7 @@ export type DaoData = {
 const toRecords = (data: unknown): readonly unknown[] =>
   Array.isArray(data) ? data : (data as { readonly data: readonly unknown[] }).data
 
-/** An operation with all that any of them has; the types tell what there is of which. */
+/** An operation with all possible methods; the types restrict them per operation. */
 function toMethod(connection: Connection, path: string) {
   const url = (query?: Values) => toUrl(connection.base, path, query)
   const answer = (query?: Values, options?: RequestOptions): Promise<Answer<unknown>> =>
@@ -38,7 +38,7 @@ function toMethod(connection: Connection, path: string) {
     do {
       const { data, facts } = await answer(next === undefined ? query : { ...query, cursor: next }, options)
       yield data
-      // It would never end.
+      // Following the same cursor again would never end.
       if (next !== undefined && facts.next === next)
         throw new ConnectionError(url(query), new Error('A page names itself as the next'))
       next = facts.next
@@ -54,7 +54,7 @@ function toMethod(connection: Connection, path: string) {
 }
 
 /**
- * A client of a service.
+ * Creates a client of a service.
  * @throws TypeError when `baseUrl` is no absolute URL.
  */
 export function createDaoData(options: ConnectionOptions): DaoData {

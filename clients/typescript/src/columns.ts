@@ -1,5 +1,5 @@
 /**
- * Records as columns, as charts and data frames want them: each member of `columns` makes one value of a record.
+ * Converts records to columns for charts and data frames: each member of `columns` computes one value of a record.
  * `toColumns(points, { time: (point) => Date.parse(point.timestamp) / 1000 })` is `{ time: number[] }`.
  */
 export function toColumns<Item, Values extends Record<string, unknown>>(

@@ -4,39 +4,50 @@ import { ConnectionError, toProblemError, UnexpectedAnswerError } from './failur
 import { createMemory, type Kept } from './memory.ts'
 import { type Retries, withRetries } from './retry.ts'
 
-/** How a service is asked. */
+/** Options of a client. */
 export interface ConnectionOptions extends Partial<Retries> {
-  /** Where the service is, with the path under which a proxy has it. */
+  /** The base URL of the service, including the path prefix of a proxy. */
   readonly baseUrl: string | URL
   /** Sent as `X-API-Key`. */
   readonly apiKey?: string | undefined
-  /** Answers are kept up to so many characters in all, and sent again only where they changed; 0 keeps none. */
+  /**
+   * Size of the response cache in characters. The service sends a cached answer again only if it changed. 0 disables
+   * the cache.
+   */
   readonly memory?: number | undefined
-  /** How long one try waits, in milliseconds: for the whole answer, or for the head of a download; 0 waits for ever. */
+  /**
+   * Timeout of one attempt in milliseconds: for the whole answer, or for the headers of a download; 0 means no timeout.
+   */
   readonly timeoutMs?: number | undefined
-  /** What is used instead of the platform's own. */
+  /** Replaces the platform's `fetch`. */
   readonly fetch?: typeof fetch | undefined
 }
 
-/** How a single request is asked. */
+/** Options of a single request. */
 export interface RequestOptions {
-  /** Ends the request, its waits and its tries; the promise is rejected with the signal's reason. */
+  /** Aborts the request, its waits and its retries; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** In place of the connection's own. */
+  /** Replaces the connection's timeout. */
   readonly timeoutMs?: number | undefined
 }
 
 export interface Connection {
   readonly base: URL
   /**
-   * The answer at an address: the JSON, or the text of another media type.
-   * @throws ProblemError when the service refuses, ConnectionError when there is no answer, each after the last try;
-   *   UnexpectedAnswerError at once when something else answers.
+   * The answer at a URL: parsed JSON, or the text of an SVG image.
+   * @throws ProblemError when the service returns an error, ConnectionError when there is no answer, each after the
+   * last attempt; UnexpectedAnswerError immediately when another server answers.
    */
   answer(url: string, options?: RequestOptions): Promise<Answer<unknown>>
-  /** An answer whose body was not read yet. @throws as `answer` */
+  /**
+   * An answer with an unread body.
+   * @throws as `answer`
+   */
   download(url: string, options?: RequestOptions): Promise<Response>
-  /** The same, asked once and with headers. @throws as `answer`, at once */
+  /**
+   * Like `download`, with headers and without retries.
+   * @throws as `answer`, immediately
+   */
   open(url: string, headers: Readonly<Record<string, string>>, options?: RequestOptions): Promise<Response>
 }
 
@@ -45,13 +56,13 @@ const RETRIES = 3
 const LONGEST_WAIT_MS = 60_000
 const TIMEOUT_MS = 60_000
 
-/** What `fetch` says when a client ends its request is passed on; all else is that no answer came. */
+/** After an abort the promise rejects with the signal's reason, otherwise with a ConnectionError. */
 const connecting = <T>(url: string, signal: AbortSignal | undefined, response: Promise<T>): Promise<T> =>
   response.catch((error: unknown) => {
     throw signal?.aborted ? signal.reason : new ConnectionError(url, error)
   })
 
-/** @throws ConnectionError where the answer was cut short, UnexpectedAnswerError where it is neither JSON nor an image. */
+/** @throws ConnectionError if the answer is incomplete, UnexpectedAnswerError if it is neither JSON nor an image. */
 function toData(url: string, status: number, { text, type }: Kept): unknown {
   if (type.startsWith('image/svg+xml')) return text
   if (!type.startsWith('application/json')) throw new UnexpectedAnswerError({ url, status, type, text })
@@ -62,13 +73,13 @@ function toData(url: string, status: number, { text, type }: Kept): unknown {
   }
 }
 
-/** One try, ended by the signal of the request or, with a ConnectionError, by its timeout. */
+/** One attempt; ends with the request's signal, or with a ConnectionError after its timeout. */
 async function withTimeout<T>(
   url: string,
   { signal, timeoutMs = TIMEOUT_MS }: RequestOptions,
   ask: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
-  // Longer than a timer can wait is for ever.
+  // A value beyond the maximum of a timer means no timeout.
   if (timeoutMs <= 0 || timeoutMs > 2_147_483_647) return ask(signal)
   const timeout = new AbortController()
   const late = new ConnectionError(url, new Error(`No answer within ${timeoutMs} ms`))
@@ -80,7 +91,7 @@ async function withTimeout<T>(
   }
 }
 
-/** What asks a service: with its key, again where it is worth it, and without what is known already. */
+/** Creates a connection that sends the API key, retries, and revalidates cached answers. */
 export function createConnection(options: ConnectionOptions): Connection {
   const memory = createMemory(options.memory ?? MEMORY_CHARACTERS)
   const retries = { retries: options.retries ?? RETRIES, longestWaitMs: options.longestWaitMs ?? LONGEST_WAIT_MS }

@@ -1,40 +1,40 @@
-/** What the headers of an answer say of it. */
+/** Metadata from the headers of an answer. */
 export interface Facts {
-  /** The newest time in it. */
+  /** The newest time in the data. */
   readonly asOf: Date | undefined
-  /** Whether that is older than twice the time in which the data is refreshed. */
+  /** Whether that is older than twice the refresh cadence of the data. */
   readonly isStale: boolean
-  /** How many records fit, whatever the limit. */
+  /** Number of matching records, independent of the limit. */
   readonly total: number | undefined
   /** The cursor of the next page; undefined on the last one. */
   readonly next: string | undefined
   /** The interval of a series. */
   readonly interval: string | undefined
-  /** Points of a series. */
+  /** Number of points of a series. */
   readonly points: number | undefined
-  /** Due buckets of the range without an observation. */
+  /** Number of due buckets of the range without an observation. */
   readonly missing: number | undefined
-  /** Buckets whose observations are coarser than the interval. */
+  /** Number of buckets with observations coarser than the interval. */
   readonly coarse: number | undefined
-  /** The same tag, the same bytes. */
+  /** The entity tag: equal tags mean equal bytes. */
   readonly tag: string | undefined
-  /** What to report a failure with. */
+  /** The id to quote when reporting a failure. */
   readonly requestId: string | undefined
 }
 
-/** An answer with what its headers say of it. */
+/** An answer with the metadata from its headers. */
 export interface Answer<Body> {
   readonly data: Body
   readonly facts: Facts
 }
 
-/** Behind a proxy the link's path may be another one than the client's: only its cursor is read. */
+/** Behind a proxy the link's path may differ from the client's, so only its cursor is used. */
 function toNext(link: string | undefined): string | undefined {
   const target = /<([^>]+)>\s*;\s*rel="next"/.exec(link ?? '')?.[1]
   return (target && new URLSearchParams(target.replace(/^[^?]*/, '')).get('cursor')) ?? undefined
 }
 
-/** The facts that an answer's headers tell; what they do not tell is undefined. */
+/** The metadata from an answer's headers; absent headers give undefined. */
 export function toFacts(headers: Headers): Facts {
   const text = (name: string) => headers.get(name) ?? undefined
   const number = (name: string) => (headers.has(name) ? Number(headers.get(name)) : undefined)

@@ -1,20 +1,20 @@
 import type { components } from './schema.ts'
 
-/** Why the service refused, as it tells it. */
+/** The service's problem details. */
 export type Problem = components['schemas']['Problem']
 
-/** What went wrong, for programs to decide by. */
+/** The error code, for use in programs. */
 export type ProblemCode = Problem['code']
 
-/** The service answered that it cannot, or that it will not. */
+/** The service returned an error. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError'
   /** The HTTP status. */
   readonly status: number
-  /** The service's own words; undefined where something before it answered, as a proxy does. */
+  /** The service's problem details; undefined if an intermediary such as a proxy answered. */
   readonly problem: Problem | undefined
   readonly requestId: string | undefined
-  /** In how many seconds to ask again, where the answer says so. */
+  /** Seconds from `Retry-After`, if the answer has it. */
   readonly retryAfter: number | undefined
   readonly url: string
 
@@ -32,12 +32,12 @@ export class ProblemError extends Error {
   }
 }
 
-/** Something else answered in place of the service, as the login page of a proxy does: asking again would bring the same. */
+/** Another server answered instead of the service, such as the login page of a proxy. A retry would give the same. */
 export class UnexpectedAnswerError extends Error {
   override readonly name = 'UnexpectedAnswerError'
   readonly url: string
   readonly status: number
-  /** The media type that came; an empty text if the answer names none. */
+  /** The media type of the answer; an empty text if it has none. */
   readonly mediaType: string
 
   constructor({ url, status, type, text }: { url: string; status: number; type: string; text: string }) {
@@ -51,7 +51,7 @@ export class UnexpectedAnswerError extends Error {
   }
 }
 
-/** No answer came, or not a whole one: `cause` is what `fetch` says. */
+/** No answer or only an incomplete one arrived; `cause` is the error of `fetch`. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
   readonly url: string
@@ -62,14 +62,14 @@ export class ConnectionError extends Error {
   }
 }
 
-/** `Retry-After` in seconds, which may be told as a time. */
+/** `Retry-After` in seconds; the header may also contain a date. */
 function toSeconds(text: string | null): number | undefined {
   if (text === null) return undefined
   const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1000
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
 }
 
-/** A problem that a proxy cut short tells nothing; the status still does. */
+/** Undefined for an incomplete problem; the status is still known. */
 function parseProblem(text: string): Problem | undefined {
   try {
     return JSON.parse(text)
@@ -78,7 +78,7 @@ function parseProblem(text: string): Problem | undefined {
   }
 }
 
-/** The error of an answer that is none. */
+/** Converts an error response to an error. */
 export async function toProblemError(response: Response): Promise<ProblemError> {
   const text = await response.text()
   const isProblem = response.headers.get('content-type')?.startsWith('application/problem+json') ?? false

@@ -1,18 +1,18 @@
-/** An answer as it came: text, so that nobody can change what is kept. */
+/** An answer as text, so that callers cannot modify the cached value. */
 export interface Kept {
   readonly tag: string
   readonly text: string
-  /** Its media type. */
+  /** The media type. */
   readonly type: string
 }
 
-/** Answers by address, for when the service says that nothing changed. */
+/** The response cache by URL, for answers of 304 Not Modified. */
 export interface Memory {
   get(url: string): Kept | undefined
   set(url: string, kept: Kept): void
 }
 
-/** Keeps so many characters of answers, those that were used last. */
+/** Creates a response cache with a budget in characters and least-recently-used eviction. */
 export function createMemory(characters: number): Memory {
   const kept = new Map<string, Kept>()
   let size = 0

@@ -7,7 +7,7 @@ export type OperationName = keyof operations
 
 type Content<Name extends OperationName> = operations[Name]['responses'][200]['content']
 
-/** What an operation answers, whatever it was asked. */
+/** The body of an operation's answer, for any parameters. */
 export type Body<Name extends OperationName> =
   Content<Name> extends { 'application/json': infer Json }
     ? Json
@@ -19,7 +19,7 @@ type Given<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>
 type Parameters<Name extends OperationName> = Given<operations[Name]['parameters']['query']> &
   Given<operations[Name]['parameters']['path']>
 
-/** Lists may be given as one value; what may be left out may be undefined. */
+/** A list may be given as one value; optional parameters may be undefined. */
 type Asked<T> = {
   [Key in keyof T]: Several<NonNullable<T[Key]>> | (undefined extends T[Key] ? undefined : never)
 }
@@ -32,13 +32,13 @@ type MemberOf<Name extends OperationName> =
       : never
     : never
 
-/** Where what an operation tells of can come from. */
+/** The possible values of `source`. */
 type SourceOf<Name extends OperationName> = Parameters<Name> extends { source?: infer Source } ? Source : undefined
 
-/** Where JSON is one object around its records, all of them are whole. */
+/** If the JSON is one object around its records, `fields` has no effect on them. */
 type TakesMembers<Name extends OperationName> = Body<Name> extends readonly unknown[] ? MemberOf<Name> : never
 
-/** What an operation is asked with in JSON. */
+/** The parameters of an operation for JSON. */
 export type Query<
   Name extends OperationName,
   Member = MemberOf<Name>,
@@ -53,7 +53,7 @@ export type Query<
       (Parameters<Name> extends { basis?: unknown } ? { readonly basis?: Basis | undefined } : unknown) &
       (Parameters<Name> extends { source?: unknown } ? { readonly source?: Source | undefined } : unknown)
 
-/** What an operation is asked with for a table. */
+/** The parameters of an operation for a table. */
 export type TableQuery<Name extends OperationName> = Asked<Omit<Parameters<Name>, 'format'>>
 
 type Schemas = components['schemas']
@@ -65,7 +65,7 @@ type IsNamed<Item, Names extends string> = true extends {
   ? true
   : false
 
-/** What a parameter makes of a series: without it some schemas are out of question, with it all others are. */
+/** Selects the variants of a series by a parameter: without it the named schemas are excluded, with it all others. */
 type Chosen<Series, Names extends string, Given> = Series extends readonly (infer Item)[]
   ? IsNamed<Item, Names> extends ([Given] extends [undefined] ? false : true)
     ? Series
@@ -88,14 +88,14 @@ type Sourced<Name extends OperationName, Fill, Basis, Source> =
     ? WithSource<Based<Name, Fill, Basis>, Source>
     : Based<Name, Fill, Basis>
 
-/** A body with the members that were asked for. */
+/** A body with only the requested members. */
 type Narrowed<T, Member> = T extends readonly (infer Item)[]
   ? [keyof Item] extends [Member]
     ? T
     : Pick<Item, Extract<keyof Item, Member>>[]
   : T
 
-/** What an operation answers when it is asked for these members, filled or not, on this basis or none, with its source or without. */
+/** The body of an operation's answer for these members, `fill`, `basis` and `source`. */
 export type Answered<
   Name extends OperationName,
   Member = MemberOf<Name>,
@@ -104,26 +104,29 @@ export type Answered<
   Source = undefined,
 > = Narrowed<Sourced<Name, Fill, Basis, Source>, [TakesMembers<Name>] extends [never] ? PropertyKey : Member>
 
-/** One record of a list, one point of a series. */
+/** One record of a list, or one point of a series. */
 export type RecordOf<T> = T extends readonly (infer Item)[]
   ? Item
   : T extends { data: infer Series }
     ? RecordOf<Series>
     : never
 
-/** What may be left out as a whole, is. */
+/** Makes the argument optional if all its members are. */
 type Arguments<Asked, Options = RequestOptions> =
   Record<never, never> extends Asked ? [query?: Asked, options?: Options] : [query: Asked, options?: Options]
 
 /** A table's formats. */
 export type Format = 'csv' | 'ndjson' | 'parquet' | 'arrow'
 
-/** An answer whose bytes come as they are read: `body` is a stream of them, `text()` and `arrayBuffer()` read them all. */
+/** An answer with a streamed body: `body` is a stream, `text()` and `arrayBuffer()` read all of it. */
 export type Download = Response & { readonly body: ReadableStream<Uint8Array> }
 
 /** An operation as a function. */
 export interface Operation<Name extends OperationName> {
-  /** What it answers. @throws ProblemError, ConnectionError, or the signal's reason. */
+  /**
+   * Returns the answer's body.
+   * @throws ProblemError, ConnectionError, or the signal's reason.
+   */
   <
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
@@ -132,7 +135,10 @@ export interface Operation<Name extends OperationName> {
   >(
     ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): Promise<Answered<Name, Member, Fill, Basis, Source>>
-  /** The same with what its headers say of it. @throws as the operation itself */
+  /**
+   * Returns the body with the metadata from its headers.
+   * @throws as the operation itself
+   */
   answer<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
@@ -141,19 +147,26 @@ export interface Operation<Name extends OperationName> {
   >(
     ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): Promise<Answer<Answered<Name, Member, Fill, Basis, Source>>>
-  /** Where the answer is, for links and for other programs. */
+  /** The URL of the answer, for links and other programs. */
   url(...asked: Arguments<Query<Name>, never>): string
 }
 
-/** An operation whose records come as a table as well. */
+/** An operation with records that are also available as a table. */
 export interface TableOperation<Name extends OperationName> extends Operation<Name> {
-  /** The records as a file. Not tried again once its bytes come. @throws as the operation itself */
+  /**
+   * The records as a file. No retry after the first byte.
+   * @throws as the operation itself
+   */
   download(format: Format, ...asked: Arguments<TableQuery<Name>>): Promise<Download>
 }
 
-/** An operation whose records come in pages, as large as `limit` says. */
+/** An operation with paged records; `limit` is the page size. */
 export interface PagedOperation<Name extends OperationName> extends TableOperation<Name> {
-  /** This page and all that follow; what changes its place meanwhile may be missed, or come twice. @throws as the operation itself */
+  /**
+   * This page and all following ones. A record that changes its position during the iteration may be missing or
+   * repeated.
+   * @throws as the operation itself
+   */
   pages<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
@@ -162,7 +175,10 @@ export interface PagedOperation<Name extends OperationName> extends TableOperati
   >(
     ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): AsyncGenerator<Answered<Name, Member, Fill, Basis, Source>, void, undefined>
-  /** The records of these pages, one by one. @throws as the operation itself */
+  /**
+   * The records of these pages, one by one.
+   * @throws as the operation itself
+   */
   records<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
@@ -173,7 +189,7 @@ export interface PagedOperation<Name extends OperationName> extends TableOperati
   ): AsyncGenerator<RecordOf<Answered<Name, Member, Fill, Basis, Source>>, void, undefined>
 }
 
-/** What there is of an operation. */
+/** The methods of an operation. */
 export type Method<Name extends OperationName> =
   Parameters<Name> extends { cursor?: unknown }
     ? PagedOperation<Name>

@@ -1,11 +1,11 @@
 import { ConnectionError, ProblemError } from './failure.ts'
 
-/** What may pass: a limit, a gateway without a service behind it, a service that is busy. All else fails the same way again. */
+/** Temporary errors: a rate limit, a gateway without a service, an overloaded service. Other errors would repeat. */
 const isPassing = (status: number) => [429, 502, 503, 504].includes(status)
 const FIRST_WAIT_MS = 250
 const LONGEST_BACKOFF_MS = 15_000
 
-/** Waits, and is rejected with the signal's reason as soon as that is aborted. */
+/** Waits; rejects with the signal's reason when the signal is aborted. */
 export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
@@ -21,9 +21,9 @@ export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void>
   })
 
 /**
- * For how long to wait before asking again, in milliseconds; undefined where that would bring nothing. What the service says
- * is kept to; else waits grow, each by chance between a half and the whole, so that clients do not come back all at once.
- * `passes` tells of which statuses it would bring something.
+ * Milliseconds before the next attempt; undefined if a retry would not help. `Retry-After` has priority. Otherwise the
+ * wait grows exponentially with jitter between half and the full value, so that clients do not retry simultaneously.
+ * `passes` decides which statuses are temporary.
  */
 export function toWaitMs(error: unknown, attempt: number, passes = isPassing): number | undefined {
   if (!(error instanceof ConnectionError || (error instanceof ProblemError && passes(error.status)))) return undefined
@@ -32,13 +32,13 @@ export function toWaitMs(error: unknown, attempt: number, passes = isPassing): n
 }
 
 export interface Retries {
-  /** How often a request is sent again. */
+  /** Maximum number of retries. */
   readonly retries: number
-  /** Longer than this is not waited for, in milliseconds: the error tells when to ask again. */
+  /** Maximum wait in milliseconds. If the next attempt would be later, the error is thrown, with the time to retry. */
   readonly longestWaitMs: number
 }
 
-/** Asks until there is an answer, an error that does not pass, or no try left. */
+/** Retries until there is an answer, a permanent error, or no attempt left. */
 export async function withRetries<T>(
   ask: () => Promise<T>,
   { retries, longestWaitMs }: Retries,

@@ -9,22 +9,22 @@ type DatasetOf<Query> = Query extends { datasets?: (infer Name)[] } ? Name : nev
 /** A dataset of the service. */
 export type Dataset = DatasetOf<NonNullable<operations['streamChanges']['parameters']['query']>>
 
-/** Data was stored. What is null is not known: anything of the dataset may have changed then. */
+/** Data was stored. Null means unknown: any data of the dataset may then have changed. */
 export interface ChangeEvent {
   readonly type: 'change'
-  /** Where to resume after it. */
+  /** The id to resume after this event. */
   readonly id: string
   readonly dataset: Dataset
-  /** The time of the newest datum, ISO 8601 UTC. */
+  /** The time of the newest value, ISO 8601 UTC. */
   readonly asOf: string | null
-  /** How many tokens or DAOs it is about. */
+  /** Number of affected tokens or DAOs. */
   readonly entities: number | null
-  /** The range of times, without `to` itself. */
+  /** The affected time range, `to` exclusive. */
   readonly from: string | null
   readonly to: string | null
 }
 
-/** Changes may have been missed: everything may have changed. */
+/** Change events may have been missed: any data may have changed. */
 export interface ResetEvent {
   readonly type: 'reset'
   readonly id: string
@@ -33,18 +33,21 @@ export interface ResetEvent {
 export type StreamEvent = ChangeEvent | ResetEvent
 
 export interface StreamOptions {
-  /** Ends the stream; the iteration is rejected with the signal's reason. Leaving a `for await` ends it as well. */
+  /** Ends the stream; the iteration rejects with the signal's reason. Leaving a `for await` loop also ends it. */
   readonly signal?: AbortSignal | undefined
-  /** The id of the last event that was seen, to begin after it. */
+  /** The id of the last received event; the stream starts after it. */
   readonly lastEventId?: string | undefined
-  /** A connection that is silent for longer is taken for dead, in milliseconds; the service says something every 15 seconds. */
+  /**
+   * A connection without data for this time counts as broken, in milliseconds; the service sends a heartbeat every 15
+   * seconds.
+   */
   readonly silenceMs?: number | undefined
 }
 
 const SILENCE_MS = 45_000
 const RETRY_MS = 2_000
 
-/** Who follows does so for days: whatever is wrong with the service passes, but not what is wrong with the request. */
+/** A subscription lasts for days: errors of the service are temporary, errors of the request are not. */
 const passes = (status: number) => status === 429 || status >= 500
 
 interface Block {
@@ -54,7 +57,7 @@ interface Block {
   readonly data: string | undefined
 }
 
-/** What a block of lines says (HTML standard, "server-sent events"). */
+/** Parses a block of lines (HTML standard, "server-sent events"). */
 function toBlock(text: string): Block {
   const fields = new Map<string, string>()
   for (const line of text.split('\n')) {
@@ -71,7 +74,7 @@ function toBlock(text: string): Block {
   }
 }
 
-/** The blocks of one connection, until it ends, breaks or is silent for too long, be that before it answers. */
+/** The blocks of one connection, until it ends, breaks or is silent for too long, also before the response. */
 async function* connect(
   connection: Connection,
   url: string,
@@ -101,15 +104,15 @@ async function* connect(
   } catch (error) {
     throw new ConnectionError(url, error)
   } finally {
-    // What is broken already cannot be cancelled, and needs not be.
+    // A broken stream cannot be cancelled, and need not be.
     await reader.cancel().catch(() => undefined)
   }
 }
 
 /**
- * What changes, as it happens. A connection that breaks is made again from where it was, as often as it takes, so that no
- * event is lost and none comes twice.
- * @throws ProblemError when the service refuses the request itself, or the signal's reason.
+ * Change events as they happen. A broken connection is re-established from the last event, without a limit, so that no
+ * event is lost or repeated.
+ * @throws ProblemError when the service rejects the request itself, or the signal's reason.
  */
 export async function* followChanges(
   connection: Connection,

@@ -1211,6 +1211,23 @@ SELECT dao, space, proposal, title, voting_type, choices, scores, scores_total, 
 FROM governance_in_local
 WHERE kind = 'proposal';
 
+CREATE TABLE IF NOT EXISTS dao_fees_local ON CLUSTER 'dao'
+(
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    fees_usd     Nullable(Float64) CODEC(ZSTD(1)),
+    revenue_usd  Nullable(Float64) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_fees', '{replica}', collected_at)
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_fees ON CLUSTER 'dao' AS dao_fees_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_fees_local', cityHash64(dao));
+
+ALTER TABLE dao_fees_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
 ALTER TABLE twitter_sentiment_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
     ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
     ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),

@@ -5,7 +5,7 @@ const RATE_LIMIT_MESSAGE =
   "You've exceeded the Rate Limit. Please visit https://www.coingecko.com/en/api/pricing to subscribe to our API plans for higher rate limits."
 const STEPS: Readonly<Record<string, number>> = { '5m': FIVE_MINUTES, hourly: HOUR, daily: DAY }
 
-/** CoinGecko, public or pro; `/api/v3` before a path may be left out. Source: docs/providers.md, section 2. */
+/** CoinGecko, public or pro; `/api/v3` before a path is optional. Source: docs/providers.md, section 2. */
 export const coingecko: Provider = {
   name: 'coingecko',
   handle(request, world) {
@@ -35,9 +35,9 @@ function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
   if (!Number.isInteger(page) || page < 1) return jsonReply({ error: 'invalid page' }, 422)
 
   const ids = query.get('ids')?.split(',')
-  const wanted = world.assets.filter(({ coingeckoId }) => coingeckoId !== null && (ids?.includes(coingeckoId) ?? true))
+  const assets = world.assets.filter(({ coingeckoId }) => coingeckoId !== null && (ids?.includes(coingeckoId) ?? true))
   const spans = (query.get('price_change_percentage') ?? '').split(',')
-  const rows = wanted.flatMap((asset) => {
+  const rows = assets.flatMap((asset) => {
     const listing = world.listing(asset, now)
     return listing === null ? [] : [{ asset, listing }]
   })
@@ -46,7 +46,7 @@ function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
   return jsonReply(shown.map(({ asset, listing }) => toMarket(asset, listing, spans)))
 }
 
-/** Every coin that there is; contracts only where they are asked for. */
+/** All coins; contracts only if requested. */
 function answerList({ query }: UpstreamRequest, world: World): Reply {
   const hasPlatforms = query.get('include_platform') === 'true'
   const coins = world.assets.flatMap(({ coingeckoId, symbol, name, chain, contractAddress }) => {
@@ -97,7 +97,7 @@ function toMarket(asset: Asset, listing: Listing, spans: readonly string[]) {
   }
 }
 
-/** How far back a key that costs nothing reads, and no key at all. */
+/** History available to a free key, and without a key. */
 const FREE_HISTORY = 365 * DAY
 
 function answerChart(id: string, { query, now, plan }: UpstreamRequest, world: World): Reply {
@@ -120,7 +120,7 @@ function beyondPlan(now: number): Reply {
   return jsonReply({ error: { status: { timestamp, error_code: 10012, error_message } } }, 401)
 }
 
-/** What is known of a coin's project; empty texts stand where nothing is. */
+/** The profile of a coin's project; unknown values are empty texts. */
 function answerCoin(id: string, world: World): Reply {
   const asset = world.assets.find(({ coingeckoId }) => coingeckoId === id)
   const profile = asset ? world.profile(asset) : null

@@ -8,9 +8,9 @@ const DEFAULT_AUX = 'price,volume,market_cap,circulating_supply,total_supply,quo
 const AUX = new Set([...DEFAULT_AUX.split(','), 'search_interval'])
 
 /**
- * `quotes/historical`: for each step the quote that is closest to it in time, oldest first; for a word such as `daily`
- * the first of the period. Steps without a quote are left out. Coins are
- * keyed by id, or by symbol with an array value. Source: docs/providers.md, section 1.2.
+ * `quotes/historical`, oldest first: for each step the quote closest to it in time; for a word such as `daily` the
+ * first quote of the period. Steps without a quote are omitted. Coins are keyed by id, or by symbol with an array
+ * value. Source: docs/providers.md, section 1.2.
  */
 export function answerHistory(request: UpstreamRequest, world: World): Reply {
   const { query, now } = request
@@ -44,7 +44,7 @@ function toCoin(asset: Asset, quotes: readonly string[], aux: ReadonlySet<string
   return `{${facts},${active}${fiat}"quotes":[${quotes.join(',')}]}`
 }
 
-/** Quotes as JSON texts; null for a coin without any past. */
+/** Quotes as JSON texts; null for a coin without history. */
 function toQuotes(asset: Asset, world: World, window: Window, aux: ReadonlySet<string>): string[] | null {
   const history = world.history(asset)
   if (history === null) return null
@@ -69,7 +69,7 @@ function closestTo(at: number, history: History, from: number, to: number): Quot
   return at - before.at <= after.at - at ? before : after
 }
 
-/** Writes text rather than objects: a back-fill asks for hundreds of thousands of points from this one process. */
+/** Writes text instead of objects: a back-fill requests hundreds of thousands of points from this single process. */
 function createQuoteWriter(aux: ReadonlySet<string>): (quote: Quote, searched: number) => string {
   const [price, volume, marketCap, circulating, total, timestamp, searchInterval] = [
     aux.has('price'),

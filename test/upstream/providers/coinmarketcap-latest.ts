@@ -4,7 +4,7 @@ import { toAnswer, toFailure } from './coinmarketcap-reply.ts'
 import { toSelection } from './coinmarketcap-selection.ts'
 
 const USD_ID = 2781
-/** CoinMarketCap names a platform by its native coin; tokens of chains that are not here have none. */
+/** CoinMarketCap names a platform by its native coin; tokens of other chains have no platform. */
 const PLATFORMS: Readonly<Record<string, { id: number; name: string; symbol: string; slug: string }>> = {
   ethereum: { id: 1027, name: 'Ethereum', symbol: 'ETH', slug: 'ethereum' },
   arbitrum: { id: 11841, name: 'Arbitrum', symbol: 'ARB', slug: 'arbitrum' },
@@ -16,8 +16,8 @@ const PLATFORMS: Readonly<Record<string, { id: number; name: string; symbol: str
 }
 
 /**
- * `quotes/latest` of both versions: v3 answers arrays, v2 maps keyed by id (by symbol: maps of arrays).
- * Source: docs/providers.md, section 1.1.
+ * `quotes/latest` of both versions: v3 returns arrays, v2 maps keyed by id (by symbol: maps of arrays). Source:
+ * docs/providers.md, section 1.1.
  */
 export function answerLatest(version: 2 | 3, request: UpstreamRequest, world: World): Reply {
   const { query, now } = request

@@ -13,18 +13,18 @@ const FAILURES: Readonly<Record<number, readonly [status: number, message: strin
 }
 const CODE_OF_STATUS: Readonly<Record<number, number>> = { 401: 1001, 402: 1003, 403: 1005, 429: 1008 }
 
-/** A successful answer around data that is JSON text already. */
+/** A successful response with data that is JSON text already. */
 export function toAnswer(dataJson: string, creditCount: number, now: number): Reply {
   return rawJsonReply(`{"status":${toStatus(now, 0, null, creditCount)},"data":${dataJson}}`)
 }
 
-/** An error answer: status without data. `code` is one of CoinMarketCap's, `message` overrides its usual text. */
+/** An error response: status without data. `code` is one of CoinMarketCap's, `message` overrides its usual text. */
 export function toFailure(code: number, now: number, message?: string): Reply {
   const [status, text] = FAILURES[code] ?? [code, `Error ${code}`]
   return rawJsonReply(`{"status":${toStatus(now, code, message ?? text, 0)}}`, status)
 }
 
-/** The answer that goes with an HTTP status. */
+/** The error response for an HTTP status. */
 export function toFailureOfStatus(status: number, now: number): Reply {
   return { ...toFailure(CODE_OF_STATUS[status] ?? status, now), status }
 }

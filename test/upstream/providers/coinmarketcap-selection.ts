@@ -1,13 +1,13 @@
 import type { Asset, World } from '../world.ts'
 
-/** Which coins a query asks for, and under which member each is answered. Or the message of a 400. */
+/** The requested coins with the key of each in the response, or the message of a 400. */
 export type Selection =
   | { readonly by: 'id' | 'slug' | 'symbol'; readonly coins: readonly { key: string; asset: Asset }[] }
   | { readonly invalid: string }
 
 /**
- * Reads `id`, `slug` or `symbol` and `convert`. Unknown coins are left out unless `skip_invalid=false`.
- * `slugOf` names a coin's slug. Source: docs/providers.md, sections 1.1 and 1.2.
+ * Parses `id`, `slug` or `symbol` and `convert`. Unknown coins are omitted unless `skip_invalid=false`. `slugOf`
+ * returns a coin's slug. Source: docs/providers.md, sections 1.1 and 1.2.
  */
 export function toSelection(query: URLSearchParams, world: World, slugOf: (asset: Asset) => string | null): Selection {
   const invalidCurrency = findInvalidCurrency(query)
@@ -34,7 +34,7 @@ function matches(by: 'id' | 'slug' | 'symbol', key: string, asset: Asset, slugOf
   return slugOf(asset) === key
 }
 
-/** Only US dollars (currency id 2781) are on offer here. */
+/** Only US dollars (currency id 2781) are supported. */
 function findInvalidCurrency(query: URLSearchParams): string | null {
   const code = query.get('convert')
   if (code !== null && code.toUpperCase() !== 'USD') return `Invalid value for "convert": "${code}"`

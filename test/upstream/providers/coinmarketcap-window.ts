@@ -8,7 +8,7 @@ const RELATIVE: Readonly<Record<string, number>> = {
   ...steps('h', HOUR, [1, 2, 3, 4, 6, 12, 24]),
   ...steps('d', DAY, [1, 2, 3, 7, 14, 15, 30, 60, 90, 365]),
 }
-/** Intervals on the UTC calendar: the start of the period that holds `at`, moved on by `periods`. */
+/** Intervals on the UTC calendar: the start of the period that contains `at`, plus `periods`. */
 const CALENDAR: Readonly<Record<string, (at: Date, periods: number) => number>> = {
   hourly: (at, periods) => (Math.floor(at.getTime() / HOUR) + periods) * HOUR,
   daily: (at, periods) => (Math.floor(at.getTime() / DAY) + periods) * DAY,
@@ -18,8 +18,8 @@ const CALENDAR: Readonly<Record<string, (at: Date, periods: number) => number>> 
 }
 
 /**
- * For which times a quote is looked for. The quote of `steps[n]` is at or after `from(n)` and before `to(n)`; a calendar
- * period has its first one, a step of a relative interval the one closest to it, which may be before it.
+ * The times of the requested quotes. The quote of `steps[n]` is at or after `from(n)` and before `to(n)`: the first one
+ * of a calendar period, or the one closest to the step of a relative interval, which may be before the step.
  */
 export interface Window {
   readonly steps: readonly number[]
@@ -29,9 +29,10 @@ export interface Window {
 }
 
 /**
- * Reads `interval`, `count`, `time_start` and `time_end`; answers the message of a 400 for what the provider refuses.
- * `time_start` is exclusive. `time_end` is inclusive and defaults to now; without `time_start` the window reaches back from the end; nothing is
- * newer than the publication lag allows. A range of more than 10,000 periods is refused.
+ * Parses `interval`, `count`, `time_start` and `time_end`; returns the message of a 400 for rejected values.
+ * `time_start` is exclusive. `time_end` is inclusive and defaults to now. Without `time_start` the window extends back
+ * from the end. Newer times than the publication lag allows are excluded. A range of more than 10,000 periods is
+ * rejected.
  */
 export function toWindow(query: URLSearchParams, now: number): Window | { readonly invalid: string } {
   const interval = query.get('interval') ?? '5m'
@@ -83,7 +84,7 @@ function stepsBefore(interval: string, last: number, points: number): number[] {
   })
 }
 
-/** Milliseconds from Unix seconds, Unix milliseconds or ISO 8601; null when absent, NaN when unreadable. */
+/** Milliseconds from Unix seconds, Unix milliseconds or ISO 8601; null if absent, NaN if invalid. */
 function toTime(text: string | null): number | null {
   if (text === null) return null
   if (/^\d+$/.test(text)) return Number(text) > 1e11 ? Number(text) : Number(text) * 1000

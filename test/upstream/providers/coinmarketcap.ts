@@ -4,7 +4,7 @@ import { answerInfo } from './coinmarketcap-info.ts'
 import { answerLatest } from './coinmarketcap-latest.ts'
 import { toAnswer, toFailure, toFailureOfStatus } from './coinmarketcap-reply.ts'
 
-/** The key that is refused, so that a test can meet error 1001; any other key is accepted. */
+/** The rejected key, for tests of error 1001; any other key is accepted. */
 export const INVALID_KEY = 'invalid'
 
 /** CoinMarketCap Pro API. Source: docs/providers.md, section 1. */

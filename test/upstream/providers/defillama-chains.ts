@@ -1,4 +1,4 @@
-/** Chains that DefiLlama calls otherwise than the registry does, by the registry's slug. */
+/** Chains with another name at DefiLlama, by the registry's slug. */
 const RENAMED: Readonly<Record<string, string>> = { bnb: 'bsc', avalanche: 'avax', gnosis: 'xdai' }
 
 export function toLlamaChain(slug: string): string {

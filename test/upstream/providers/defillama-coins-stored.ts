@@ -1,22 +1,22 @@
 import { toNoiseKey, unit } from '../noise.ts'
 import type { Asset, History, Quote } from '../world.ts'
 
-/** A price as the provider stores it: `at` is its own time, in Unix milliseconds. */
+/** A price as stored by the provider: `at` is its observation time, in Unix milliseconds. */
 export interface StoredPrice {
   readonly at: number
   readonly price: number
 }
 
-/** It stores a price some time after it was true, and not every one. */
+/** The provider stores prices with a lag, and misses some. */
 const LEAST_LAG_MS = 40_000
 const MOST_LAG_MS = 200_000
 const MISSED = 0.15
-/** No lag is longer, and it does not miss more in a row. */
-const LOOKED_AT = 6
+/** Exceeds the longest lag and the longest run of misses. */
+const MAX_CANDIDATES = 6
 
 /**
- * The stored price nearest to `at`, no further from it than `widthMs`; null if there is none. Times are irregular, as
- * they are with the provider: a coin is written when its own source was read.
+ * The stored price closest to `at` within `widthMs`; null if there is none. Times are irregular, as with the provider:
+ * a coin is stored when its source was read.
  */
 export function nearestStored(asset: Asset, history: History, at: number, widthMs: number): StoredPrice | null {
   const key = toNoiseKey(0, asset.id)
@@ -28,7 +28,7 @@ export function nearestStored(asset: Asset, history: History, at: number, widthM
   }
   let before = history.lastAt(at)
   let after = history.firstIn(at + 1, at + widthMs + 1)
-  for (let looked = 0; looked < LOOKED_AT; looked += 1) {
+  for (let candidate = 0; candidate < MAX_CANDIDATES; candidate += 1) {
     add(before)
     add(after)
     before = before && history.lastAt(before.at - 1)
@@ -41,7 +41,10 @@ export function nearestStored(asset: Asset, history: History, at: number, widthM
   }, null)
 }
 
-/** How sure the provider is of a price: of a coin that no price list has, it only knows what small pools say. */
+/**
+ * The provider's confidence in a price: low for coins that are on no price list, because small pools are the only
+ * source.
+ */
 export function toConfidence({ coingeckoId }: Asset): number {
   return coingeckoId === null ? 0.42 : 0.99
 }

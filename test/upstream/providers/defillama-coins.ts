@@ -12,12 +12,12 @@ interface CoinPrice {
   confidence: number
 }
 
-/** How far from the time asked for a price may be, unless the query says otherwise. */
+/** Default tolerance between the requested time and the time of a price. */
 const HISTORY_WIDTH_MS = 6 * HOUR
 
 /**
- * `coins.llama.fi`: prices by `<chain>:<address>` or `coingecko:<id>`, now, at a Unix second or over time. Answers carry the coin
- * as it was asked for, unknown coins are absent. Source: docs/providers.md, section 3.2.
+ * `coins.llama.fi`: prices by `<chain>:<address>` or `coingecko:<id>`, now, at a Unix second or over time. Responses
+ * name the coins as requested; unknown coins are missing. Source: docs/providers.md, section 3.2.
  */
 export const defillamaCoins: Provider = {
   name: 'defillama-coins',
@@ -64,20 +64,20 @@ function toPrice(coin: string, asset: Asset, { price, at }: { price: number; at:
 const PERIOD_SECONDS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400, w: 604_800 }
 const CHART_QUERY: ReadonlySet<string> = new Set(['start', 'end', 'span', 'period', 'searchWidth'])
 
-/** A length such as `5m`, or plain seconds, in seconds. */
+/** Parses a duration such as `5m`, or plain seconds, into seconds. */
 function toSeconds(text: string): number {
   const [, count, unit] = /^(\d+)([mhdw])?$/.exec(text) ?? []
   return Number(count) * (unit === undefined ? 1 : (PERIOD_SECONDS[unit] ?? Number.NaN))
 }
 
 function toWidthMs(query: URLSearchParams, otherwise: number): number {
-  const asked = query.get('searchWidth')
-  return asked === null ? otherwise : toSeconds(asked) * 1000
+  const searchWidth = query.get('searchWidth')
+  return searchWidth === null ? otherwise : toSeconds(searchWidth) * 1000
 }
 
 /**
- * For each of `span` steps the stored price nearest to it, at that price's own time and only once; without `searchWidth`
- * none that is further from its step than a tenth of the period.
+ * For each of `span` steps the closest stored price at its own time, each price only once. Without `searchWidth` the
+ * tolerance is a tenth of the period.
  */
 function toChart(list: string, query: URLSearchParams, world: World, now: number): Reply {
   const unknown = [...query.keys()].find((name) => !CHART_QUERY.has(name))
@@ -109,6 +109,8 @@ function toChart(list: string, query: URLSearchParams, world: World, now: number
 function findAsset(coin: string, assets: readonly Asset[]): Asset | undefined {
   const [source = '', id = ''] = coin.split(':')
   if (source === 'coingecko') return assets.find((asset) => asset.coingeckoId === id)
-  const wanted = id.toLowerCase()
-  return assets.find((asset) => toLlamaChain(asset.chain) === source && asset.contractAddress.toLowerCase() === wanted)
+  const lowerCaseId = id.toLowerCase()
+  return assets.find(
+    (asset) => toLlamaChain(asset.chain) === source && asset.contractAddress.toLowerCase() === lowerCaseId,
+  )
 }

@@ -10,10 +10,12 @@ interface Series {
   tokens: { date: number; tokens: Record<string, number> }[]
 }
 
-/** Series that the provider has beside those of the chains: what is staked again, in pools of its own, and owed. */
+/** Series of the provider that are not chains: staked tokens, pool tokens, and debts. */
 const NOT_CHAINS: readonly string[] = ['staking', 'pool2', 'borrowed']
 
-/** `/treasury/{slug}`: what the chains hold, and the DAO's own tokens apart. Source: docs/providers.md, section 3.1. */
+/**
+ * `/treasury/{slug}`: holdings by chain, and the DAO's own tokens separately. Source: docs/providers.md, section 3.1.
+ */
 export function toTreasury(slug: string, world: World, now: number): Reply {
   const wallets = world.treasuries(slug)
   if (wallets.length === 0) return textReply('Protocol not found', 400)
@@ -44,7 +46,7 @@ export function toTreasury(slug: string, world: World, now: number): Reply {
   return jsonReply({ name: slug, slug, treasury: `${slug}.js`, currentChainTvls, chainTvls, raises: [] })
 }
 
-/** Dates come in order, so the point to add to is the last. */
+/** Dates are sorted, so a point is always added to the last one. */
 function addTo(series: Series, date: number, symbol: string, quantity: number, usd: number): void {
   if (series.tvl.at(-1)?.date !== date) {
     series.tvl.push({ date, totalLiquidityUSD: 0 })

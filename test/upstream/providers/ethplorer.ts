@@ -5,7 +5,7 @@ const MOST_HOLDERS = 100
 const LIMIT_MESSAGE = 'Request limit is reached for your API key'
 
 export const ethplorer = createExplorer('ethplorer', 'ethereum')
-/** The same service for BNB Chain, on a host of its own. */
+/** The same service for BNB Chain, on another host. */
 export const binplorer = createExplorer('binplorer', 'bnb')
 
 /** Ethplorer of one chain. Source: docs/providers.md, section 5. */

@@ -2,7 +2,7 @@ import { jsonReply, type Provider, type Reply } from '../exchange.ts'
 import { toNoiseKey, unit } from '../noise.ts'
 import { DAY, type TreasuryHolding, type World } from '../world.ts'
 
-/** Chains by their EIP-155 number, which the provider takes as well as its own names. */
+/** Chains by EIP-155 number, which the provider accepts besides its own names. */
 const CHAINS: Readonly<Record<string, string>> = {
   '1': 'ethereum',
   '10': 'optimism',
@@ -14,7 +14,7 @@ const CHAINS: Readonly<Record<string, string>> = {
   '43114': 'avalanche',
 }
 const DEFAULT_DAYS = 30
-/** Longer than anything that is asked for in the demo. */
+/** Above all requests of the demo. */
 const MOST_DAYS = 400
 
 /** GoldRush's balances of an address, now and day by day. Source: docs/providers.md, section 11. */
@@ -51,7 +51,7 @@ function toData(data: object): Reply {
   return jsonReply({ data, error: false, error_message: null, error_code: null })
 }
 
-/** `no-spam` leaves out what the provider is sure of; every other spam token still comes, marked as such. */
+/** `no-spam` omits tokens that are surely spam; all other spam is included with a mark. */
 function toBalances({ chain, chainId, address }: About, noSpam: boolean, now: number, world: World): Reply {
   const before = new Map(holdingsOf(world, chain, address, now - DAY).map((holding) => [holding.contract, holding]))
   const isSure = ({ isSpam, contract }: TreasuryHolding) => isSpam && Number.parseInt(contract.slice(-1), 16) % 2 === 0
@@ -88,10 +88,10 @@ function toItem(holding: TreasuryHolding, before: TreasuryHolding | undefined) {
   }
 }
 
-/** The provider calls a token dust for which it has no quote, whoever trades it. */
+/** The provider classifies a token without a quote as dust, even if it is traded. */
 const toType = (holding: TreasuryHolding): string => (toQuote(holding) === 0 ? 'dust' : holding.type)
 
-/** A day's own movement is not simulated: the treasury changes at midnight, so open and close are one. */
+/** Balances change only at midnight, so open and close of a day are equal. */
 function toPortfolio({ chain, address, chainId }: About, days: number, now: number, world: World): Reply {
   const today = Math.floor(now / DAY) * DAY
   const byToken = new Map<string, { item: ReturnType<typeof toNames>; holdings: object[] }>()
@@ -116,7 +116,7 @@ function toPortfolio({ chain, address, chainId }: About, days: number, now: numb
   })
 }
 
-/** An address of nobody's treasury holds nothing of its chain's coin. */
+/** An address outside all treasuries has a zero balance of the native coin. */
 function holdingsOf(world: World, chain: string, address: string, at: number): readonly TreasuryHolding[] {
   return world.treasury(chain, address, at) ?? [EMPTY_WALLET]
 }
@@ -143,13 +143,13 @@ function toNames({ contract, symbol, name, decimals }: TreasuryHolding) {
   }
 }
 
-/** Spam has the price that its makers wrote; one token in twelve has none although it is traded elsewhere. */
+/** Spam has an invented price; one token in twelve has none although it is traded. */
 function toRate({ contract, price, isSpam, isNative }: TreasuryHolding): number | null {
   if (isSpam) return 1_000
   return !isNative && unit(toNoiseKey(12, contract), 0) > 11 / 12 ? null : price
 }
 
-/** Without a price it is 0, as the provider sends it. */
+/** 0 without a price, as the provider sends it. */
 function toQuote(holding: TreasuryHolding): number {
   return (Number(holding.balance) / 10 ** holding.decimals) * (toRate(holding) ?? 0)
 }

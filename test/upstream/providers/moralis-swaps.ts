@@ -19,9 +19,9 @@ interface Pool {
 }
 
 /**
- * A page of a token's swaps with the assets that pools quote in, read from the same chain that its node tells of. The cursor
- * is an opaque text that names where the next page starts. `totalValueUsd` is 0 where the provider has no price. Source:
- * docs/providers.md, section 4.3.
+ * A page of a token's swaps against quote assets, from the same chain as the node. The cursor is an opaque text with
+ * the start of the next page. `totalValueUsd` is 0 if the provider has no price. Source: docs/providers.md, section
+ * 4.3.
  */
 export function toSwaps(world: World, asset: Asset, { query, now }: UpstreamRequest): Reply {
   const limit = Number(query.get('limit') ?? MOST_SWAPS)
@@ -29,9 +29,9 @@ export function toSwaps(world: World, asset: Asset, { query, now }: UpstreamRequ
     return jsonReply({ message: ['limit must be between 1 and 100'] }, 400)
   }
   const chain = world.chain(asset.chain)
-  const wanted = query.get('transactionTypes')?.split(',') ?? ['buy', 'sell']
+  const transactionTypes = query.get('transactionTypes')?.split(',') ?? ['buy', 'sell']
   const swaps = chain === null ? [] : readSwaps(world, chain, asset, toTimes(query, now))
-  const fitting = swaps.filter(({ transactionType }) => wanted.includes(transactionType))
+  const fitting = swaps.filter(({ transactionType }) => transactionTypes.includes(transactionType))
   const ordered = query.get('order') === 'ASC' ? fitting : fitting.reverse()
   const start = Number(Buffer.from(query.get('cursor') ?? '', 'base64url').toString() || 0)
   const next = start + limit
@@ -99,7 +99,10 @@ function toSwap(world: World, chain: Chain, asset: Asset, pool: Pool, log: Chain
   }
 }
 
-/** What the trader received of each token; negative is paid. Logs of V2 have four words of data, those of V3 five. */
+/**
+ * The trader's net amount of each token; a negative amount is paid. Logs of V2 have four words of data, those of V3
+ * five.
+ */
 function toNets({ data }: ChainLog): [bigint, bigint] {
   const words = (data.slice(2).match(/.{64}/g) ?? []).map((hex) => BigInt.asIntN(256, BigInt(`0x${hex}`)))
   const [a = 0n, b = 0n, c = 0n, d = 0n] = words
@@ -109,7 +112,7 @@ function toNets({ data }: ChainLog): [bigint, bigint] {
 const positive = (net: bigint) => (net < 0n ? -net : net)
 const toAmount = (net: bigint, { decimals }: Asset) => Number(formatUnits(positive(net), decimals))
 
-/** Wrapped ether is worth what ether is; 0 for an asset without a price. */
+/** Wrapped ether has ether's price; 0 for an asset without a price. */
 function priceOf(world: World, quote: Asset, at: number): number {
   const coin = quote.symbol === 'WETH' ? world.assets.find(({ coingeckoId }) => coingeckoId === 'ethereum') : quote
   return (coin && world.history(coin)?.lastAt(at)?.price) ?? 0

@@ -20,7 +20,9 @@ const MOST_OWNERS = 100
 const PERIODS = ['5min', '1h', '6h', '24h', '3d', '7d', '30d']
 const TIERS = [10, 25, 50, 100, 250, 500]
 
-/** Moralis' holders, owners and swaps of a token, mounted with its version prefix. Source: docs/providers.md, section 4. */
+/**
+ * Moralis' holders, owners and swaps of a token, mounted with its version prefix. Source: docs/providers.md, section 4.
+ */
 export const moralis: Provider = {
   name: 'moralis',
   handle(request, world) {
@@ -58,7 +60,7 @@ function toSummary({ count, holders, totalSupply }: HolderList) {
   }
 }
 
-/** A page of owners; the cursor is an opaque text that names where the next one starts. */
+/** A page of owners; the cursor is an opaque text with the start of the next page. */
 function toOwners(asset: Asset, list: HolderList, { query }: UpstreamRequest): Reply {
   const limit = Number(query.get('limit') ?? MOST_OWNERS)
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_OWNERS) {

@@ -11,8 +11,8 @@ const V2_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV2, FACTORIE
 const V3_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV3, FACTORIES.uniswapV3OfBase])
 
 /**
- * Eth_call of the contracts that the chain has, as of a time in Unix milliseconds: factories, tokens and what belongs to
- * the Index Token. An address without code answers nothing.
+ * Eth_call of the chain's contracts at a time in Unix milliseconds: factories, tokens and the contracts of the Index
+ * Token. An address without code returns empty data.
  */
 export function callContract(given: unknown, chain: Chain, assets: readonly Asset[], at: number): string {
   const { to, data } = call.parse(given)

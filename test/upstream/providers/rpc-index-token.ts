@@ -13,7 +13,7 @@ export interface ContractCall {
 }
 
 /**
- * What the Index Token, the ETH/USD feed and wrapped ether answer; undefined for other contracts and calls. Source:
+ * Results of the Index Token, the ETH/USD feed and wrapped ether; undefined for other contracts and calls. Source:
  * docs/providers.md, section 16.
  */
 export function callIndexContracts(chain: Chain, { contract, selector, words, at }: ContractCall): string | undefined {

@@ -13,7 +13,7 @@ const filter = z.object({
 const MOST_LOGS = 10_000
 const toHex = (value: number) => `0x${value.toString(16)}`
 
-/** Eth_getLogs with the refusals of real nodes: ranges that make no sense, are too wide, or hold too many logs. */
+/** Eth_getLogs with the errors of real nodes: invalid ranges, too many blocks, too many logs. */
 export function getLogs(given: unknown, chain: Chain, head: number): unknown {
   const { address = [], topics, fromBlock, toBlock } = filter.parse(given)
   const { mostBlocks = Number.POSITIVE_INFINITY, mostLogs = MOST_LOGS } = chain.habits
@@ -32,7 +32,7 @@ export function getLogs(given: unknown, chain: Chain, head: number): unknown {
   })
 }
 
-/** How hosts of nodes refuse a range of too many blocks, by their own codes and statuses. */
+/** Error codes, statuses and messages of node hosts for a range of too many blocks. */
 function refuseRange(host: NodeHabits['host'], most: number, from: number, to: number): RpcRefusal {
   const width = to - from + 1
   switch (host) {
@@ -52,7 +52,7 @@ function refuseRange(host: NodeHabits['host'], most: number, from: number, to: n
   }
 }
 
-/** Each position takes any of its topics; a position without any takes every topic. */
+/** Each position accepts any of its topics; null accepts every topic. */
 function fits({ topics }: ChainLog, wanted: readonly (readonly string[] | null)[]): boolean {
   return wanted.every((choices, at) => choices === null || choices.includes(topics[at] ?? ''))
 }

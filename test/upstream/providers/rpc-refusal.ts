@@ -1,4 +1,4 @@
-/** An error of the node's own: it travels with status 200 unless the host has another for it. */
+/** A JSON-RPC error, sent with status 200 unless the host uses another one. */
 export class RpcRefusal extends Error {
   readonly code: number
   readonly status: number

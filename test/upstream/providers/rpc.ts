@@ -10,28 +10,28 @@ import { RpcRefusal } from './rpc-refusal.ts'
 const request = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()).default([]) })
 const body = z.union([request, z.array(request)])
 
-/** How far the finalized block lies behind the newest: two epochs. */
+/** Distance of the finalized block from the newest: two epochs. */
 const FINAL_DEPTH = 64
 
 const toHex = (value: number) => `0x${value.toString(16)}`
 
 /**
- * A JSON-RPC node of each chain, at `/rpc/<chain>`. A batch is answered in reverse order, as nodes may. Source: docs/providers.md,
- *  section 6.
+ * A JSON-RPC node of each chain, at `/rpc/<chain>`. Responses of a batch are in reverse order, as nodes may send them.
+ * Source: docs/providers.md, section 6.
  */
 export const rpc: Provider = {
   name: 'rpc',
   handle({ path, body: text, now }, world) {
     const chain = world.chain(path.slice(1))
     if (chain === null) return textReply('Not found', 404)
-    const asked = body.safeParse(JSON.parse(text))
-    if (!asked.success)
+    const parsed = body.safeParse(JSON.parse(text))
+    if (!parsed.success)
       return jsonReply({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'invalid request' } })
     const { mostCalls = Number.POSITIVE_INFINITY } = chain.habits
-    if (Array.isArray(asked.data) && asked.data.length > mostCalls) return refuseBatch(mostCalls)
+    if (Array.isArray(parsed.data) && parsed.data.length > mostCalls) return refuseBatch(mostCalls)
     const answer = (one: z.infer<typeof request>) => ({ id: one.id, ...reply(one, chain, world.assets, now) })
-    if (Array.isArray(asked.data)) return jsonReply(asked.data.map(answer).reverse().map(toBody))
-    const one = answer(asked.data)
+    if (Array.isArray(parsed.data)) return jsonReply(parsed.data.map(answer).reverse().map(toBody))
+    const one = answer(parsed.data)
     return jsonReply(toBody(one), one.status)
   },
   failure: (status) =>
@@ -111,7 +111,7 @@ function transactionsOf(chain: Chain, block: number) {
     }))
 }
 
-/** The time of the block whose state is asked for, in Unix milliseconds. */
+/** The time of the requested block, in Unix milliseconds. */
 function toTime(tag: unknown, chain: Chain, head: number): number {
   const number = tag === undefined || tag === 'latest' ? head : Number(tag)
   const time = number > head ? null : chain.timeOf(number)

@@ -2,7 +2,7 @@ import { jsonReply, type Provider, type Reply } from '../exchange.ts'
 import { type AskedField, GraphqlMistake, parseQuery } from '../graphql.ts'
 import type { Space, SpaceProposal, SpaceVote, World } from '../world.ts'
 
-/** The key that is refused; none, or any other, is accepted. */
+/** The rejected key; none, or any other, is accepted. */
 export const INVALID_KEY = 'invalid'
 
 const MOST_ROOT_FIELDS = 5
@@ -69,7 +69,7 @@ function resolveAll(fields: readonly AskedField[], world: World, now: number): R
   return jsonReply(errors.length > 0 ? { errors, data } : { data })
 }
 
-/** The hub's times are of GraphQL's type Int: an element with a larger one is null, with an error beside the data. */
+/** The hub's times have GraphQL's type Int: an element with a larger one is null, with an error beside the data. */
 function toInts(elements: readonly Record<string, unknown>[], field: AskedField, errors: object[]) {
   return elements.map((element, index) => {
     const large = INTS.find((name) => name in element && Number(element[name]) !== (Number(element[name]) | 0))
@@ -107,25 +107,25 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
   }
   const where = (args.where ?? {}) as Record<string, unknown>
   const ids: unknown[] = Array.isArray(where.space_in) ? where.space_in : [where.space]
-  // Filters that are 0 are ignored.
+  // The hub ignores filters with the value 0.
   const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
   const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
-  const isWanted = ({ created }: { readonly created: number }) => created >= from && created <= to
+  const isInRange = ({ created }: { readonly created: number }) => created >= from && created <= to
   const elements = ids.flatMap((id): readonly Element[] => {
     const space = world.space(String(id), now)
     if (space === null) return []
     if (name === 'votes')
       return space.votes
-        .filter(isWanted)
+        .filter(isInRange)
         .map((one) => ({ ...toPlace(one), vp: one.power, tell: () => toVote(space, one) }))
     return space.proposals
-      .filter(isWanted)
+      .filter(isInRange)
       .map((one) => ({ ...toPlace(one), vp: 0, tell: () => toProposal(space, one) }))
   })
   return toPage(elements, args).map(({ tell }) => pick(tell(), fields))
 }
 
-/** What an element is sorted by, of all that its page tells. */
+/** The sort keys of an element. */
 interface Element {
   readonly id: string
   readonly created: number
@@ -135,7 +135,7 @@ interface Element {
 
 const toPlace = ({ id, created }: Pick<Element, 'id' | 'created'>) => ({ id, created })
 
-/** Equal elements come in order of their ids, whatever the direction. */
+/** Equal elements are sorted by id in both directions. */
 function toPage(elements: readonly Element[], args: AskedField['args']) {
   const { first = 20, skip = 0, orderBy = 'created', orderDirection = 'desc' } = args
   const sign = orderDirection === 'asc' ? 1 : -1
@@ -167,13 +167,13 @@ const toVote = ({ id }: Space, { proposal, power, ...vote }: SpaceVote) => ({
   space: { id },
 })
 
-/** Only what was asked for. */
+/** Returns the requested fields only. */
 function pick(value: object, fields: readonly AskedField[]): Record<string, unknown> {
-  const known: Readonly<Record<string, unknown>> = { ...value }
+  const members: Readonly<Record<string, unknown>> = { ...value }
   return Object.fromEntries(
     fields.map(({ name, fields: inner }) => {
-      if (!(name in known)) throw new GraphqlMistake(`Cannot query field "${name}".`)
-      const member = known[name]
+      if (!(name in members)) throw new GraphqlMistake(`Cannot query field "${name}".`)
+      const member = members[name]
       return [name, inner.length > 0 && typeof member === 'object' && member !== null ? pick(member, inner) : member]
     }),
   )

@@ -13,10 +13,10 @@ export const telegram: Provider = {
   empty: ({ path }) => htmlReply(toPage(path.slice(1), null)),
 }
 
-/** What can be no name leads elsewhere. */
+/** Invalid names are redirected. */
 const toHome = (): Reply => ({ ...htmlReply('', 302), headers: { location: 'https://telegram.org/' } })
 
-/** An unknown name has a page as well, without numbers. */
+/** An unknown name has a page too, without numbers. */
 function toPage(name: string, chat: Chat | null): string {
   const title = chat === null ? `Telegram: Contact @${name}` : chat.title
   const about =

@@ -4,7 +4,7 @@ import { MINUTE, type World } from '../world.ts'
 
 const WINDOW = 15 * MINUTE
 const WEEK = 7 * 24 * 60 * MINUTE
-/** The end of a search must lie so far back. */
+/** Minimum age of the end of a search. */
 const END_MARGIN = 10_000
 const USERNAME = /^[A-Za-z0-9_]{1,15}$/
 
@@ -28,9 +28,9 @@ function toUsers({ query, now }: UpstreamRequest, socials: Socials): Reply {
   if (usernames.length > 100 || !usernames.every((name) => USERNAME.test(name))) {
     return toInvalid('The `usernames` query parameter value is not valid')
   }
-  const wantsMetrics = query.get('user.fields')?.split(',').includes('public_metrics') ?? false
+  const includesMetrics = query.get('user.fields')?.split(',').includes('public_metrics') ?? false
   const found = usernames.map((name) => ({ name, account: socials.account(name, now) }))
-  const data = found.flatMap(({ account }) => (account === null ? [] : [toUser(account, wantsMetrics)]))
+  const data = found.flatMap(({ account }) => (account === null ? [] : [toUser(account, includesMetrics)]))
   const errors = found.flatMap(({ name, account }) => (account === null ? [toUnknown(name)] : []))
   return jsonReply({ ...(data.length > 0 ? { data } : {}), ...(errors.length > 0 ? { errors } : {}) })
 }
@@ -59,7 +59,7 @@ function toUnknown(name: string) {
   }
 }
 
-/** A page of the newest posts before `end_time`; the token of the next page is an opaque text that names its end. */
+/** A page of the newest posts before `end_time`; the token of the next page is an opaque text with its end. */
 function toPage({ query, now }: UpstreamRequest, socials: Socials): Reply {
   const [, handle] = /(?:^|\s|\()@([A-Za-z0-9_]{1,15})\b/.exec(query.get('query') ?? '') ?? []
   if (handle === undefined || (query.get('query') ?? '').length > 512) return toInvalid('Invalid `query`')

@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
 import { isPaidCoinGecko } from '../../../shared/config/provider-settings.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
-import { type MonthBudget, toDayLimit, toMonthBudget } from '../month-budget.ts'
+import { type MonthBudget, toDayLimit, toMonthBudget } from '../plan.ts'
 
-/** The setting that bounds what is asked for with a key. */
+/** The setting that limits the calls with a key. */
 export const CALLS_SETTING = 'COINGECKO_CALLS_PER_MONTH'
 
 export const COST = `free; with a key each call counts, up to ${CALLS_SETTING}`
 
-/** The provider's host with the key that fits it. */
+/** Opens the provider's host with the matching key header. */
 export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
   const { apiKey, callsPerMonth: _, ...settings } = config.providers.coingecko
   const headers = apiKey === undefined ? {} : { [isPro(config) ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
@@ -20,7 +19,7 @@ export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' |
   return http.open({ provider: 'coingecko', ...settings, ...limit, headers, readError })
 }
 
-/** What the key's plan has for a day, in calls; undefined without a key. */
+/** Returns the plan's budget in calls; undefined without a key. */
 export function toBudget({ providers, worker }: Config): MonthBudget | undefined {
   const { callsPerMonth } = providers.coingecko
   return callsPerMonth === undefined ? undefined : toMonthBudget(callsPerMonth, worker.historyShare)
@@ -28,7 +27,7 @@ export function toBudget({ providers, worker }: Config): MonthBudget | undefined
 
 const isPro = ({ providers }: Config) => isPaidCoinGecko(providers.coingecko.baseUrl)
 
-/** How many days of history the smallest plan of the host has: without a paid key a year, with one two. */
+/** Days of history in the smallest plan of the host: two years with a paid key, or else one year. */
 export const toPlanDays = (config: Config): number => (isPro(config) ? 730 : 365)
 
 const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
@@ -37,12 +36,14 @@ const errorAnswer = z.union([
   z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
 ])
 const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
-/** Times before those that the plan has: without a paid key it has 365 days, and only another key has more. */
+/**
+ * The requested time is before the plan's history. Without a paid key that is 365 days, and only another key has more.
+ */
 const BEYOND_PLAN = 10012
 
 /**
- * Adds the setting to look at; which statuses are worth another try is as everywhere. What the plan does not have is not
- * asked for again until the settings change.
+ * Adds the relevant setting to the message; retries follow the default rules. Data outside of the plan is not requested
+ * again until the settings change.
  */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status === 408 || status === 429 || status >= 500) return undefined

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { toTurn } from '../../job/turn.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
-import { askEach } from '../ask-each.ts'
+import { askEach } from '../ask.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -13,6 +12,7 @@ import {
   toTwitterLink,
   type UnlinkedDao,
 } from '../contracts/links.ts'
+import { toTurn } from '../plan.ts'
 import { COST, openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (docs/providers.md, section 2). */
@@ -29,8 +29,8 @@ const coinAnswer = z.object({
 })
 
 /**
- * CoinGecko's description of a coin: a call each (docs/providers.md, section 2). Where a month's calls leave too few for
- * all DAOs on a day, they take turns.
+ * CoinGecko's description of a coin: one call each (docs/providers.md, section 2). If a month's calls do not suffice
+ * for all DAOs each day, the DAOs take turns.
  */
 export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coingecko',

@@ -34,10 +34,10 @@ type Point = readonly [ms: number, value: unknown]
 
 const isPoint = (value: unknown): value is Point => Array.isArray(value) && value.length === 2 && isTime(value[0])
 
-/** What the provider never has: changes over 60 and 90 days, change of volume, total value locked. */
+/** Values that the provider never has: changes over 60 and 90 days, change of volume, total value locked. */
 const NEVER_KNOWN = { volume_change_24h: null, percent_change_60d: null, percent_change_90d: null, tvl: null }
 
-/** One row for each coin asked for. */
+/** Returns one row for each requested coin. */
 export function toLatestRows(
   coins: z.infer<typeof marketsAnswer>,
   tokens: readonly Token[],
@@ -70,8 +70,8 @@ export function toLatestRows(
 }
 
 /**
- * One row for the first price of each bucket of the range, with the market cap and volume of the same millisecond.
- * Supplies are null: market cap over price would be a guess at what the provider did not say.
+ * Returns one row for the first price of each bucket of the range, with the market cap and volume of the same
+ * millisecond. Supplies are null: market cap divided by price would be a guess.
  */
 export function toHistoryRows(
   charts: readonly z.infer<typeof chartAnswer>[],

@@ -1,28 +1,30 @@
 import type { z } from 'zod'
-import { toBatches } from '../../../shared/batches.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DataError } from '../../../shared/errors.ts'
+import { toBatches } from '../../../shared/group-by.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider, Range, Run } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
-import { askBatches, type Batch } from '../ask-batches.ts'
-import { askEach } from '../ask-each.ts'
+import { askBatches, askEach, type Batch } from '../ask.ts'
 import type { PriceSource } from '../contracts/prices.ts'
-import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { toPages } from '../paging.ts'
+import { askWithinBudget, requireHistory } from '../plan.ts'
 import { CALLS_SETTING, COST, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
 const COINS_PER_PAGE = 250
 
-/** A coin's pages are many calls, and the limit is low. */
+/** A coin's pages need many calls, and the limit is low. */
 const CONCURRENCY = 1
 
 const HOURLY_PAGE_MS = 90 * DAY_MS
-/** The provider answers the last day by 5 minutes: less an hour, in which calls may wait for the limit, and one to cut at whole hours. */
+/**
+ * The provider returns 5-minute steps for the last day. One hour less for calls that wait for the limit, and one for
+ * cutting at whole hours.
+ */
 const FINE_MS = DAY_MS - 2 * HOUR_MS
 
 /** CoinGecko, with a Pro key, a Demo key or none (docs/providers.md, section 2). Only a Pro key has more than 365 days of history. */
@@ -76,7 +78,10 @@ function fetchLatest(
   return askBatches(batches, ask, { refuse })
 }
 
-/** What is known of the plan in a run: a page is cut at `from`, Unix milliseconds, once one was refused as `beyond` it. */
+/**
+ * Plan limits detected during a run. After one page was refused (`beyond`), pages are cut at `from` (Unix
+ * milliseconds).
+ */
 interface Plan {
   readonly from: number
   beyond: DataError | undefined
@@ -89,8 +94,8 @@ interface ChartRun extends Pick<Run<unknown, Token>, 'signal' | 'refuse'> {
 }
 
 /**
- * One coin's history. Where the plan has only the newer part its rows are kept, and the run is told that there is no
- * answer for the rest.
+ * Fetches one coin's history. If the plan has only the newer part, its rows are returned and the token is refused for
+ * the rest.
  */
 async function fetchHistory(
   client: HttpClient,
@@ -116,29 +121,29 @@ async function fetchHistory(
     beyond = toBeyondPlan(plan)
     if (page.to > plan.from) await ask({ ...page, from: plan.from })
   }
-  // Nothing at all: others need not be asked for the same time.
+  // Thrown if there is no data at all, so that other coins are not requested for the same time.
   if (beyond !== undefined && charts.length === 0) throw beyond
   if (beyond !== undefined) refuse(token, beyond)
   return toHistoryRows(charts, token, range)
 }
 
-/** The same for a token that was not asked for beyond the plan, because another one was refused there. */
+/** The error for a token that was not requested beyond the plan, because another token was refused there. */
 const toBeyondPlan = ({ from }: Plan) =>
   new DataError(
     'provider_unconfigured',
     `coingecko: its plan has no history before ${new Date(from).toISOString()} (COINGECKO_API_KEY of a larger plan has more)`,
   )
 
-/** A page, and the step at which the provider answers it. */
+/** A page with the provider's step for it. */
 interface ChartPage extends Range {
   readonly seconds: number
 }
 
 /**
- * The pages of a range at `now`, each as long as the provider answers it at the step that is asked for, or at the nearest
- * it has. The provider picks the step by the page's length: hours up to 90 days, days beyond, and 5 minutes only within a
- * day that ends now (docs/providers.md, section 2). So for a finer step than hours the last day is a page of its own; older
- * days come by the hour in any case.
+ * Splits a range at `now` into pages. Each page is as long as possible at the requested step, or at the nearest step
+ * that the provider has. The provider chooses the step by the page's length: hours up to 90 days, days beyond that, and
+ * 5 minutes only within one day that ends now (docs/providers.md, section 2). For steps finer than an hour, the last
+ * day is therefore a separate page; older days always have hourly steps.
  */
 function toChartPages(range: Range, now: number): ChartPage[] {
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000
@@ -154,7 +159,7 @@ function toChartPages(range: Range, now: number): ChartPage[] {
   )
 }
 
-/** One coin's chart. @throws DataError `provider_unknown` for a coin that the provider does not know. */
+/** Fetches one coin's chart. @throws DataError `provider_unknown` if the provider does not know the coin. */
 async function fetchChart(
   client: HttpClient,
   token: Token,
@@ -164,7 +169,7 @@ async function fetchChart(
 ) {
   const path = `/coins/${encodeURIComponent(token.coingeckoId ?? '')}/market_chart/range`
   const route = '/coins/{id}/market_chart/range'
-  // A page that ended before now would come by the hour; what is behind its end is cut off again.
+  // A page that ends before now would have hourly steps. The surplus after its end is removed later.
   const end = seconds === INTERVAL_SECONDS['5m'] ? clock() : to
   const query = { vs_currency: 'usd', from: Math.floor(from / 1000), to: Math.ceil(end / 1000) }
   const answer = await client.json({ path, route, query, signal, absent: [404] })

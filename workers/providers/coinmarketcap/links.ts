@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { toBatches } from '../../../shared/batches.ts'
 import type { DaoLinkRow } from '../../../shared/datasets/daos.ts'
+import { toBatches } from '../../../shared/group-by.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, isUnreadable, mapOf, toUnreadable } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
 import { COST, openCoinMarketCap } from './client.ts'
 
 const INFO = '/v2/cryptocurrency/info'
-/** Every hundred ids cost a credit. */
+/** Every hundred ids cost one credit. */
 const IDS_PER_CALL = 100
 
 const list = z.array(z.unknown()).optional().catch(undefined)

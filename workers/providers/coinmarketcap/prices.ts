@@ -1,32 +1,32 @@
-import { toBatches } from '../../../shared/batches.ts'
 import { DataError } from '../../../shared/errors.ts'
+import { toBatches } from '../../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
 import { toUnknown } from '../answer.ts'
-import { askBatches, type Batch } from '../ask-batches.ts'
+import { askBatches, type Batch } from '../ask.ts'
 import type { PriceSource } from '../contracts/prices.ts'
-import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { countSteps, toPages } from '../paging.ts'
+import { askWithinBudget, requireHistory } from '../plan.ts'
 import { COST, type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 
 const LATEST = '/v3/cryptocurrency/quotes/latest'
 const HISTORICAL = '/v3/cryptocurrency/quotes/historical'
-/** Every hundred ids cost a credit, and so does every hundred points of history. */
+/** Every hundred ids cost one credit, and so does every hundred points of history. */
 const IDS_PER_CALL = 100
 const POINTS_PER_CREDIT = 100
-/** What the provider allows for one coin. */
+/** The provider's limit for one coin. */
 const POINTS_PER_COIN = 10_000
-/** A bound of our own, so that an answer stays within a few megabytes. */
+/** Our limit, which keeps a response within a few megabytes. */
 const POINTS_PER_CALL = 20_000
-/** How far back plans reach, in days, where the step is shorter than a day and where it is not. */
+/** History of the plans in days, for steps shorter than a day and for daily steps. */
 const PLAN_DAYS = { fine: [30, 90, 365], daily: [365, 3 * 365] }
 
 /**
- * CoinMarketCap Pro API (docs/providers.md, section 1). Without a key only the latest quotes can be had, from the
- * keyless mirror; history is then `provider_unconfigured`. A key's credits of a month are spread over its slots: the
- * largest tokens have the newest prices from here, and those for which none is left have them from the next provider.
+ * CoinMarketCap Pro API (docs/providers.md, section 1). Without a key, only the latest quotes are available, from the
+ * keyless mirror; history is `provider_unconfigured`. The monthly credits of a key are spread over the slots. The
+ * largest tokens get their newest prices from here, the others from the next provider.
  */
 export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
@@ -64,7 +64,10 @@ function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, 
   return askBatches(batches, ask, { refuse })
 }
 
-/** A coin that no answer of the range has is unknown here; only one that is listed without quotes has no past. */
+/**
+ * A coin that is in no response of the range is unknown to the provider. A coin that is listed without quotes has no
+ * history.
+ */
 async function fetchHistory(
   client: CoinMarketCap,
   tokens: readonly Token[],
@@ -80,12 +83,12 @@ async function fetchHistory(
   const ask = async ({ entities, page }: HistoryBatch) => {
     const query = {
       id: toIds(entities),
-      // The provider's start is exclusive: its first step is the one after it.
+      // The provider's start is exclusive, so it is one step before the page.
       time_start: new Date(page.from - stepMs).toISOString(),
-      // The provider's end is inclusive and counts whole seconds.
+      // The provider's end is inclusive and has a resolution of seconds.
       time_end: new Date(page.to - 1000).toISOString(),
       interval: page.interval,
-      // Without it the provider's default of ten points may apply. One more, in case the start counts after all.
+      // Without `count`, the provider's default of ten points may apply. One more, in case the start is included.
       count: countSteps(page) + 1,
       convert: 'USD',
     }
@@ -106,8 +109,9 @@ interface HistoryBatch extends Batch<Token> {
 }
 
 /**
- * The calls of a range, each within the points that the provider, the plan and our own bound allow. The newest come first, and
- * none reaches over the depth of a plan: what is refused as beyond it ends the asking, and all that the plan has is there.
+ * Splits a range into calls within the point limits of the provider, the plan and this program. The newest come first,
+ * and no call crosses the history limit of a plan. A refused call ends the requests, and all data of the plan has been
+ * fetched by then.
  */
 function toHistoryBatches(client: CoinMarketCap, tokens: readonly Token[], range: Range, now: number): HistoryBatch[] {
   const mostPoints = Math.min(POINTS_PER_CALL, toMostCredits(client) * POINTS_PER_CREDIT)
@@ -119,21 +123,24 @@ function toHistoryBatches(client: CoinMarketCap, tokens: readonly Token[], range
   })
 }
 
-/** A range in parts between the depths of plans, oldest first. */
+/** Splits a range at the history limits of the plans, oldest first. */
 function cutAtPlans(range: Range, now: number): Range[] {
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000
   const days = stepMs < DAY_MS ? PLAN_DAYS.fine : PLAN_DAYS.daily
-  // A call begins a step before its page.
+  // A call starts one step before its page.
   const depths = days.map((count) => toBucketStart(now - count * DAY_MS, range.interval) + Math.max(DAY_MS, 2 * stepMs))
   const cuts = [range.from, ...depths.filter((at) => at > range.from && at < range.to).toReversed(), range.to]
   return cuts.slice(1).map((to, index) => ({ ...range, from: cuts[index] ?? range.from, to }))
 }
 
-/** The credits of one call of history: of what a day has for it half, because a call for more than all of it would never be made. */
+/**
+ * Returns the credits of one history call: half of a day's budget, because a call above the whole budget would never be
+ * made.
+ */
 const toMostCredits = ({ budget }: CoinMarketCap): number =>
   budget === undefined ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(budget.historyPerDay / 2))
 
-/** One coin that cannot be read costs its own token its rows, and not those that share a call with it. */
+/** An unreadable coin costs only its token's rows, not those of other tokens in the same response. */
 function refuseFaulty(
   coins: Parameters<typeof splitFaulty>[0],
   tokens: readonly Token[],

@@ -1,14 +1,13 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
-import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
-import { toMs } from '../../../shared/memo.ts'
+import { INTERVAL_SECONDS, toBucketStart, toMs } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, isTime, toIso, toUnreadable } from '../answer.ts'
 
 const id = z.union([z.number(), z.string()]).transform(String)
 
-/** The members that latest and historical quotes share; each version leaves some out. */
+/** Members shared by latest and historical quotes; each version omits some. */
 const quote = z.object({
   symbol: asSent,
   price: asSent,
@@ -29,7 +28,7 @@ const quote = z.object({
   last_updated: asSent,
 })
 
-/** v3 answers a list of quotes, v2 and historical answers a map by currency. Only the one in USD is looked at. */
+/** v3 returns a list of quotes, v2 and historical responses a map by currency. Only the USD quote is used. */
 const usdQuote = z.preprocess(toUsd, quote.optional())
 
 function toUsd(quotes: unknown): unknown {
@@ -45,7 +44,7 @@ const latestCoin = z.object({
   quote: usdQuote,
 })
 
-/** A back-fill reads millions of quotes: they stay as they were sent until each becomes a row. */
+/** A backfill reads millions of quotes. They are not parsed until each becomes a row. */
 const historicalCoin = z.object({ id, quotes: z.array(z.unknown()).nullish() })
 
 interface HistoricalQuote {
@@ -59,14 +58,17 @@ function isHistoricalQuote(value: unknown): value is HistoricalQuote {
   return usd === undefined || isObject(usd)
 }
 
-/** A coin whose answer is not what is documented, and in which place; the others of the answer are still good. */
+/**
+ * A coin whose data does not match the documentation, with the place of the difference. The other coins of the response
+ * remain valid.
+ */
 interface FaultyCoin {
-  /** Undefined where the answer does not say whose it is. */
+  /** Undefined if the response has no id for it. */
   readonly id: string | undefined
   readonly fault: string
 }
 
-/** A coin, or what is wrong with it. */
+/** Parses a coin, or returns its fault. */
 function coinOrFault<T extends z.ZodType>(coin: T) {
   return z.unknown().transform((value): z.output<T> | FaultyCoin => {
     const read = coin.safeParse(value)
@@ -77,14 +79,14 @@ function coinOrFault<T extends z.ZodType>(coin: T) {
   })
 }
 
-/** The coins of an answer that can be read, and whose cannot. */
+/** Splits the coins of a response into readable and faulty ones. */
 export function splitFaulty<C extends object>(coins: readonly (C | FaultyCoin)[]) {
   return { good: coins.filter((coin): coin is C => !isFaulty(coin)), faulty: coins.filter(isFaulty) }
 }
 
 /**
- * Coins as a list, however they are keyed: a list, a map by id, a map of lists by symbol, or one coin alone; around it
- * the usual `{ status, data }` or, around a list, nothing.
+ * Parses coins as a list, whatever their container: a list, a map by id, a map of lists by symbol, or one coin alone.
+ * The container is wrapped in `{ status, data }` or, if it is a list, not wrapped.
  */
 function coinsOf<T extends z.ZodType>(coin: T) {
   return z.preprocess(
@@ -95,7 +97,7 @@ function coinsOf<T extends z.ZodType>(coin: T) {
     },
     z
       .array(coinOrFault(coin))
-      // One unreadable coin costs itself. An answer of nothing else is not what the provider documents.
+      // One unreadable coin affects only itself. A response without any readable coin does not match the documentation.
       .refine((coins) => coins.length === 0 || coins.some((one) => !isFaulty(one) || one.id !== undefined), {
         error: ({ input }) => (Array.isArray(input) ? input.find(isFaulty)?.fault : undefined),
       }),
@@ -115,7 +117,7 @@ export const historicalAnswer = coinsOf(historicalCoin)
 
 type Quote = z.infer<typeof quote>
 
-/** One row for each coin asked for. Supplies are the coin's own; a maximum of null is an unlimited one. */
+/** Returns one row for each requested coin. Supplies are those of the coin; a maximum of null means unlimited. */
 export function toLatestRows(
   coins: z.infer<typeof latestAnswer>,
   tokens: readonly Token[],
@@ -129,16 +131,15 @@ export function toLatestRows(
   return [...rows, ...toNameless(faulty)]
 }
 
-/** The coins of which the answer does not say whose they are. */
+/** Reports the faulty coins without an id. */
 const toNameless = (faulty: readonly FaultyCoin[]) =>
   faulty.flatMap(({ id, fault }) => (id === undefined ? [toUnreadable<TokenPriceRow>(fault)] : []))
 
 /**
- * One row for each step of the range that has a quote. The provider gives for a step the quote closest to it, which may be
- * from before it: such a quote tells the price at the step, and its row has the step's time, in whose bucket it counts. Steps
- * lie on the grid of UTC, wherever the range begins.
- * Otherwise it would stand in the bucket before, or before the range. The start of what is asked for is one step early, and
- * its end is inclusive: steps outside the range are left out.
+ * Returns one row for each step of the range that has a quote. The provider returns the quote closest to each step,
+ * which may precede the step. Such a quote is the price at the step, so its row gets the step's time; with its own time
+ * it would be in the previous bucket, or before the range. Steps are on the UTC grid, wherever the range begins. The
+ * request starts one step early and its end is inclusive, so steps outside of the range are removed.
  */
 export function toHistoryRows(
   coins: z.infer<typeof historicalAnswer>,
@@ -168,7 +169,7 @@ function toCoinRows(quotes: readonly unknown[], token: Token, { from, to, interv
     const usd: Quote = toUsd(sent.quote) ?? {}
     const observedAt = toIso(sent.timestamp ?? usd.timestamp ?? usd.last_updated)
     const ms = toMs(String(observedAt))
-    // A row whose time cannot be read, or cannot be, stays in: the row check rejects and counts it.
+    // A row with an unreadable or impossible time is kept: the row check rejects and counts it.
     if (!isTime(ms)) rows.push(toRow(token, observedAt ?? undefined, false, usd, usd))
     const step = toBucketStart(ms + stepMs / 2, interval)
     const distance = Math.abs(ms - step)
@@ -191,9 +192,7 @@ interface Supplies {
   max_supply?: unknown
 }
 
-/**
- * One literal, member by member: a back-fill makes millions of these rows, and merging objects took ten times as long.
- */
+/** One object literal: a backfill creates millions of these rows, and merging objects took ten times as long. */
 function toRow(token: Token, observedAt: unknown, isLatest: boolean, usd: Quote, supplies: Supplies) {
   return {
     token: token.key,

@@ -1,47 +1,47 @@
 import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
-import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate } from '../../job/define-job.ts'
+import type { Allowance } from '../../job/state.ts'
 
-/** Where to go on in a list in order of creation: at `from` (Unix seconds), after `skip` elements from then on. */
+/** Position in a list ordered by creation: `skip` elements after `from` (Unix seconds). */
 export interface Cursor {
   readonly from: number
   readonly skip: number
 }
 
-/** A reading of a space's proposals that is not at its end yet. */
+/** An unfinished reading of a space's proposals. */
 export interface Pass {
-  /** The slot in which it began, in Unix milliseconds. */
+  /** The slot of its start, in Unix milliseconds. */
   readonly began: number
-  /** Whether it sees every proposal that there is. */
+  /** Whether it reads every proposal. */
   readonly isSweep: boolean
-  /** The creation of the oldest proposal seen so far that may still change, in Unix seconds; null for none. */
+  /** Creation of the oldest proposal seen so far that may still change, in Unix seconds; null if there is none. */
   readonly open: number | null
-  /** Whether every proposal so far could be read: what was not seen is known to be gone then. */
+  /** Whether every proposal so far was readable. Only then is a proposal that was not seen known to be deleted. */
   readonly isWhole: boolean
 }
 
-/** Votes that could not be read and may be readable later. */
+/** Unreadable votes that may become readable. */
 export interface Gap {
-  /** Where to read again from, in Unix seconds. */
+  /** Start of the next reading, in Unix seconds. */
   readonly from: number
-  /** The slot that saw it first, in Unix milliseconds. */
+  /** The first slot that saw the gap, in Unix milliseconds. */
   readonly since: number
 }
 
-/** How far a space was read. */
+/** Reading position of a space. */
 export interface Progress {
   readonly proposals: Cursor
   readonly votes: Cursor
-  /** The slots in which the last reading of the proposals began that reached its end, and the last sweep; 0 for none. */
+  /** Start slots of the last completed reading of the proposals and of the last completed sweep; 0 for none. */
   readonly read: number
   readonly swept: number
   readonly pass: Pass | null
-  /** Ids of proposals whose vote is over and whose scores, or secret choices, the source has not settled. */
+  /** Ids of proposals whose vote has ended but whose scores or secret choices are not final at the source. */
   readonly unsettled: string[]
   readonly gap: Gap | null
 }
 
-/** A space and the key of the DAO that votes in it, or did. */
+/** A space and the key of the DAO that votes there, or did in the past. */
 export interface Space {
   readonly dao: number
   readonly space: string
@@ -49,21 +49,21 @@ export interface Space {
 
 export interface Reading {
   readonly rows: Candidate<GovernanceRow>[]
-  /** Where the next run goes on. */
+  /** Position of the next run. */
   readonly progress: Progress
   /** Whether the space was read to its end. */
   readonly isComplete: boolean
-  /** A reason for each element that could not be read. */
+  /** One reason per unreadable element. */
   readonly unreadable: readonly string[]
 }
 
 /** A source of votes and proposals. */
 export interface GovernanceSource {
-  /** How many pages a run may take, so that its rows fit into memory and the run into its time. */
+  /** Page limit of a run, so that its rows fit into memory and the run into its time. */
   readonly pagesPerRun: number
   readonly concurrency: number
   /**
-   * What is new in a space or may have changed as of a slot, as far as the allowance goes; undefined for a space that does
+   * Fetches new and possibly changed data of a space as of a slot, within the allowance. Undefined if the space does
    * not exist.
    */
   fetchGovernance(

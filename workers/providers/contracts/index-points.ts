@@ -5,6 +5,6 @@ import type { Candidate } from '../../job/define-job.ts'
 
 /** The value of the index over time. */
 export interface IndexSource {
-  /** The points of the slots in the range that differ from what is stored. */
+  /** Fetches the points of the slots in the range that differ from the stored ones. */
   fetchPoints(index: BasketIndex, range: TimeRange, signal: AbortSignal): Promise<Candidate<IndexPointRow>[]>
 }

@@ -4,7 +4,7 @@ import type { LinkField } from '../../../shared/registry/found-links.ts'
 import type { Candidate, Entity, Peers, Run } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 
-/** A DAO with links that the registry does not know, and the ids under which sources know its token. */
+/** A DAO with links that the registry lacks, and the ids of its token at the sources. */
 export type UnlinkedDao = Dao & {
   readonly missing: readonly LinkField[]
   readonly cmcId: string | null
@@ -13,7 +13,7 @@ export type UnlinkedDao = Dao & {
 
 /** A source of links and logos. */
 export interface DaoLinksSource {
-  /** What the source says of the missing links, as of the slot; nothing of DAOs that it does not know. */
+  /** Fetches the missing links as of the slot. DAOs that the source does not know are absent. */
   fetchLinks(
     daos: readonly UnlinkedDao[],
     run: Pick<Run<unknown, UnlinkedDao>, 'slot' | 'signal' | 'refuse' | 'putOff' | 'log' | 'state' | 'providerName'> & {
@@ -22,10 +22,10 @@ export interface DaoLinksSource {
   ): Promise<Candidate<DaoLinkRow>[]>
 }
 
-/** What a source says of one DAO; empty texts are how sources say that they know nothing. */
+/** Links of one DAO in a source. Sources use empty texts for unknown values. */
 export type Links = Readonly<Partial<Record<LinkField, unknown>>>
 
-/** A row for each missing link that the source has a word for. What is no link of the web is no word: its text stays so. */
+/** Returns a row for each missing link that the source has as an http(s) URL. Other texts are ignored. */
 export function toLinkRows(dao: UnlinkedDao, links: Links, source: LinkSource, slot: number): Candidate<DaoLinkRow>[] {
   return dao.missing.flatMap((field) => {
     const value = links[field]
@@ -37,7 +37,7 @@ export function toLinkRows(dao: UnlinkedDao, links: Links, source: LinkSource, s
 const DISCORD = /^(?:www\.)?(?:discord\.(?:gg|com)|discordapp\.com)$/
 const TELEGRAM = /^(?:www\.)?(?:t|telegram)\.me$/
 
-/** Chat links by what their host is; the first of each. */
+/** Finds the first Discord and the first Telegram link by host name. */
 export function toChats(links: readonly unknown[]): Pick<Links, 'discord' | 'telegram'> {
   const hosted = links.flatMap((link) => {
     return typeof link === 'string' && URL.canParse(link) ? [{ link, host: new URL(link).hostname }] : []
@@ -48,14 +48,14 @@ export function toChats(links: readonly unknown[]): Pick<Links, 'discord' | 'tel
   }
 }
 
-/** The first link of a list that is more than an empty place. */
+/** Returns the first link of a list that is not empty. */
 export function toFirst(links: readonly unknown[] | null | undefined): unknown {
   return links?.find((link) => link !== '' && link !== null)
 }
 
 const HANDLE = /^@?([A-Za-z0-9_]{1,15})$/
 
-/** A Twitter handle as a link; null for what is no handle. */
+/** Converts a Twitter handle to a link; null if it is not a valid handle. */
 export function toTwitterLink(handle: unknown): string | null {
   const [, name] = typeof handle === 'string' ? (HANDLE.exec(handle) ?? []) : []
   return name === undefined ? null : `https://twitter.com/${name}`

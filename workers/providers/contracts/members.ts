@@ -2,22 +2,23 @@ import type { MembersRow } from '../../../shared/datasets/members.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 
-/** The members of communities, as one provider counts them. */
+/** Member counts of communities, from one provider. */
 export interface MembersSource {
-  /** How many communities may be asked for at the same time. */
+  /** Number of communities that may be requested concurrently. */
   readonly concurrency: number
   /**
-   * The members now. A text is the reason why the provider has no number for this community; asking again may not help.
+   * Fetches the current counts. A text is the reason why the provider has no number for the community; a retry may not
+   * help.
    */
   fetchMembers(dao: Dao, signal: AbortSignal): Promise<Members | string>
 }
 
-/** What an answer counts, as sent: the row check judges it. */
+/** Unvalidated counts of a response; the row check validates them. */
 export type Members = Pick<Candidate<MembersRow>, 'active_members' | 'total_members'>
 
 const NO_COUNTS = 'no counts in the answer'
 
-/** The counts, or that there are none: a row without a number would say nothing. */
+/** Returns the counts, or the reason if there are none: a row without a number has no information. */
 export function toMembers(members: Members): Members | string {
   return members.active_members === null && members.total_members === null ? NO_COUNTS : members
 }

@@ -5,17 +5,17 @@ import type { Logger } from '../../../shared/telemetry/log.ts'
 import type { Candidate, Range, Run } from '../../job/define-job.ts'
 import type { JobState } from '../../job/state.ts'
 
-/** Whose trades a source is asked for, and what it needs to find them. */
+/** Request for the trades of tokens. */
 export interface TradeRequest {
   readonly entities: readonly Token[]
   readonly state: JobState
   readonly log: Logger
   readonly signal: AbortSignal
-  /** There is no answer for this token, and why. */
+  /** Reports that this token has no answer, and the reason. */
   refuse(token: Token, reason: DataError): void
-  /** These tokens were not read to the end yet. */
+  /** Reports tokens that are not completely read yet. */
   putOff(tokens: readonly Token[]): void
-  /** More can be read at once, when what came is stored. */
+  /** Reports that more data can be read after the rows are stored. */
   noteMore(): void
 }
 
@@ -24,13 +24,16 @@ export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>,
   noteRead(tokens: readonly Token[]): void
 }
 
-/** Trades on decentralized exchanges, as one provider has them. A token that nobody traded gives no row. */
+/** Trades on decentralized exchanges from one provider. A token without trades has no row. */
 export interface TradeSource {
   /**
-   * The trades since the last run, which the state remembers, or the next piece of them; `slot` (Unix milliseconds) says
-   * where a first run begins. A token is noted as read only where its trades were read to the end.
+   * Fetches the trades since the last run (from the state), or the next piece of them. `slot` (Unix milliseconds)
+   * defines the start of a first run. Only tokens whose trades were completely read are noted as read.
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
-  /** The trades inside the range, or the next piece of them; then the state remembers the range until it is done. */
+  /**
+   * Fetches the trades inside the range, or the next piece of them. The state then holds the position until the range
+   * is complete.
+   */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
 }

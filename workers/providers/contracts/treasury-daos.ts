@@ -3,20 +3,20 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { createKinds, type KindOf } from '../asset-kinds.ts'
 
-/** An address whose holdings are the DAO's; `chainId` is the EIP-155 number, null where the chain has none. */
+/** An address of the DAO's treasury. `chainId` is the EIP-155 number, null if the chain has none. */
 export interface Wallet {
   readonly chain: string
   readonly chainId: number | null
   readonly address: string
 }
 
-/** A DAO with what is needed to ask for its treasury. */
+/** A DAO with the facts needed to request its treasury. */
 export interface TreasuryDao extends Dao {
   readonly wallets: readonly Wallet[]
   readonly kindOf: KindOf
 }
 
-/** The live DAOs whose treasury some provider can be asked for: by addresses or by DefiLlama's slug. */
+/** Returns the live DAOs whose treasury a provider can serve: by addresses or by DefiLlama's slug. */
 export function toTreasuryDaos(registry: Registry): TreasuryDao[] {
   const kindsOf = createKinds(registry)
   return daoTreasury.entities(registry).map((dao) => {

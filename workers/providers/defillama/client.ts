@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { HttpRequest } from '../../http/request.ts'
+import type { HttpClient, HttpRequest } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 
@@ -13,9 +12,9 @@ export function openDefiLlama({ config, http }: Opening): HttpClient {
 }
 
 /**
- * Its host of coin prices (docs/providers.md, section 3.2). The provider has removed `searchWidth` from its documentation.
- * When the host refuses that parameter, the request is sent again without it, and so are all later ones. Callers accept
- * results by the times that come with them.
+ * Opens DefiLlama's host of coin prices (docs/providers.md, section 3.2). The provider has removed `searchWidth` from
+ * its documentation. If the host refuses that parameter, the request is repeated without it, and all later requests
+ * omit it. Callers therefore check the times of the results.
  */
 export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
   let isWidthRefused = false
@@ -44,19 +43,22 @@ export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
 
 const SEARCH_WIDTH = 'searchWidth'
 
-/** The slug of a protocol's page, which follows from its name; its children name it by its id (docs/providers.md, section 3.1). */
+/**
+ * Returns the slug of a protocol's page, which is derived from its name. Children refer to the protocol by its id
+ * (docs/providers.md, section 3.1).
+ */
 export const toNameSlug = ({ defillama, defillamaSlug }: Pick<Dao, 'defillama' | 'defillamaSlug'>): string | null =>
   defillamaSlug ?? defillama
 
 /**
- * What is known of one protocol or treasury is all its tokens on all its chains, day by day for years: of the largest that is
- * more than any other answer, and is read in no smaller parts.
+ * Factor for the size limit. The response for one protocol or treasury contains all its tokens on all chains by day,
+ * and cannot be requested in parts. For the largest ones, it is larger than any other response.
  */
 export const TIMES_MAX_BYTES = 4
 
 const PROTOCOLS = '/protocols'
 
-/** The list of all protocols, several thousand; `schema` says which members of each are read. */
+/** Fetches the list of all protocols, several thousand; `schema` selects the members to read. */
 export async function fetchProtocols<T>(client: HttpClient, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
   const answer = await client.json({ path: PROTOCOLS, signal })
   return checkAnswer(schema, answer, { provider: 'defillama', path: PROTOCOLS })

@@ -7,7 +7,7 @@ import { isOf } from './tvl-rows.ts'
 
 const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
 type Protocol = z.infer<typeof protocol>
-/** Protocols: several thousand, of which these members are read (docs/providers.md, section 3.1). */
+/** /protocols: several thousand elements, of which these members are read (docs/providers.md, section 3.1). */
 const protocolsAnswer = listOf(protocol)
 
 /** DefiLlama's list of protocols; it needs no key (docs/providers.md, section 3.1). */
@@ -26,7 +26,7 @@ export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   },
 }
 
-/** The links of the protocol of the DAO's name, else of the first child of its parent protocol. */
+/** Returns the links of the protocol with the DAO's name, or else of the first child of its parent protocol. */
 function toLinks(protocols: readonly Protocol[], dao: UnlinkedDao): Links {
   const own = protocols.find(({ slug }) => slug === toNameSlug(dao)) ?? protocols.find(isOf(dao))
   return own === undefined ? {} : { website: own.url, twitter: toTwitterLink(own.twitter), image: own.logo }

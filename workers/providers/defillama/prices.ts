@@ -1,60 +1,77 @@
 import { z } from 'zod'
-import { toBatches } from '../../../shared/batches.ts'
 import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
+import { toBatches } from '../../../shared/group-by.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../answer.ts'
 import { openDefiLlamaCoins } from './client.ts'
 import { isSure } from './confidence.ts'
 
-/** Token prices in USD by chain and contract; what the provider does not know, or is not sure of, is absent. */
+/** Prices, and the reason for each coin with a price that cannot be used. */
+interface Found<T> {
+  readonly prices: ReadonlyMap<string, T>
+  readonly faults: ReadonlyMap<string, string>
+}
+
+/** Token prices in USD by chain and contract. Unknown prices, and those with too little confidence, are absent. */
 export interface TokenPrices {
-  /** By the coins' names (`toCoin`). */
-  now(coins: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>
-  /** By coin, then by the times asked for (Unix milliseconds). Asked of those coins only that have a price now. */
+  /** Returns current prices by coin name (`toCoin`). */
+  now(coins: readonly string[], signal: AbortSignal): Promise<Found<number>>
+  /**
+   * Returns past prices by coin and requested time (Unix milliseconds). Only coins with a current price are requested,
+   * and those whose current price cannot be used.
+   */
   past(
     coins: readonly string[],
     times: readonly number[],
     signal: AbortSignal,
-  ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>>
+  ): Promise<Found<ReadonlyMap<number, number>>>
 }
 
-/** Chains that DefiLlama calls otherwise than the registry does. */
+/** Chains with other names at DefiLlama than in the registry. */
 const CHAINS: Readonly<Record<string, string>> = { bnb: 'bsc', avalanche: 'avax', gnosis: 'xdai' }
 
 /** A URL under 4 kB holds about this many coins (docs/providers.md, section 3.2). */
 const COINS_PER_CALL = 70
-/** And this many times, which are asked for one coin after the other. */
+/** Number of times per call; coins are requested in sequence. */
 const TIMES_PER_CALL = 180
-/** A price further from the time asked for is another time's. */
+/** Prices further from the requested time are not used. */
 const NEAR_HOURS = 12
 const NEAR_MS = NEAR_HOURS * HOUR_MS
-/** Without it the provider looks within half of that only. */
+/** The provider's default is only half of that. */
 const SEARCH_WIDTH = `${NEAR_HOURS}h`
 
 const point = z.object({ timestamp: asSent, price: asSent, confidence: asSent })
 const currentAnswer = z.object({ coins: mapOf(point) })
-const batchAnswer = z.object({ coins: mapOf(z.object({ prices: listOf(point).optional() })) })
+/** Each call is about one coin, so an unreadable coin is not an unreadable answer. */
+const pastPrices = z.object({ prices: listOf(point).optional() }).catch({ prices: [{}] })
+const batchAnswer = z.object({ coins: z.record(z.string(), pastPrices) })
 
-/** A price that the provider is sure of, with its time in Unix milliseconds. */
+/** A price with sufficient confidence, and its time in Unix milliseconds. */
 interface SurePrice {
   readonly at: number
   readonly price: number
 }
 
-/** Those that can be read, at times and prices that there can be. */
-function toSure(points: readonly z.infer<typeof point>[]): SurePrice[] {
-  return points.flatMap(({ timestamp, price, confidence }) => {
+const FAULT = 'defillama-coins: prices.*: expected a time and a price that can be'
+
+/** Returns the points with sufficient confidence, and a fault if a point has no plausible time and price. */
+function toSure(points: readonly z.infer<typeof point>[]): { sure: SurePrice[]; fault: string | undefined } {
+  const sure: SurePrice[] = []
+  let fault: string | undefined
+  for (const { timestamp, price, confidence } of points) {
     const [at, usd] = [Number(timestamp ?? Number.NaN) * 1000, orNull(tokenPrice, price)]
-    return isTime(at) && usd !== null && isSure(confidence) ? [{ at, price: usd }] : []
-  })
+    if (!isTime(at) || usd === null) fault = FAULT
+    else if (isSure(confidence)) sure.push({ at, price: usd })
+  }
+  return { sure, fault }
 }
 
-/** The address that other providers write for a chain's own coin, and what this one writes. */
+/** Other providers' placeholder address for a chain's native coin, and the one of this provider. */
 const COIN_PLACEHOLDER = `0x${'e'.repeat(40)}`
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
-/** The provider's name of a contract. */
+/** Returns the provider's name of a contract. */
 export function toCoin(chain: string, contract: string): string {
   return `${CHAINS[chain] ?? chain}:${contract === COIN_PLACEHOLDER ? ZERO_ADDRESS : contract}`
 }
@@ -65,41 +82,50 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'n
   const client = openDefiLlamaCoins(context)
 
   async function now(coins: readonly string[], signal: AbortSignal) {
-    const prices = new Map<string, number>()
+    const [prices, faults] = [new Map<string, number>(), new Map<string, string>()]
     for (const batch of toBatches(coins, COINS_PER_CALL)) {
       const path = `/prices/current/${batch.join(',')}`
       const route = '/prices/current/{coins}'
       const answer = await client.json({ path, route, signal })
       const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
-      for (const [coin, told] of Object.entries(found.coins))
-        for (const { at, price } of toSure([told])) if (clock() - at <= NEAR_MS) prices.set(coin, price)
+      for (const [coin, told] of Object.entries(found.coins)) {
+        const { sure, fault } = toSure([told])
+        if (fault !== undefined) faults.set(coin, fault)
+        for (const { at, price } of sure) if (clock() - at <= NEAR_MS) prices.set(coin, price)
+      }
     }
-    return prices
+    return { prices, faults }
   }
 
   async function pastOf(coin: string, times: readonly number[], signal: AbortSignal) {
     const prices = new Map<number, number>()
+    let fault: string | undefined
     for (const batch of toBatches(times, TIMES_PER_CALL)) {
       const wanted = { [coin]: batch.map((time) => Math.floor(time / 1000)) }
       const query = { coins: JSON.stringify(wanted), searchWidth: SEARCH_WIDTH }
       const answer = await client.json({ path: '/batchHistorical', query, signal })
       const found = checkAnswer(batchAnswer, answer, { provider: 'defillama-coins', path: '/batchHistorical' })
       const points = toSure(found.coins[coin]?.prices ?? [])
+      fault ??= points.fault
       for (const time of batch) {
-        const near = nearest(points, time)
+        const near = nearest(points.sure, time)
         if (near !== undefined && Math.abs(near.at - time) <= NEAR_MS) prices.set(time, near.price)
       }
     }
-    return prices
+    return { prices, fault }
   }
 
   return {
     now,
     async past(coins, times, signal) {
       const known = await now(coins, signal)
-      const past = new Map<string, ReadonlyMap<number, number>>()
-      for (const coin of known.keys()) past.set(coin, await pastOf(coin, times, signal))
-      return past
+      const [prices, faults] = [new Map<string, ReadonlyMap<number, number>>(), new Map<string, string>()]
+      for (const coin of new Set([...known.prices.keys(), ...known.faults.keys()])) {
+        const found = await pastOf(coin, times, signal)
+        prices.set(coin, found.prices)
+        if (found.fault !== undefined) faults.set(coin, found.fault)
+      }
+      return { prices, faults }
     },
   }
 }

@@ -9,25 +9,25 @@ import type { Holding } from '../treasury-holdings.ts'
 const amounts = listOf(z.object({ date: asSent, tokens: z.record(z.string(), asSent).optional().catch(undefined) }))
 const chainTvl = z.object({ tokens: amounts.nullish(), tokensInUsd: amounts.nullish().catch(null) })
 
-/** Treasury/{slug}: daily amounts by chain, times in Unix seconds (docs/providers.md, section 3.1). */
+/** /treasury/{slug}: daily amounts by chain, times in Unix seconds (docs/providers.md, section 3.1). */
 export const treasuryAnswer = z.object({ chainTvls: mapOf(chainTvl) })
 
 type Answer = z.infer<typeof treasuryAnswer>
 
-/** What a series has of one time, in Unix milliseconds. */
+/** The amounts of a series at one time, in Unix milliseconds. */
 interface Amounts {
   readonly at: number
   readonly tokens: Readonly<Record<string, unknown>>
 }
 
 const OWN_TOKENS = 'OwnTokens'
-/** Older than this is not what is held now. */
+/** Amounts older than this are not current. */
 const FRESH_MS = 2 * DAY_MS
 
 /**
- * The series that are summed beside the DAO's own tokens, by their names in lower case: those of chains. Any other one counts
- * something else or the same again, such as `staking`, `pool2`, or `borrowed`, which is owed. A chain that is not here is left
- * out and reported.
+ * Series that are summed in addition to the DAO's own tokens: those of chains, by lower-case name. Any other series
+ * counts something else or the same again, such as `staking`, `pool2`, or `borrowed`, which is debt. A chain that is
+ * missing here is left out and reported.
  */
 const SUMMED: ReadonlySet<string> = new Set([
   ...['ethereum', 'arbitrum', 'arbitrum nova', 'optimism', 'op mainnet', 'base', 'polygon', 'polygon zkevm', 'scroll'],
@@ -117,7 +117,7 @@ const SUMMED: ReadonlySet<string> = new Set([
   ],
 ])
 
-/** Series that DefiLlama documents, and that are rightly left out. */
+/** Documented series of DefiLlama that are intentionally left out. */
 const NOT_SUMMED: ReadonlySet<string> = new Set([
   ...[
     'borrowed',
@@ -136,13 +136,13 @@ interface Series {
   readonly key: string
   readonly points: readonly Amounts[]
   readonly values: ReadonlyMap<number, Amounts['tokens']>
-  /** How many of its points cannot be read. */
+  /** Number of its unreadable points. */
   readonly unreadable: number
 }
 
 /**
- * The series that add up to everything held: those of the chains, and the DAO's own tokens. The series
- * `<Chain>-OwnTokens` are contained in `OwnTokens`, and counted only where that one is missing. Any other series of a chain
+ * Returns the series that add up to all holdings: those of the chains, and the DAO's own tokens. `OwnTokens` includes
+ * the series `<Chain>-OwnTokens`, which are counted only if `OwnTokens` is missing. Any other series of a chain
  * (`<Chain>-<name>`) is a part of it.
  */
 function toSeries({ chainTvls }: Answer): Series[] {
@@ -165,13 +165,13 @@ function toAmounts({ date, tokens }: z.infer<typeof amounts>[number]): Amounts |
   return isTime(at) && tokens !== undefined ? { at, tokens } : undefined
 }
 
-/** What cannot be read of the series that are summed. */
+/** Lists the unreadable parts of the summed series. */
 export function listUnreadable(answer: Answer): string[] {
   const count = toSeries(answer).reduce((sum, { unreadable }) => sum + unreadable, 0)
   return Array.from({ length: count }, () => 'chainTvls.*.tokens: expected a time and amounts')
 }
 
-/** Series that are left out although they may be of a chain. */
+/** Lists series that are left out although they may belong to a chain. */
 export function listUnknown({ chainTvls }: Answer): string[] {
   const isKnown = (key: string) =>
     key === OWN_TOKENS || [SUMMED, NOT_SUMMED].some((names) => names.has(key.toLowerCase()))
@@ -180,7 +180,9 @@ export function listUnknown({ chainTvls }: Answer): string[] {
   )
 }
 
-/** What is held now: the newest point of each series, unless it is too old to be of `slot` (Unix milliseconds). */
+/**
+ * Returns the current holdings: the newest point of each series, unless it is too old for `slot` (Unix milliseconds).
+ */
 export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
   return toSeries(answer).flatMap(({ key, points, values }) => {
     const past = points.filter(({ at }) => at <= slot + FRESH_MS)
@@ -194,9 +196,9 @@ export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
 }
 
 /**
- * What was held on each day inside the range: the first point of the day, because the newest day has two. A day that
- * one series skips between its first and its last point is left out: the other series alone would pass for the whole
- * treasury.
+ * Returns the holdings of each day inside the range, from the first point of the day, because the newest day has two. A
+ * day that a series skips between its first and its last point is left out: the other series alone must not count as
+ * the whole treasury.
  */
 export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holding[]> {
   const days = new Map<number, Holding[]>()
@@ -212,7 +214,7 @@ export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holdi
   return days
 }
 
-/** The days of the range between the first and the last of a series. */
+/** Returns the days of the range between the first and the last point of a series. */
 function toInnerDays(points: readonly Amounts[], range: Range): number[] {
   const times = points.map(({ at }) => at)
   const first = toBucketStart(Math.max(range.from, Math.min(...times)), '1d')
@@ -221,7 +223,7 @@ function toInnerDays(points: readonly Amounts[], range: Range): number[] {
   return Array.from({ length: count }, (_, day) => first + day * DAY_MS)
 }
 
-/** The provider names tokens by symbol only, which within one series is a token's name, and tells no addresses. */
+/** The provider names tokens only by symbol, which is unique within a series, and has no addresses. */
 function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] = {}): Holding[] {
   return Object.entries(tokens).map(([symbol, quantity]) => {
     const value = values[symbol] ?? null
@@ -242,7 +244,7 @@ function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] 
   })
 }
 
-/** Chains that the provider names otherwise than the registry does. */
+/** Chains with other names at the provider than in the registry. */
 const CHAINS: Readonly<Record<string, string>> = {
   binance: 'bnb',
   bsc: 'bnb',
@@ -250,7 +252,7 @@ const CHAINS: Readonly<Record<string, string>> = {
   xdai: 'gnosis',
 }
 
-/** The slug of a series' chain. Own tokens of all chains together have the name of their series. */
+/** Returns the slug of a series' chain. The own tokens of all chains together have the name of their series. */
 function toChain(key: string): string {
   if (key === OWN_TOKENS) return OWN_TOKENS
   const name = key.replace(`-${OWN_TOKENS}`, '').toLowerCase()

@@ -9,9 +9,9 @@ import { type Held, type Holding, toTreasuryRow } from '../treasury-holdings.ts'
 import { openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { listUnknown, listUnreadable, toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 
-/** Answers are megabytes: one at a time. */
+/** One request at a time, because responses are megabytes. */
 const CONCURRENCY = 1
-/** The server answers 400 to a slug that has no treasury (docs/providers.md, section 3.1). */
+/** The server returns 400 for a slug without a treasury (docs/providers.md, section 3.1). */
 const NO_SUCH_TREASURY = [400, 404]
 
 /** DefiLlama's treasuries; it needs no key (docs/providers.md, section 3.1). */
@@ -40,7 +40,7 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
   },
 }
 
-/** People choose what the provider lists, so that it never comes to spam. */
+/** The provider's lists are curated, so they contain no spam. */
 const toHeld = (holdings: readonly Holding[]): Held => ({ holdings, spamCount: null })
 
 async function fetchAnswer(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {

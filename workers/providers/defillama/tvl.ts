@@ -2,14 +2,16 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider, Range } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
-import { askEach } from '../ask-each.ts'
+import { askEach } from '../ask.ts'
 import type { TvlSource } from '../contracts/tvl.ts'
 import { fetchProtocols, openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 
-/** The documentation says 404, the server answers 400 to a slug it does not know (docs/providers.md, section 3.1). */
+/**
+ * For an unknown slug, the documentation specifies 404, but the server returns 400 (docs/providers.md, section 3.1).
+ */
 const NO_SUCH_PROTOCOL = [400, 404]
-/** Answers are megabytes: one at a time. */
+/** One request at a time, because responses are megabytes. */
 const CONCURRENCY = 1
 
 /** Value locked by DefiLlama (docs/providers.md, section 3.1). */

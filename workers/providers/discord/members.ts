@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toJsonValue, toNumber } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'
@@ -8,9 +8,7 @@ import { type MembersSource, toMembers } from '../contracts/members.ts'
 const INVITE = /^https:\/\/(?:www\.)?(?:discord\.gg|discord(?:app)?\.com\/invite)\/([A-Za-z0-9-]+)\/?$/
 const PATH = '/invites/{code}'
 const NO_SUCH_INVITE = 404
-/**
- * One after the other: the host does not publish its limits, and bans an address after ten thousand refused requests.
- */
+/** One request at a time: the host does not publish its limits, and bans an address after 10,000 refused requests. */
 const CONCURRENCY = 1
 
 /** Discord's invites with counts (docs/providers.md, section 14.1). Works without a bot's token. */
@@ -21,7 +19,7 @@ export const discord: Provider<MembersSource, Dao> = {
   connect({ config, http }) {
     const { botToken, ...settings } = config.providers.discord
     const headers = {
-      // The host's gateway refuses clients whose user agent has another form.
+      // The host's gateway refuses user agents of another format.
       'user-agent': `DiscordBot (${config.api.publicUrl}, 1.0)`,
       ...(botToken === undefined ? {} : { authorization: `Bot ${botToken}` }),
     }
@@ -43,7 +41,7 @@ export const discord: Provider<MembersSource, Dao> = {
   },
 }
 
-/** The code in an invite's link; undefined for other links and for none. */
+/** Returns the code of an invite link; undefined for other links and null. */
 function toInviteCode(link: string | null): string | undefined {
   return INVITE.exec(link ?? '')?.[1]
 }

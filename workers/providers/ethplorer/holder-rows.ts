@@ -7,20 +7,23 @@ import { asSent, listOf, orNull, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
-/** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (docs/providers.md, section 5). */
+/**
+ * getTopTokenHolders: balances in base units, as a float and, recently, also as an exact text (docs/providers.md,
+ * section 5).
+ */
 export const topHoldersAnswer = z.object({
   holders: listOf(z.object({ address: asSent, balance: asSent, rawBalance: asSent, share: asSent })),
 })
 
-/** GetTokenInfo: `price` is false where the provider has none (docs/providers.md, section 5). */
+/** getTokenInfo: `price` is false if the provider has none (docs/providers.md, section 5). */
 export const tokenInfoAnswer = z.object({
   holdersCount: asSent,
   price: asSent,
 })
 
 /**
- * The snapshot of the largest holders, which come largest first; at least one. Base units are the registry's: the
- * provider answers 0 decimals for contracts that it could not read.
+ * Builds the snapshot of the largest holders from at least one holder, largest first. The decimals are the registry's:
+ * the provider reports 0 decimals for contracts that it could not read.
  */
 export function toHoldersRow(
   list: z.infer<typeof topHoldersAnswer>,

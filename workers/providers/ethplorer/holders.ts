@@ -5,12 +5,12 @@ import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
 import { fetchAnswer, openEthplorer } from './client.ts'
 import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './holder-rows.ts'
 
-/** The free key allows two calls a second: tokens are asked for one after the other. */
+/** The free key allows two calls a second, so tokens are requested in sequence. */
 const CONCURRENCY = 1
 
 /**
- * Ethplorer and, for BNB Chain, its sister host; one key and one quota (docs/providers.md, section 5). Its free key
- * allows 3,000 calls a week, which is what the default of 16 an hour stays under: 8 tokens a slot.
+ * Ethplorer and, for BNB Chain, its sister host, with one key and one quota (docs/providers.md, section 5). The free
+ * key allows 3,000 calls a week. The default of 16 an hour is below that: 8 tokens a slot.
  */
 export const ethplorer: Provider<HoldersSource, Token> = {
   name: 'ethplorer',

@@ -14,11 +14,13 @@ import { type Block, createNode, type Node, type RpcLog, toLag } from './logs/no
 import { type Gap, type HeldTurns, type Turns, takeTurns, takeTurnsTogether, toGroups } from './logs/turns.ts'
 import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
 
-/** A job has ten minutes, and a node has other readers as well. A page counts one, and so does each log. */
+/**
+ * Share of a job's ten minutes, because other jobs use the node as well. Each page and each log counts as one request.
+ */
 const MINUTES_PER_RUN = 3
-/** What a run holds in memory at most: events, and the rows that they are. */
+/** Limit of events, and of their rows, that a run keeps in memory. */
 const MOST_PER_RUN = 20_000
-/** How many pages a reading may take: for weeks of calls that find nothing a node is not asked. */
+/** Limit of pages per reading: it prevents weeks of calls without results. */
 const MOST_PAGES = 100_000
 
 interface ChainReader {
@@ -30,14 +32,14 @@ interface ChainReader {
 type Readers = ReadonlyMap<string, ChainReader>
 
 /**
- * Events of governors, by the JSON-RPC node of each chain that RPC_URLS names (docs/providers.md, section 10). Only final
- * blocks are read, so that a vote that is stored is never taken back.
+ * Events of governors from the JSON-RPC node of each chain in RPC_URLS (docs/providers.md, section 10). Only final
+ * blocks are read, so a stored vote is never reverted.
  */
 export const ethereum: Provider<GovernorSource, Dao> = {
   name: 'ethereum',
   cost: NODE_COST,
   hostPerChain: true,
-  // Also of a chain without a node: what is told of it then says which.
+  // Also covers chains without a node: the error then names the chain.
   covers: () => true,
   connect(context) {
     const readers = openReaders(context)
@@ -56,18 +58,21 @@ function openReaders({ config, http, now }: ProviderContext): Readers {
   return new Map(readers)
 }
 
-/** What the governors of one chain came to. */
+/** Result of reading the governors of one chain. */
 interface ChainReading {
   readonly rows: readonly Candidate<GovernorsRow>[]
   readonly failed: ReadonlyMap<string, DataError>
   readonly unfinished: ReadonlySet<string>
-  /** Whether most of what it read were events: then more is read at once, else in the next slot, as others want the node. */
+  /**
+   * Whether more than half of the run's limit were events. If so, reading continues immediately; otherwise in the next
+   * slot, because other jobs use the node.
+   */
   readonly isBusy: boolean
 }
 
 /**
- * Reads the chains one after the other. One whose node fails stops no other: its cursors stay, and the next run goes on from
- * them. A DAO is read when all of its governors are.
+ * Reads the chains in sequence. If a node fails, the other chains are still read, and the next run continues from the
+ * unchanged cursors. A DAO counts as read if all its governors are.
  */
 async function fetchNew(readers: Readers, request: GovernorRequest): Promise<Candidate<GovernorsRow>[]> {
   const governors = request.entities.flatMap((dao) => dao.governors.map((one) => ({ ...one, dao: dao.key })))
@@ -116,7 +121,7 @@ function requireReader(readers: Readers, chain: string): ChainReader {
   throw new DataError('provider_unconfigured', `RPC_URLS names no node of ${chain}`)
 }
 
-/** Events from each governor's cursor on, towards the newest final block. */
+/** Reads events from each governor's cursor to the newest final block. */
 async function readGovernors(
   readers: Readers,
   { chain, node, mostPerRun }: ChainReader,
@@ -125,7 +130,7 @@ async function readGovernors(
 ): Promise<ChainReading> {
   const head = await node.finalized(signal)
   const clock = await readClock(readers, { chain, node, head }, all, signal)
-  // Votes on governors whose clock cannot be read would be told without their proposals' times.
+  // If the clock cannot be read, votes on these governors would have no proposal times, so they are not read.
   const unclocked = all.filter((one) => clock instanceof DataError && countsBlocks(one))
   const governors = all.filter((one) => !unclocked.includes(one))
   const resumed = await resume(state, chain, { contracts: governors, head: head.number }, async () => {
@@ -151,7 +156,10 @@ async function readGovernors(
   return { ...reading, failed, isBusy }
 }
 
-/** The blocks that governors of a chain count, or why they are not known; a chain may count those of another one. */
+/**
+ * Returns the chain whose blocks the governors count, or the error if it cannot be read. Governors may count the blocks
+ * of another chain.
+ */
 async function readClock(
   readers: Readers,
   own: { readonly chain: string; readonly node: Node; readonly head: Block },
@@ -176,8 +184,9 @@ interface ToRead {
 }
 
 /**
- * Reads what the node's pages allow: first what is new on governors that were read to the end, then the past of the others, of
- * each from its own beginning. Where pages are so narrow that it would take weeks, it is told instead.
+ * Reads within the node's page limits: first new events of completely read governors, then the history of the others
+ * from each one's start. If the pages are so narrow that reading would take weeks, the governors fail with an error
+ * instead.
  */
 async function readTurns(
   node: Node,
@@ -217,19 +226,19 @@ async function readTurns(
   }
 }
 
-/** Asks for one page of the newest long range, for what a node says of those that are too wide. */
+/** Requests one page of the newest long range, to learn the page limit from the node's refusal. */
 async function learnCeiling(node: Node, groups: readonly BlockRange[], signal: AbortSignal): Promise<void> {
   const long = groups.filter(({ from, to }) => to - from >= MOST_PAGES).sort((a, b) => b.from - a.from)[0]
   if (long === undefined) return
   try {
     await readStretch(node, long, 1, signal)
   } catch (error) {
-    // The turn of its contracts meets it again.
+    // The read of these contracts will hit the same error and report it.
     if (!(error instanceof DataError)) throw error
   }
 }
 
-/** What the logs say, in the chain's order, and what cannot be read of them; what a node took back is left out. */
+/** Decodes the logs in chain order and returns unreadable ones as gaps. Logs removed by the node are dropped. */
 async function toHappened(
   node: Node,
   logs: readonly RpcLog[],
@@ -261,7 +270,7 @@ async function toHappened(
   return { happened, gaps }
 }
 
-/** Rows without members for logs that are left out for good, which the check of the rows counts. */
+/** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
 function toLeftOut(leftOut: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
   const byAddress = new Map(governors.map((one) => [one.address, one]))
   return leftOut.flatMap(({ log }) => {
@@ -271,10 +280,13 @@ function toLeftOut(leftOut: readonly Gap[], governors: readonly OwnedGovernor[])
   })
 }
 
-/** Before the first block of any chain, in Unix seconds. */
+/** A time before the first block of any chain, in Unix seconds. */
 const NOTHING_READ = 0
 
-/** Up to which time each governor was read, by its space: one that was read in part, up to its last block. */
+/**
+ * Returns the time up to which each governor was read, by space. For a partly read governor, that is the time of its
+ * last block read.
+ */
 async function findEnds(
   node: Node,
   governors: readonly OwnedGovernor[],
@@ -302,7 +314,7 @@ interface Read {
   readonly rows: readonly Candidate<GovernorsRow>[]
 }
 
-/** Which governors were read to the end, with the rows that say so; none of a node that lags behind the slot. */
+/** Returns which governors were completely read, with their `reading` rows. None if the node lags behind the slot. */
 function toReading(
   { governors, turns, rows }: Read,
   lag: DataError | undefined,

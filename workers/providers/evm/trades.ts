@@ -16,21 +16,21 @@ import { type Gap, type HeldTurns, holdCursors, type Turns, takeTurns, toGroups 
 import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
 
 /**
- * A job has ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only a share of
- * the node's limit.
+ * Share of a job's ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only
+ * a share of the node's limit.
  */
 const MINUTES_PER_RUN = 1
-/** What a run holds in memory at most: logs, and the trades that they are. */
+/** Limit of logs, and of their trades, that a run keeps in memory. */
 const MOST_PER_RUN = 20_000
 
-/** Whether the trades of a chain are read from its own node, so that other providers leave it alone. */
+/** Returns whether the trades of a chain are read from its node. Other providers then skip the chain. */
 export function isReadFromNode(chain: string, urls: Readonly<Record<string, string>>): boolean {
   return chain in urls && chain in DEX_CHAINS
 }
 
 /**
- * Trades from the Swap logs of pools, by the JSON-RPC node of each chain that RPC_URLS names (docs/providers.md, section
- * 6). Only final blocks are read, so that a stored trade is never taken back.
+ * Trades from the Swap logs of pools, from the JSON-RPC node of each chain in RPC_URLS (docs/providers.md, section 6).
+ * Only final blocks are read, so a stored trade is never reverted.
  */
 export const ethereum: Provider<TradeSource, Token> = {
   name: 'ethereum',
@@ -62,7 +62,7 @@ function openReaders(context: ProviderContext, now: () => number): ChainReader[]
   })
 }
 
-/** The chains that have any of the tokens, each with its own. */
+/** Returns the chains with any of the tokens, each with its tokens. */
 function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [ChainReader, Token[]][] {
   return readers.flatMap((reader) => {
     const own = tokens.filter(({ chain }) => chain === reader.slug)
@@ -71,8 +71,8 @@ function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [Chai
 }
 
 /**
- * Reads the chains one after the other. A chain whose node fails stops no other: its tokens are refused, its cursors stay,
- * and the next run goes on from them.
+ * Reads the chains in sequence. If a node fails, its tokens are refused and the other chains are still read. The next
+ * run continues from the unchanged cursors.
  */
 async function eachChain<R extends TradeRequest>(
   readers: readonly ChainReader[],
@@ -93,8 +93,8 @@ async function eachChain<R extends TradeRequest>(
 }
 
 /**
- * Trades from each pool's cursor on, towards the newest final block. Pools without a cursor start `firstRunMs` before the
- * slot; earlier where the last search without one of them was: its token counts as read since then.
+ * Reads trades from each pool's cursor to the newest final block. Pools without a cursor start `firstRunMs` before the
+ * slot, or at an earlier search that did not find the pool, because its token counts as read since then.
  */
 async function fetchNew(
   reader: ChainReader,
@@ -125,19 +125,20 @@ async function fetchNew(
 
 interface Wanted {
   readonly pools: readonly Pool[]
-  /** The tokens whose pools could not be found, by address. */
+  /** Errors of the pool search, by token address. */
   readonly failed: ReadonlyMap<string, DataError>
-  /** The first block to read of a pool, by its address. */
+  /** Returns the first block to read, by pool address. */
   readonly firstOf: (address: string) => number
   /** The last block to read. */
   readonly to: number
-  /** Keeps the cursors from passing logs that cannot be read; `leftOut` are those that are not waited for any more. */
+  /** Stops the cursors before unreadable logs; `leftOut` are the logs that are no longer waited for. */
   hold(turns: Turns, gaps: readonly Gap[]): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }>
 }
 
 /**
- * Reads a piece of what is left, and tells of each token that has more. `finished` are those that have no more. Tokens with
- * a pool in common are finished together: the pool has one cursor, and its trades are stored for whom was asked.
+ * Reads a piece of the remaining logs, and puts off each token with more to read. `finished` are the tokens without
+ * more. Tokens with a common pool are finished together: the pool has one cursor, and its trades are stored only for
+ * the requested tokens.
  */
 async function readOn(reader: ChainReader, request: TradeRequest, { pools, failed, firstOf, to, hold }: Wanted) {
   const { entities, signal, log } = request
@@ -166,7 +167,7 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, faile
   return { rows, turns, finished }
 }
 
-/** Rows without members for logs that are left out for good, which the check of the rows counts. */
+/** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
 function toLeftOut(
   leftOut: readonly Gap[],
   pools: readonly Pool[],
@@ -186,9 +187,9 @@ const NO_TRADE: Omit<Candidate<DexTradeRow>, 'token' | 'log_index'> = {
 }
 
 /**
- * The trades in [from, to) of a range, as far as its blocks are final, or the next piece of them. How far a piece came is
- * remembered for each token by itself, because the next piece is only about those that are not done. While the node lags
- * behind the range, or behind `now` (Unix milliseconds) where the range goes on after it, nobody is.
+ * Reads the trades in [from, to) of a range up to the newest final block, or the next piece of them. Positions are
+ * stored per token, because the next piece contains only unfinished tokens. If the node lags behind the range, or
+ * behind `now` (Unix milliseconds) if the range ends later, no token is finished.
  */
 async function fetchRange(
   reader: ChainReader,
@@ -210,7 +211,7 @@ async function fetchRange(
   const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, failed, firstOf, to },
-    // A range that is not read to its end comes again by itself.
+    // Nothing is left out permanently: a range that is not completely read is planned again.
     hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), leftOut: [] }),
   })
   if (lag !== undefined) for (const token of finished) request.refuse(token, lag)

@@ -6,7 +6,7 @@ import type { Wallet } from '../contracts/treasury-daos.ts'
 import type { Holding } from '../treasury-holdings.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
-/** What every answer about an address says of a token. */
+/** Members of a token in every response about an address. */
 export const heldToken = z.object({
   contract_address: asSent,
   contract_decimals: asSent,
@@ -14,25 +14,26 @@ export const heldToken = z.object({
   contract_name: asSent,
 })
 
-/** Balances_v2: everything that an address holds (docs/providers.md, section 11). */
+/** balances_v2: all holdings of an address (docs/providers.md, section 11). */
 export const balancesData = z.object({
   items: listOf(
     heldToken.extend({ type: asSent, is_spam: asSent, balance: asSent, quote: asSent, quote_rate: asSent }),
   ),
 })
 
-/** A holding of one address, and what is needed to read its past. */
+/** A holding of one address, with the facts needed to read its past. */
 export interface Position extends Holding {
   readonly contract: string
   readonly decimals: number
 }
 
-/** What a contract may say of itself: its balances are integers with so many decimal places. */
+/** Plausible decimals of a token contract. */
 const places = z.int().min(0).max(77)
 
 /**
- * The fungible tokens of an address. Spam and collectibles are left out, and so is what has no decimals, because it is not
- * fungible. The provider calls a token without a quote dust: it is held like any other, and its price may be known elsewhere.
+ * Returns the fungible tokens of an address. Spam and collectibles are left out, and so are tokens without decimals,
+ * because they are not fungible. Tokens without a quote, which the provider calls dust, are included: another source
+ * may have their price.
  */
 export function toPositions({ items }: z.infer<typeof balancesData>, { chain, address }: Wallet): Position[] {
   const known = new Set<unknown>()
@@ -60,25 +61,25 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
   })
 }
 
-/** A part of the answer of which nothing can be told but that it is there; without a quantity it is left out and counted. */
+/** Placeholder for an unusable part of a response. It has no quantity, so it is left out and counted. */
 const toUnusable = (at: Pick<Wallet, 'chain' | 'address'>, fault: string): Position => ({
   ...{ chain: at.chain, address: at.address, contract: '', symbol: '', decimals: 0, quantity: null },
   ...{ valueUsd: null, priceSource: null, fault },
 })
 
-/** How a token is called: by its symbol, else by its name or its contract. */
+/** Returns a token's symbol, or else its name or its contract. */
 export function toSymbol(item: z.infer<typeof heldToken>): string {
   const names = [item.contract_ticker_symbol, item.contract_name, item.contract_address]
   return names.find((name): name is string => typeof name === 'string' && name !== '') ?? ''
 }
 
-/** How many tokens of an address are left out as spam. */
+/** Counts the tokens of an address that are left out as spam. */
 export const countSpam = ({ items }: z.infer<typeof balancesData>): number =>
   items.filter((item) => item.is_spam === true).length
 
 /**
- * A value in USD and whose it is, null where there is none or it cannot be. A quote of 0 is a value only beside a price: the
- * provider also sends it of a token that it has no price for.
+ * Returns a value in USD and its source, null if it is missing or invalid. A quote of 0 is valid only with a price: the
+ * provider also sends 0 for tokens without a price.
  */
 export function toQuoted(quote: unknown, rate: unknown): Pick<Holding, 'valueUsd' | 'priceSource' | 'fault'> {
   const [told, price] = [toNumber(quote), toNumber(rate)]

@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorAnswer, ErrorReading, Query } from '../../http/request.ts'
+import type { ErrorAnswer, ErrorReading, HttpClient, Query } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
 
-/** An address or a chain that the provider does not know. */
+/** Statuses for an address or a chain that the provider does not know. */
 const NO_SUCH_ADDRESS: readonly number[] = [400, 404]
 
-/** The trial takes four requests a second: at 200 a minute, one after the other, there are never more. */
+/** The trial allows four requests a second. At 200 a minute, one at a time, that is never exceeded. */
 const BURST = 1
 
-/** GoldRush's host with its key, where there is one (docs/providers.md, section 11). */
+/** Opens GoldRush with its key, if there is one (docs/providers.md, section 11). */
 export function openGoldRush({ config, http }: ProviderContext): HttpClient {
   const { apiKey, ...settings } = config.providers.goldrush
   const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }
@@ -23,13 +22,13 @@ const envelope = z.object({
   data: asSent,
   error: z.boolean().nullish(),
   error_message: z.string().nullish(),
-  // Documented as a number in the schemas and as a text in the examples.
+  // Documented as a number in the schemas, but as a text in the examples.
   error_code: z.coerce.number().nullish(),
 })
 
 /**
- * One answer about an address.
- * @throws DataError `provider_unknown` for an address or a chain that the provider does not know.
+ * Fetches a response about an address.
+ * @throws DataError `provider_unknown` if the provider does not know the address or the chain.
  */
 export async function fetchData<T>(
   client: HttpClient,
@@ -51,7 +50,7 @@ export async function fetchData<T>(
   throw new DataError(toCode(status), `goldrush ${path}: ${says}${toHint(status)}`)
 }
 
-/** 402 says that the plan's credits are used up; when there will be more is not documented. */
+/** 402 means that the plan's credits are exhausted; the reset time is not documented. */
 function toCode(status: number): ErrorAnswer {
   if (status === 429 || status >= 500) return 'provider_unavailable'
   return status === 402 ? 'provider_exhausted' : 'provider_rejected'
@@ -59,7 +58,7 @@ function toCode(status: number): ErrorAnswer {
 
 const toHint = (status: number) => (status >= 401 && status <= 403 ? ' (check GOLDRUSH_API_KEY and its credits)' : '')
 
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+/** Adds the relevant setting to the message; retries follow the default rules. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status !== 401 && status !== 402 && status !== 403) return undefined
   return { code: toCode(status), says: `${body}${toHint(status)}` }

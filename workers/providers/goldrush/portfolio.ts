@@ -6,7 +6,7 @@ import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 import { heldToken, type Position, toQuoted, toSymbol } from './balances.ts'
 
-/** Portfolio_v2: what an address held, token by token and day by day (docs/providers.md, section 11). */
+/** portfolio_v2: holdings of an address by token and day (docs/providers.md, section 11). */
 const edge = z.object({ balance: asSent, quote: asSent }).nullish().catch(null)
 export const portfolioData = z.object({
   items: listOf(
@@ -19,10 +19,10 @@ export const portfolioData = z.object({
 type Item = z.infer<typeof portfolioData>['items'][number]
 
 /**
- * The positions of an address at the beginning of each day inside the range, as a snapshot of that day has them. The
- * portfolio does not mark spam. So a token that is still held counts only if `current` has it, which also has the
- * decimals where the portfolio lacks them. A token that is no longer held counts if it has decimals and a value. A day
- * is there as soon as one token has it.
+ * Returns the positions of an address at the start of each day inside the range. The portfolio does not mark spam. A
+ * token that is still held therefore counts only if `current` contains it, which also has the decimals if the portfolio
+ * lacks them. A token that is no longer held counts if it has decimals and a value. A day is present if any token has
+ * it.
  */
 export function toDailyPositions(
   { items }: z.infer<typeof portfolioData>,
@@ -52,7 +52,7 @@ export function toDailyPositions(
   return days
 }
 
-/** Whether a token that `current` lacks was given away since. Otherwise it is still there, and is spam. */
+/** Returns whether a token that `current` lacks was transferred away. Otherwise it is still held, and is spam. */
 function wasLeft({ holdings = [] }: Item, valueUsd: number | null): boolean {
   const dated = holdings.filter(({ timestamp }) => isTime(toTime(timestamp)))
   const newest = dated.reduce<(typeof dated)[number] | undefined>(
@@ -62,7 +62,7 @@ function wasLeft({ holdings = [] }: Item, valueUsd: number | null): boolean {
   return valueUsd !== null && toNumber((newest?.close ?? newest?.open)?.balance) === 0
 }
 
-/** What has no contract or no time: nobody can say of which day it is. */
+/** Lists parts without a contract or a time, which cannot be assigned to a day. */
 export function listUndated({ items }: z.infer<typeof portfolioData>): string[] {
   const nameless = items.filter(({ contract_address }) => typeof contract_address !== 'string')
   const timeless = items.flatMap(({ holdings = [] }) => holdings).filter(({ timestamp }) => !isTime(toTime(timestamp)))

@@ -12,13 +12,12 @@ import { balancesData, countSpam, type Position, toPositions } from './balances.
 import { fetchData, openGoldRush } from './client.ts'
 import { listUndated, portfolioData, toDailyPositions } from './portfolio.ts'
 
-/** DAOs that are asked for at once; the addresses of one come one after the other. */
+/** Number of DAOs requested concurrently; the addresses of one DAO are requested in sequence. */
 const CONCURRENCY = 4
 
 /**
- * GoldRush, formerly Covalent (docs/providers.md, section 11). It needs a key; without one every call is
- * `provider_unconfigured`. Holdings for which it has no quote are priced by DefiLlama, and have no value where that has no
- * price either.
+ * GoldRush, formerly Covalent (docs/providers.md, section 11). Without a key, every call is `provider_unconfigured`.
+ * Holdings without a quote are priced by DefiLlama, and have no value if DefiLlama has no price either.
  */
 export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   name: 'goldrush',
@@ -46,16 +45,16 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
       },
       async fetchHistory(dao, range, signal) {
         refuseWithoutKey()
-        // The provider counts whole days back from its own today.
+        // The provider counts whole days back from its current day.
         const days = Math.ceil((now() - range.from) / DAY_MS) + 1
         const { daily, faults } = await fetchDailyPositions(client, dao, range, days, signal)
         const times = [...daily.keys()]
         const holdings = await toHoldings(daily, signal, (coins) => prices.past(coins, times, signal))
-        // The past is told without a mark of what is spam.
+        // The provider does not mark spam in the past.
         const rows = [...holdings].flatMap(
           ([day, held]) => toTreasuryRow(dao, day, 'goldrush', { holdings: held, spamCount: null }) ?? [],
         )
-        // A day that is not told here may be told by the next provider: it is not one without a treasury.
+        // The next provider may have these days: missing rows do not mean that there was no treasury.
         if (rows.length === 0)
           throw new DataError('provider_unknown', `goldrush: no day of the range for all addresses of ${dao.name}`)
         return [...rows, ...faults.map((fault) => toUnreadable<DaoTreasuryRow>(fault, { dao: dao.key }))]
@@ -64,14 +63,14 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   },
 }
 
-type PriceTable = ReadonlyMap<string, ReadonlyMap<number, number>>
+type PriceTable = Awaited<ReturnType<TokenPrices['past']>>
 
-async function priceNow(prices: TokenPrices, coins: readonly string[], slot: number, signal: AbortSignal) {
-  const found = await prices.now(coins, signal)
-  return new Map([...found].map(([coin, price]) => [coin, new Map([[slot, price]])]))
+async function priceNow(source: TokenPrices, coins: readonly string[], slot: number, signal: AbortSignal) {
+  const { prices, faults } = await source.now(coins, signal)
+  return { prices: new Map([...prices].map(([coin, price]) => [coin, new Map([[slot, price]])])), faults }
 }
 
-/** Positions with a value where one is known. A price that cannot be asked for is a failure, not an unknown price. */
+/** Adds known values to positions. If a price request fails, the run fails: the price is not treated as unknown. */
 async function toHoldings(
   positions: ReadonlyMap<number, readonly Position[]>,
   signal: AbortSignal,
@@ -82,16 +81,22 @@ async function toHoldings(
     .flat()
     .filter(({ valueUsd, quantity }) => valueUsd === null && quantity !== null && quantity !== 0)
   const coins = [...new Set(unpriced.map(({ chain, contract }) => toCoin(chain, contract)))]
-  const prices: PriceTable = coins.length === 0 ? new Map() : await findPrices(coins)
+  const { prices, faults }: PriceTable =
+    coins.length === 0 ? { prices: new Map(), faults: new Map() } : await findPrices(coins)
   const toHolding = (position: Position, at: number): Holding => {
-    const price = prices.get(toCoin(position.chain, position.contract))?.get(at)
-    const isPriced = position.valueUsd !== null || position.quantity === null || price === undefined
-    return isPriced ? position : { ...position, valueUsd: position.quantity * price, priceSource: 'defillama' }
+    const coin = toCoin(position.chain, position.contract)
+    const [price, fault] = [prices.get(coin)?.get(at), faults.get(coin)]
+    if (position.valueUsd !== null || !position.quantity) return position
+    if (price !== undefined) return { ...position, valueUsd: position.quantity * price, priceSource: 'defillama' }
+    return fault === undefined ? position : { ...position, fault: position.fault ?? fault }
   }
   return new Map([...positions].map(([at, held]) => [at, held.map((position) => toHolding(position, at))]))
 }
 
-/** What all addresses hold now; undefined where one has an empty answer that is not true, or all have. */
+/**
+ * Fetches the current holdings of all addresses. Undefined if the response for one address is falsely empty, or if all
+ * are empty.
+ */
 async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   const positions: Position[] = []
   let [isUsed, spamCount] = [false, 0]
@@ -106,16 +111,16 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
   return isUsed ? { positions, spamCount } : undefined
 }
 
-/** The provider lists nothing of an address, now and in the days before: it was not used on that chain. */
+/** The address was never used on that chain: the provider lists nothing, neither now nor in the days before. */
 const UNUSED = 'unused'
 const DAYS_BEFORE = 7
 
 /**
- * Undefined for an empty answer about an address that held something in so many days before: something is wrong with it,
- * or it was emptied.
+ * Fetches the balances of an address. Undefined if the response is empty although the address held something in the
+ * given days: the response is wrong, or the address was emptied.
  */
 async function fetchBalances(client: HttpClient, wallet: Wallet, days: number, signal: AbortSignal) {
-  // Spam comes with a mark, so that it is counted here.
+  // Spam is included with a mark, so it can be counted.
   const query = { 'quote-currency': 'USD', nft: 'false' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
   if (data.items.length > 0) return { positions: toPositions(data, wallet), spamCount: countSpam(data) }
@@ -124,8 +129,10 @@ async function fetchBalances(client: HttpClient, wallet: Wallet, days: number, s
 }
 
 /**
- * What all addresses held, by day; only days of which every address tells. `faults` are what cannot be read of the answers.
- * @throws DataError `provider_malformed` for an empty answer that another one contradicts, and where all are empty.
+ * Fetches the holdings of all addresses by day, only for days that every address has. `faults` are the unreadable
+ * parts.
+ * @throws DataError `provider_malformed` for an empty response that another response contradicts, and if all responses
+ *   are empty.
  */
 async function fetchDailyPositions(
   client: HttpClient,
@@ -138,7 +145,7 @@ async function fetchDailyPositions(
   const faults: string[] = []
   let isUsed = false
   for (const wallet of dao.wallets) {
-    // What was emptied before the last days, but in the range, is no unused address of the range.
+    // An address emptied during the range is not an unused address of the range, so the whole range is checked.
     const current = await fetchBalances(client, wallet, days, signal)
     if (current === undefined) throw toContradicted(wallet)
     if (current === UNUSED) continue

@@ -4,7 +4,7 @@ import { DataError } from '../../../shared/errors.ts'
 import { checkAnswer } from '../answer.ts'
 import { type JsonRpc, type RpcCall, type RpcReply, toRpcError } from '../evm/rpc/json-rpc.ts'
 
-/** The views of contracts that are read (docs/providers.md, section 16). */
+/** The contract views that are read (docs/providers.md, section 16). */
 const abi = parseAbi([
   'function totalSupply() view returns (uint256)',
   'function decimals() view returns (uint8)',
@@ -19,13 +19,13 @@ type ViewName = (typeof abi)[number]['name']
 const hexText = z.templateLiteral(['0x', z.string().regex(/^[0-9a-f]*$/i)])
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
 
-/** A question about the state at one block, with the reading of its answer. */
+/** A call about the state at one block, with the parser of its reply. */
 export interface StateQuestion<T> {
   readonly call: RpcCall
   read(rpc: JsonRpc, reply: RpcReply): T
 }
 
-/** Asks about the state at a block: everything that is asked in one reading names the same one. */
+/** Creates calls about the state at one block: all calls of one reading use the same block. */
 export interface BlockState {
   readonly block: number
   view<T>(to: string, name: ViewName, args: readonly string[], answer: z.ZodType<T>): StateQuestion<T>
@@ -58,7 +58,7 @@ export function createBlockState(block: number): BlockState {
 }
 
 /**
- * The newest block, less the `depth` that a chain may take back.
+ * Returns the newest block minus `depth`, the number of blocks that a chain may revert.
  * @throws DataError as the JSON-RPC client does.
  */
 export async function pinBlock(rpc: JsonRpc, depth: number, signal: AbortSignal): Promise<number> {
@@ -67,7 +67,7 @@ export async function pinBlock(rpc: JsonRpc, depth: number, signal: AbortSignal)
   return Math.max(0, Number(readResult(rpc, method, quantity, reply)) - depth)
 }
 
-/** Asks several questions in one batch and reads all answers. */
+/** Sends several calls in one batch and parses all replies. */
 export async function askAll<Questions extends readonly StateQuestion<unknown>[]>(
   rpc: JsonRpc,
   questions: Questions,
@@ -82,8 +82,8 @@ export async function askAll<Questions extends readonly StateQuestion<unknown>[]
 }
 
 /**
- * A question to which the contract may answer with an error: then the result is undefined. A node without capacity is
- * still a failure.
+ * Makes a call optional: if the contract returns an error, the result is undefined. A throttled node is still a
+ * failure.
  */
 export function orNone<T>(question: StateQuestion<T>): StateQuestion<T | undefined> {
   return {
@@ -109,7 +109,7 @@ function readView<T>(rpc: JsonRpc, functionName: ViewName, answer: z.ZodType<T>,
   return checkAnswer(answer, decode(functionName, data, rpc.name), source)
 }
 
-/** An address without a contract answers nothing at all. */
+/** An address without a contract returns an empty result. */
 function decode(functionName: ViewName, data: `0x${string}`, name: string): unknown {
   try {
     return decodeFunctionResult({ abi, functionName, data })

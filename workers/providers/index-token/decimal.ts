@@ -1,4 +1,4 @@
-/** A number as it is written: `units` divided by ten to the power of `places`. Nothing is lost in sums and products. */
+/** An exact decimal number: `units` divided by ten to the power of `places`. Sums and products lose no digits. */
 export interface Decimal {
   readonly units: bigint
   /** Never negative. */
@@ -7,7 +7,7 @@ export interface Decimal {
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
-/** What a number's shortest text says, exactly; the text of any finite number is one. */
+/** Parses a number's shortest text exactly; accepts the text of any finite number. */
 export function toDecimal(text: string): Decimal {
   const [, sign = '', whole, fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
   if (whole === undefined) throw new RangeError(`not a decimal number: ${text}`)
@@ -25,13 +25,13 @@ export function times(a: Decimal, b: Decimal): Decimal {
   return { units: a.units * b.units, places: a.places + b.places }
 }
 
-/** The quotient to so many places, cut off there. `b` must not be zero. */
+/** Returns the quotient, truncated to `places`. `b` must not be zero. */
 export function dividedBy(a: Decimal, b: Decimal, places: number): Decimal {
   const units = (a.units * 10n ** BigInt(b.places + places)) / (b.units * 10n ** BigInt(a.places))
   return { units, places }
 }
 
-/** Digits without an exponent, and none behind the point that says nothing. */
+/** Formats without an exponent and without trailing zeros. */
 export function toText({ units, places }: Decimal): string {
   const sign = units < 0n ? '-' : ''
   const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')

@@ -8,7 +8,7 @@ import type { BlockState, StateQuestion } from './contract-views.ts'
 import { orNone } from './contract-views.ts'
 import { type Decimal, toDecimal } from './decimal.ts'
 
-/** Dollars for one ether, and who says so. */
+/** The price of one ether in dollars, and its source. */
 export interface EtherPrice {
   readonly usd: Decimal
   readonly source: 'chainlink' | 'defillama'
@@ -17,7 +17,7 @@ export interface EtherPrice {
 /** Chainlink's ETH/USD feed by chain (docs/providers.md, section 16). */
 const FEEDS: Readonly<Record<string, string>> = { ethereum: '0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419' }
 const FEED_PLACES = 8
-/** The feed is updated at least once an hour. When the last update is two hours old, it is out of order. */
+/** The feed is updated at least once an hour. If the last update is older than two hours, the feed is not used. */
 const OLDEST_SECONDS = 2 * 3600
 
 const ETHER = 'coingecko:ethereum'
@@ -29,17 +29,17 @@ const round = z
 type Round = z.infer<typeof round>
 
 /**
- * The question to the chain's feed. On a chain without one it goes to an address without a contract, which answers
- * nothing.
+ * Returns the call to the chain's feed. On a chain without a feed, the call goes to an address without a contract,
+ * which returns an empty result.
  */
 export function askFeed(chain: string, state: BlockState): StateQuestion<Round | undefined> {
   return orNone(state.view(FEEDS[chain] ?? `0x${'0'.repeat(40)}`, 'latestRoundData', [], round))
 }
 
 /**
- * The price of ether at a block's time (Unix seconds): the feed's where it is fresh, else DefiLlama's of at most half
- * an hour before.
- * @throws DataError `provider_unavailable` when neither has a fresh price: an older one would be a guess.
+ * Returns the price of ether at a block's time (Unix seconds): the feed's price if it is fresh, or else DefiLlama's
+ * from at most half an hour before.
+ * @throws DataError `provider_unavailable` if neither has a fresh price: an older one would be a guess.
  */
 export async function toEtherPrice(
   feed: Round | undefined,
@@ -55,7 +55,7 @@ export async function toEtherPrice(
   throw new DataError('provider_unavailable', message)
 }
 
-/** No block knows of a later update than itself. */
+/** A block cannot contain an update later than the block. */
 const isUsable = ({ answer, updatedAt }: Round, seconds: number): boolean =>
   orNull(tokenPrice, Number(answer) / 10 ** FEED_PLACES) !== null &&
   updatedAt <= seconds &&

@@ -15,22 +15,22 @@ import { type Decimal, dividedBy, times, toText } from './decimal.ts'
 import { askFeed, toEtherPrice } from './ether-price.ts'
 import { ETHER_PLACES, findWrappedEther, type PriceForeign, readComponents, toLockedEther } from './locked-value.ts'
 
-/** The Index Token as it is now. */
+/** The current state of the Index Token. */
 export interface IndexTokenSource {
-  /** @throws DataError `provider_unavailable` where the node lags behind the slot (Unix milliseconds). */
+  /** @throws DataError `provider_unavailable` if the node lags behind the slot (Unix milliseconds). */
   fetchToken(index: BasketIndex, slot: number, signal: AbortSignal): Promise<Candidate<IndexTokenRow>>
 }
 
 /**
- * The value should be recent, but of a block that stays: no block this deep was ever replaced since Ethereum has
+ * Depth of the block that is read: recent, but final. No block this deep has been replaced since Ethereum has
  * validators.
  */
 const DEPTH = 12
-/** Places of the price of one Index Token. */
+/** Decimal places of the price of one Index Token. */
 const PRICE_PLACES = 12
 
 /**
- * The Index Token from the JSON-RPC node of its chain (docs/providers.md, section 16). Every answer is about one block.
+ * The Index Token from the JSON-RPC node of its chain (docs/providers.md, section 16). All values are of one block.
  * Amounts stay integers from the chain to the row.
  */
 export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
@@ -41,7 +41,7 @@ export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
   connect(context) {
     const { urls, batchSize, ...settings } = context.config.providers.rpc
     const prices = openDefiLlamaCoins(context)
-    // One for each node, because it learns what the node accepts.
+    // One client per node, because it learns the node's limits.
     const nodes = new Map<string, JsonRpc>()
     const openNode = (chain: string) => {
       const name = `rpc-${chain}`
@@ -78,7 +78,7 @@ async function readToken(
     ] as const,
     signal,
   )
-  // A row of an old block would fill the bucket of each slot, as if the token had been read in it.
+  // A row of an old block would fill each slot's bucket, as if the token had been read in that slot.
   const lag = toLag(rpc, seconds, slot)
   if (lag !== undefined) throw lag
   const supply = { units, places }
@@ -114,7 +114,7 @@ async function readToken(
   }
 }
 
-/** Reads decimals from the tokens' own contracts, and prices from DefiLlama. */
+/** Reads decimals from the tokens' contracts, and prices from DefiLlama. */
 function createPriceForeign(
   rpc: JsonRpc,
   prices: HttpClient,
@@ -133,7 +133,7 @@ function createPriceForeign(
   }
 }
 
-/** The ether that a contract has, wrapped or not. */
+/** Returns the ether of a contract, wrapped or not. */
 async function readEther(
   rpc: JsonRpc,
   balances: readonly StateQuestion<bigint>[],

@@ -7,14 +7,14 @@ import type { JsonRpc } from '../evm/rpc/json-rpc.ts'
 import { askAll, type BlockState } from './contract-views.ts'
 import { type Decimal, dividedBy, plus, times, toDecimal } from './decimal.ts'
 
-/** A component of a Set Protocol contract: how much of it each Index Token holds, in the component's smallest unit. */
+/** A component of a Set Protocol contract: its quantity per Index Token, in the component's smallest unit. */
 export interface Component {
   /** Lower-case. */
   readonly address: string
   readonly units: bigint
 }
 
-/** What is known of a reading when the components are valued. */
+/** Facts of a reading that are known before the components are valued. */
 export interface Reading {
   readonly chain: string
   /** The block's time in Unix seconds. */
@@ -24,19 +24,19 @@ export interface Reading {
   readonly etherUsd: Decimal
 }
 
-/** Ether has this many places. */
+/** Decimal places of ether. */
 export const ETHER_PLACES = 18
-/** A component's price must be at most this far from the block's time; prices are collected every 5 minutes. */
+/** Largest distance of a component's price from the block's time; prices are collected every 5 minutes. */
 const PRICE_REACH_MS = 30 * 60_000
 
 const address = z.string().transform((text) => text.toLowerCase())
 
-/** The address of wrapped ether, on the chains whose own coin is ether. */
+/** Returns the address of wrapped ether on chains whose native coin is ether. */
 export function findWrappedEther(chain: string): string | undefined {
   return DEX_CHAINS[chain]?.quotes.find(({ symbol }) => symbol === 'WETH')?.address
 }
 
-/** The components that a Set Protocol contract tells of itself at the block of `state`. */
+/** Reads the components of a Set Protocol contract at the block of `state`. */
 export async function readComponents(
   rpc: JsonRpc,
   contract: string,
@@ -54,7 +54,8 @@ export async function readComponents(
 
 const knownToken = z.object({ address: z.string(), decimals: z.int(), live: z.boolean(), price: z.number().nullable() })
 
-// The observation nearest to the block's time. The newest one may be later than the block, if its slot began after it.
+// Selects the observation nearest to the block's time. The newest one may be later than the block, if its slot began
+// after the block.
 const PRICES = `
 WITH members AS
   (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
@@ -71,10 +72,10 @@ LEFT JOIN
 ) AS p ON p.token = m.key`
 
 /**
- * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one
- * token, at the stored prices of that time (docs/providers.md, section 16). Of tokens that the registry does not know, or
- * that are no longer live, nothing is stored any more: their prices come from `priceForeign`.
- * @throws DataError `provider_unavailable` naming the components without a price: the others alone are not the value.
+ * Returns the value of the components of all Index Tokens in ether, truncated to 18 places: supply times the value of
+ * one token, at the stored prices of that time (docs/providers.md, section 16). For tokens that are not in the registry
+ * or no longer live, no prices are stored: `priceForeign` provides them.
+ * @throws DataError `provider_unavailable` with the components without a price: the others alone are not the value.
  */
 export async function toLockedEther(
   db: Database,
@@ -105,7 +106,7 @@ export async function toLockedEther(
   return dividedBy(times(supply, usd), etherUsd, ETHER_PLACES)
 }
 
-/** Decimals and prices, in USD and as of the reading, of tokens that the registry does not know or collect. */
+/** Returns decimals and prices in USD, as of the reading, of tokens that are not in the registry or not collected. */
 export type PriceForeign = (
   addresses: readonly string[],
 ) => Promise<readonly { readonly address: string; readonly decimals: number; readonly price: number | undefined }[]>
@@ -115,7 +116,7 @@ type Priced = readonly [address: string, value: { readonly places: number; reado
 const toPriced = ({ address, decimals, price }: z.infer<typeof knownToken>): Priced[] =>
   price === null ? [] : [[address, { places: decimals, usd: toDecimal(String(price)) }]]
 
-/** Ether and dollars, which need no price of their own. */
+/** Returns ether and dollar tokens, which need no stored price. */
 function toQuotes(chain: string, etherUsd: Decimal): Priced[] {
   const quotes = DEX_CHAINS[chain]?.quotes ?? []
   return quotes.map(({ address, decimals, usd }) => [

@@ -1,12 +1,11 @@
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toNextDay } from '../plan-resets.ts'
 import { toCallsPerDay, toHistoryCallsPerDay } from './budget.ts'
 
 export const COST = '50 compute units a call, up to MORALIS_UNITS_PER_DAY'
 
-/** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
+/** The provider's chain names by the registry's slug. Other chains are not requested. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
   arbitrum: 'arbitrum',
   avalanche: 'avalanche',
@@ -19,10 +18,10 @@ export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
   polygon: 'polygon',
 }
 
-/** A token that the provider does not know. With 400 it refuses the question, such as a chain that it does not have. */
+/** Status for a token that the provider does not know. 400 refuses the request itself, such as an unsupported chain. */
 export const NO_SUCH_TOKEN = [404]
 
-/** Moralis with its key, where there is one (docs/providers.md, section 4). */
+/** Opens Moralis with its key, if there is one (docs/providers.md, section 4). */
 export function openMoralis({ config, http }: ProviderContext): HttpClient {
   const { apiKey, unitsPerDay: _, ...settings } = config.providers.moralis
   const perDay = { requestsPerDay: toCallsPerDay(config), historyRequestsPerDay: toHistoryCallsPerDay(config) }
@@ -32,12 +31,12 @@ export function openMoralis({ config, http }: ProviderContext): HttpClient {
 }
 
 /**
- * What the provider says with status 401 when the units of a day are used up: "Validation service blocked: Your plan:
- * free-plan-daily total included usage has been consumed", or "SUPPORT BLOCKED: ...". Any other 401 is about the key.
+ * Message with status 401 if the units of a day are exhausted: "Validation service blocked: Your plan: free-plan-daily
+ * total included usage has been consumed", or "SUPPORT BLOCKED: ...". Any other 401 is about the key.
  */
 const USED_UP = /total included usage has been consumed|(validation service|support) blocked/i
 
-/** Adds the setting to look at. A plan that is used up begins anew at midnight; it is told by the text alone. */
+/** Adds the relevant setting to the message. An exhausted plan, which only the text identifies, resets at midnight. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status !== 401 && status !== 402 && status !== 403) return undefined
   const says = `${body} (check MORALIS_API_KEY and its plan)`

@@ -6,10 +6,10 @@ import { asSent, listOf, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
-/** Erc20/{address}/holders (docs/providers.md, section 4.1). */
+/** erc20/{address}/holders (docs/providers.md, section 4.1). */
 export const holdersAnswer = z.object({ totalHolders: asSent })
 
-/** Erc20/{address}/owners: a page, with a cursor where another follows (docs/providers.md, section 4.2). */
+/** erc20/{address}/owners: a page, with a cursor if another page follows (docs/providers.md, section 4.2). */
 export const ownersAnswer = z.object({
   cursor: z.string().nullish(),
   result: listOf(
@@ -26,8 +26,8 @@ export const ownersAnswer = z.object({
 type Owner = z.infer<typeof ownersAnswer>['result'][number]
 
 /**
- * The snapshot of the largest owners, which come largest first; at least one. The provider's own sum for the first
- * hundred is not read: its unit is not documented, and the share that is served must be the sum of the shares listed.
+ * Builds the snapshot of the largest owners from at least one owner, largest first. The provider's sum of the first
+ * hundred is not used: its unit is not documented, and the served share must be the sum of the listed shares.
  */
 export function toHoldersRow(
   { totalHolders }: z.infer<typeof holdersAnswer>,

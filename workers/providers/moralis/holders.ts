@@ -9,13 +9,13 @@ import { toCallsPerSlot } from './budget.ts'
 import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 
-/** A bound on following cursors: a page has a hundred owners unless the provider cuts it shorter. */
+/** Limit of followed cursors: a page has 100 owners unless the provider returns fewer. */
 const MOST_PAGES = 10
 const CONCURRENCY = 4
 
 /**
- * Moralis (docs/providers.md, section 4). It needs a key; without one every call is `provider_unconfigured`. Where a day's
- * units do not do for all tokens in every slot, they take turns.
+ * Moralis (docs/providers.md, section 4). Without a key, every call is `provider_unconfigured`. If a day's units do not
+ * suffice for all tokens in every slot, the tokens take turns.
  */
 export const moralis: Provider<HoldersSource, Token> = {
   name: 'moralis',
@@ -39,7 +39,7 @@ export const moralis: Provider<HoldersSource, Token> = {
   },
 }
 
-/** The largest owners. @throws DataError `provider_unknown` for a token that the provider does not know. */
+/** Fetches the largest owners. @throws DataError `provider_unknown` if the provider does not know the token. */
 async function fetchOwners(client: HttpClient, token: Token, signal: AbortSignal) {
   const path = `/erc20/${token.contractAddress}/owners`
   const owners = []

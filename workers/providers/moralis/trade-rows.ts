@@ -22,15 +22,15 @@ const swap = z.object({
 export type MoralisSwap = z.infer<typeof swap>
 
 /**
- * Erc20/{address}/swaps: a page, with a cursor where another follows (docs/providers.md, section 4.3). A swap that cannot be
- * read is null.
+ * erc20/{address}/swaps: a page, with a cursor if another page follows (docs/providers.md, section 4.3). An unreadable
+ * swap is null.
  */
 export const swapsAnswer = z.object({ cursor: z.string().nullish(), result: z.array(swap.nullable().catch(null)) })
 
-/** The provider has no log indexes. Numbers from here on stand in for them, because no block has so many logs. */
+/** The provider has no log indexes. Numbers from here on replace them, because no block has that many logs. */
 const ORDINALS_FROM = 2 ** 31
 
-/** Rows without members for swaps that cannot be read, which the check of the rows counts. */
+/** Returns rows without values for unreadable swaps, so that the row check counts them. */
 export const toUnreadTrades = (count: number, { key, chain }: Token): Candidate<DexTradeRow>[] =>
   Array.from({ length: count }, () => ({
     ...{ token: key, chain, traded_at: null, block_number: null, transaction_hash: null, log_index: null },
@@ -38,9 +38,9 @@ export const toUnreadTrades = (count: number, { key, chain }: Token): Candidate<
   }))
 
 /**
- * A trade for each swap. The swaps of one transaction are numbered by pool, side and amount, so that the same swaps get
- * the same numbers, on whatever page and in whatever order they come. A swap that is sent twice, because pages shift,
- * is one trade.
+ * Returns a trade for each swap. The swaps of one transaction are numbered by pool, side and amount, so that the same
+ * swaps get the same numbers in any order and on any page. A swap that is sent twice, because pages shift, is one
+ * trade.
  */
 export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Candidate<DexTradeRow>[] {
   const byTransaction = new Map<string, Map<string, MoralisSwap>>()
@@ -61,7 +61,7 @@ function toSortKey({ pairAddress, transactionType, bought, sold }: MoralisSwap):
   return [toText(pairAddress), transactionType, bought?.amount, sold?.amount].join(' ')
 }
 
-/** In lower case; what is no text is empty, and the row check's to reject. */
+/** Returns the text in lower case. Other values become empty, which the row check rejects. */
 const toText = (value: unknown): string => (typeof value === 'string' ? value.toLowerCase() : '')
 
 function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token): Candidate<DexTradeRow> {
@@ -79,7 +79,7 @@ function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token):
     pool: toText(swap.pairAddress),
     exchange: toLabel(swap.exchangeName),
     taker: toText(swap.walletAddress),
-    // Anything else than a buy or a sale is the row check's to reject.
+    // Values other than buy and sell are rejected by the row check.
     side: toText(swap.transactionType).toUpperCase(),
     amount,
     amount_usd: usd,
@@ -87,13 +87,13 @@ function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token):
   }
 }
 
-/** Numbers may arrive as texts. No trade is worth 0: the provider sends it when it does not know the value. */
+/** Numbers may arrive as texts. 0 means unknown: the provider sends it if it does not know the value. */
 function toUsd(value: unknown): number | null {
   const usd = Math.abs(Number(value ?? Number.NaN))
   return Number.isFinite(usd) && usd > 0 ? usd : null
 }
 
-/** Turns "Uniswap v2" into `uniswap-v2`, the label of trades that are read from the chain. */
+/** Turns "Uniswap v2" into `uniswap-v2`, the label of trades read from the chain. */
 function toLabel(name: unknown): unknown {
   return typeof name === 'string' ? name.trim().toLowerCase().replace(/\s+/g, '-') : null
 }

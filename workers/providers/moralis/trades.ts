@@ -5,11 +5,10 @@ import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
-import { recall } from '../../job/state.ts'
+import { type Allowance, openSlotAllowance, recall, toShare } from '../../job/state.ts'
 import { checkAnswer, isTime, toUnknown } from '../answer.ts'
-import { askEach } from '../ask-each.ts'
+import { askEach } from '../ask.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
@@ -22,9 +21,9 @@ const CONCURRENCY = 4
 
 /**
  * Trades from Moralis (docs/providers.md, section 4.3), for tokens on chains that are not read from a node. The two
- * number the swaps of a transaction differently, so a chain with both sources would count trades twice. It needs a key;
- * without one every call is `provider_unconfigured`. The largest tokens come first, and those for which a day's units leave
- * no call are refused as `provider_unconfigured` too.
+ * sources number the swaps of a transaction differently, so a chain with both would count trades twice. Without a key,
+ * every call is `provider_unconfigured`. The largest tokens come first. Tokens without a call left in the day's units
+ * are refused as `provider_unconfigured`, too.
  */
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',
@@ -44,10 +43,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         const cutOff: Candidate<DexTradeRow>[] = []
         const fetchSince = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
-          // Before anything is waited for, so that the first in order have the first calls.
+          // Taken before the first await, so that the first tokens in order get the first calls.
           const isAsked = allowance.take()
           const last = await recall(state, toStateName(token), readUntil)
-          // An hour is read again, because the newest blocks of the last run may not have been final.
+          // The last hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
           const { swaps, unread, next, failure } = isAsked
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
@@ -58,7 +57,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
             cutOff.push(...trades)
             throw failure
           }
-          // Read on from here in the next slot, where the calls of this one did not do.
+          // The next slot continues here if this slot's calls do not suffice.
           if (next !== undefined) refuse(token, toOverBudget(context.config))
           else noteRead([token])
           return trades
@@ -83,7 +82,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           const { swaps, unread, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
           const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           if (failure !== undefined) {
-            // The pages so far were paid for: the next try goes on behind them.
+            // The pages so far are billed, so the next attempt continues after them.
             state.set(name, String(next))
             cutOff.push(...trades)
             throw failure
@@ -101,8 +100,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
 }
 
 /**
- * The calls of a piece: one for each of its tokens among the largest that there are calls for, and its share of those that
- * are left for further pages. The pieces of a slot have all its calls together.
+ * Returns the calls of a piece: one for each of its tokens among the largest tokens that have a call, plus its share of
+ * the remaining calls, which are for further pages. The calls of all pieces add up to those of the slot.
  */
 function toCalls(
   perSlot: number,
@@ -116,12 +115,12 @@ function toCalls(
 
 const toStateName = ({ id }: Token) => `moralis.${id}`
 
-/** Where a range is read on, as long as it is not done. */
+/** State name of the position of an unfinished range. */
 const toRangeName = (token: Token, { from, to }: Range) => `${toStateName(token)}.${from}.${to}`
-/** The state has no way to take a name out; an empty text says that there is nothing under it. */
+/** The state cannot delete a name, so an empty text means no value. */
 const DONE = ''
 
-/** Up to when trades were read, in Unix milliseconds. */
+/** State: the time up to which trades were read, in Unix milliseconds. */
 const readUntil = z.int()
 
 function missingKey({ chain }: Token): DataError {
@@ -129,13 +128,13 @@ function missingKey({ chain }: Token): DataError {
   return new DataError('provider_unconfigured', message)
 }
 
-/** Without a call left the token is not asked for in this slot. */
+/** The error for a token that has no call left in this slot. */
 function toOverBudget({ providers }: Config): DataError {
   const message = `moralis: MORALIS_UNITS_PER_DAY of ${providers.moralis.unitsPerDay} leaves no call for it in an hour; larger tokens come first`
   return new DataError('provider_unconfigured', message)
 }
 
-/** Unix milliseconds; without an end up to now. */
+/** Unix milliseconds; an undefined end means now. */
 interface Span {
   readonly from: number
   readonly to: number | undefined
@@ -143,21 +142,21 @@ interface Span {
 
 interface Swaps {
   readonly swaps: readonly MoralisSwap[]
-  /** How many swaps beside them cannot be read. */
+  /** Number of unreadable swaps, which are not in `swaps`. */
   readonly unread: number
-  /** Where the reading ended early, in Unix milliseconds: all swaps before it are there. */
+  /** Time at which the reading stopped early, in Unix milliseconds: all swaps before it are included. */
   readonly next: number | undefined
-  /** Why it ended there; undefined where the allowance was used up. */
+  /** Why the reading stopped; undefined if the allowance was used up. */
   readonly failure: DataError | undefined
 }
 
 /**
- * All swaps of a token in [from, to). They come oldest first, with as many further pages as the allowance has, and with
- * those that the first block takes whatever it has: where a reading ended in the block that it began with, the next one
- * would have the same pages. A page that fails ends the reading before the last block of the pages so far, which may go on
- * in it.
- * @throws DataError of a page before which there is nothing to keep; `provider_unknown` for a token that the provider does
- *   not know.
+ * Fetches all swaps of a token in [from, to), oldest first, with as many further pages as the allowance permits. The
+ * pages of the first block are always read: if a reading stopped in its first block, the next reading would fetch the
+ * same pages. A failed page stops the reading before the last block of the earlier pages, because that block may
+ * continue on the failed page.
+ * @throws DataError of a failed page if there are no earlier results; `provider_unknown` if the provider does not know
+ *   the token.
  */
 async function fetchSwaps(
   client: HttpClient,
@@ -167,7 +166,7 @@ async function fetchSwaps(
   allowance?: Allowance,
 ): Promise<Swaps> {
   const swaps: MoralisSwap[] = []
-  // A time that cannot be is the row check's to reject, and to count.
+  // An impossible time is kept for the row check to reject and count.
   const isInside = (swap: MoralisSwap) =>
     !isTime(toTime(swap)) || (toTime(swap) >= from && (to === undefined || toTime(swap) < to))
   let unread = 0
@@ -191,7 +190,7 @@ async function fetchSwaps(
   return { swaps: swaps.filter(isInside), unread, next: undefined, failure: undefined }
 }
 
-/** The time of a swap's block in Unix milliseconds; NaN where there is none. */
+/** Returns the time of a swap's block in Unix milliseconds; NaN if there is none. */
 const toTime = (swap: MoralisSwap | undefined): number => Date.parse(String(swap?.blockTimestamp))
 
 async function fetchPage(

@@ -1,11 +1,11 @@
 import { CsvError, parse } from 'csv-parse/sync'
 import { DataError } from '../../../shared/errors.ts'
 
-/** One record of a file: its fields by column, and the line that it begins on, counted from 1. */
+/** One record of a file: its fields by column, and its first line, counted from 1. */
 export interface FileRecord {
   readonly line: number
   readonly fields: Readonly<Record<string, unknown>>
-  /** Why it cannot be read; then it has no fields. */
+  /** Why it is unreadable; such a record has no fields. */
   readonly fault?: string
 }
 
@@ -15,10 +15,10 @@ interface Row {
 }
 
 /**
- * The records of a CSV text with a header line (RFC 4180: quotes, doubled quotes, line breaks inside quotes, LF or CRLF).
- * An empty cell is left out; empty lines are skipped; a line break inside a cell is a LF. A line with a quote out of place, and
- * a row of another length, is a record with a fault.
- * @throws DataError `provider_malformed` for a header that cannot be read, and for a hundred bad quotes.
+ * Reads the records of a CSV text with a header line (RFC 4180: quotes, doubled quotes, line breaks inside quotes, LF
+ * or CRLF). Empty cells are left out and empty lines skipped; a line break inside a cell becomes LF. A line with a
+ * misplaced quote, or a row of another length, becomes a record with a fault.
+ * @throws DataError `provider_malformed` for an unreadable header, and for a hundred misplaced quotes.
  */
 export function readCsv(text: string, file: string): FileRecord[] {
   const {
@@ -43,12 +43,12 @@ export function readCsv(text: string, file: string): FileRecord[] {
 }
 
 const QUOTE = 'a quote out of place, or one that is never closed'
-/** Each costs reading the rest of the file anew. */
+/** Each misplaced quote makes the rest of the file be parsed again. */
 const MOST_BAD_QUOTES = 100
 
 /**
- * The rows, and the lines that cannot be read. Behind such a line the text is read anew. The parser tells the line that a row
- * ends on, and would count a CRLF inside quotes twice.
+ * Returns the rows and the unreadable lines. After an unreadable line, parsing restarts at the next line. The parser
+ * reports the last line of a row, and would count a CRLF inside quotes twice.
  */
 function toRows(text: string): { rows: Row[]; faults: FileRecord[] } {
   const lines = text.replaceAll('\r\n', '\n').split('\n')
@@ -67,7 +67,7 @@ function toRows(text: string): { rows: Row[]; faults: FileRecord[] } {
       return { rows, faults }
     } catch (error) {
       if (!(error instanceof CsvError)) throw error
-      // The row that was begun cannot be read; empty lines before it are none.
+      // The unreadable row starts at the first line that is not empty.
       const bad = lines.findIndex((line, at) => at >= end && line !== '')
       faults.push({ line: bad + 1, fields: {}, fault: QUOTE })
       first = bad + 1

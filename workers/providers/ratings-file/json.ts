@@ -5,9 +5,9 @@ import type { FileRecord } from './csv.ts'
 const list = z.array(z.unknown())
 
 /**
- * The records of a JSON array of objects; the members of `fundamentals` count as the record's own, as the columns of a
- * table do. An element that is no object is a record with a fault.
- * @throws DataError `provider_malformed` where the text is no JSON or no such array.
+ * Reads the records of a JSON array of objects. The members of `fundamentals` count as members of the record, like the
+ * columns of a table. An element that is not an object becomes a record with a fault.
+ * @throws DataError `provider_malformed` if the text is not JSON or not such an array.
  */
 export function readJson(text: string, file: string): FileRecord[] {
   const records = list.safeParse(parse(text, file))
@@ -31,7 +31,7 @@ function parse(text: string, file: string): unknown {
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},\n]|[^\s"[\]{},]+/g
 
-/** The line on which each element of the outermost array begins. */
+/** Returns the first line of each element of the outermost array. */
 function toElementLines(text: string): number[] {
   const lines: number[] = []
   let [line, depth, isBegun] = [1, 0, false]

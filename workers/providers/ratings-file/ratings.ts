@@ -5,7 +5,6 @@ import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import { requireInTime } from '../../http/deadline.ts'
 import type { Provider, ProviderContext, Run } from '../../job/define-job.ts'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
@@ -13,9 +12,9 @@ import { toRatings } from './rows.ts'
 
 export interface RatingsSource {
   /**
-   * The ratings that the operator's file has of these DAOs, stamped with `slot` (Unix milliseconds). Bad rows are logged
-   * and left out; DAOs without a rating are refused.
-   * @throws DataError `provider_unconfigured` where no file is set.
+   * Reads the ratings of these DAOs from the operator's file, stamped with `slot` (Unix milliseconds). Bad rows are
+   * logged and left out; DAOs without a rating are refused.
+   * @throws DataError `provider_unconfigured` if no file is set.
    */
   fetchRatings(
     daos: readonly Dao[],
@@ -24,12 +23,12 @@ export interface RatingsSource {
   ): Promise<DaoRatingRow[]>
 }
 
-/** The operator's own host is asked at most once a second. */
+/** At most one request per second to the operator's host. */
 const REQUESTS_PER_MINUTE = 60
 
 /**
- * The operator's file of ratings, by path or URL, JSON when it begins with a bracket, else CSV (docs/providers.md,
- * section 12: no rating service has a documented interface). No score is made up: without a file there is none.
+ * The operator's file of ratings, by path or URL: JSON if it begins with a bracket, or else CSV (docs/providers.md,
+ * section 12: no rating service has a documented API). No score is made up: without a file there are no ratings.
  */
 export const ratingsFile: Provider<RatingsSource, Dao> = {
   name: 'ratings-file',
@@ -44,11 +43,12 @@ export const ratingsFile: Provider<RatingsSource, Dao> = {
           throw new DataError('provider_unconfigured', 'ratings-file: RATINGS_SOURCE is not set')
         }
         const text = await read(signal)
-        requireInTime(signal)
+        signal.throwIfAborted()
         const file = toFileName(source)
         const records = /^\uFEFF?\s*[[{]/.test(text) ? readJson(text, file) : readCsv(text, file)
         if (records.length === 0) throw new DataError('provider_malformed', `${file}: there is no rating in it`)
-        // A file is read against all DAOs: those that nobody asks about are in it too, and are no strangers.
+        // The file is checked against all live DAOs: it may contain DAOs that are not requested, and these are not
+        // unknown names.
         const { rows, faults } = toRatings(records, await readLiveDaos(context.db), slot, file)
         if (faults.length > 0) log.warn({ rejected: faults.length, of: records.length, faults }, 'ratings rejected')
         const rated = new Set(rows.map(({ dao }) => dao))
@@ -103,7 +103,7 @@ function readLiveDaos(db: Database) {
   })
 }
 
-/** The API tells it: where the file is stays the operator's, and a URL's query may hold a key. */
+/** The API returns this name. It must not reveal the file's location, and a URL's query may contain a key. */
 function toFileName(source: string): string {
   const path = /^https?:/.test(source) ? new URL(source).pathname : source
   return path.split('/').findLast((part) => part !== '') ?? 'the file'

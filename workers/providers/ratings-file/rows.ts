@@ -26,14 +26,14 @@ const SHOWN = 20
 
 interface Checked {
   readonly rows: DaoRatingRow[]
-  /** One for each bad row: `file:line: column: reason`. */
+  /** One per bad row: `file:line: column: reason`. */
   readonly faults: string[]
 }
 
 /**
- * The ratings of a file, checked row by row: a bad row is told with line and column and left out, the others count.
- * `slot` is the time of the import in Unix milliseconds.
- * @throws DataError `rows_rejected` with the faults when all rows are bad.
+ * Checks the ratings of a file row by row. A bad row is reported with line and column and left out. `slot` is the time
+ * of the import in Unix milliseconds.
+ * @throws DataError `rows_rejected` with the faults if all rows are bad.
  */
 export function toRatings(records: readonly FileRecord[], daos: readonly Rated[], slot: number, file: string): Checked {
   const find = createDaoFinder(daos)
@@ -60,7 +60,7 @@ export function toRatings(records: readonly FileRecord[], daos: readonly Rated[]
 type Rated = Pick<Dao, 'key' | 'id' | 'slug' | 'name'>
 type FindDao = (name: string) => Rated | undefined
 
-/** By id, slug or exact name, without regard to case. */
+/** Finds a DAO by id, slug or exact name, ignoring case. */
 function createDaoFinder(daos: readonly Rated[]): FindDao {
   const byName = new Map(daos.flatMap((dao) => [dao.name, dao.slug, dao.id].map((name) => [name.toLowerCase(), dao])))
   return (name) => byName.get(name.toLowerCase())
@@ -109,12 +109,15 @@ function toFault(issue: { path: PropertyKey[]; message: string } | undefined): s
 
 const ISO = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?$/
 
-/** An ISO date or date-time in UTC, with milliseconds; null for anything else, 30 February included. */
+/**
+ * Parses an ISO date or date-time as UTC and returns it with milliseconds. Null for other values, including 30
+ * February.
+ */
 function toTime(value: unknown): string | null {
   if (typeof value !== 'string' || !ISO.test(value)) return null
   const zoned = value.length === 10 || /(Z|[+-]\d\d:\d\d)$/.test(value) ? value : `${value}Z`
   const [time, day] = [Date.parse(zoned), new Date(`${value.slice(0, 10)}T00:00:00Z`)]
-  // Dates that do not exist are moved to the next month in silence.
+  // Date silently moves nonexistent dates to the next month.
   const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value.slice(0, 10))
   return exists && !Number.isNaN(time) ? new Date(time).toISOString() : null
 }

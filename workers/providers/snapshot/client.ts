@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 
 const GRAPHQL = '/graphql'
 
-/** The Snapshot hub (docs/providers.md, section 9). It needs no key; one raises its limit. */
+/** Opens the Snapshot hub (docs/providers.md, section 9). A key is optional and raises the limit. */
 export function openSnapshot({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
   const { apiKey, ...settings } = config.providers.snapshot
   const headers = apiKey === undefined ? {} : { 'x-api-key': apiKey }
@@ -26,9 +25,9 @@ interface Question {
 }
 
 /**
- * Asks one question. Data beside errors is data: an error in one element leaves the others as they are.
- * @throws DataError `provider_unavailable` if errors leave a field of the question without data. No question exceeds the
- * hub's limits, so the cause is trouble with its database, which passes.
+ * Sends one query. Data next to errors is valid: an error in one element does not affect the others.
+ * @throws DataError `provider_unavailable` if errors leave the query without data. No query exceeds the hub's limits,
+ *   so the cause is a temporary problem of its database.
  */
 export async function ask<T>(
   client: HttpClient,
@@ -54,18 +53,18 @@ async function askWithErrors<T>(client: HttpClient, body: Question, schema: z.Zo
   return { data: checkAnswer(schema, data, source), says }
 }
 
-/** A list as answered: undefined stands for an element that cannot be read, and `reasons` says why, one for each. */
+/** A list as received. Unreadable elements are undefined, and `reasons` has one reason for each. */
 export interface Elements<T> {
   readonly elements: readonly (T | undefined)[]
   readonly reasons: readonly string[]
 }
 
-/** In a shorter list, even a majority of unreadable elements is no sign that the format has changed. */
+/** In a shorter list, even a majority of unreadable elements does not prove a changed format. */
 const JUDGED_LENGTH = 10
 
 /**
- * Asks for a list under `field`. An element that is null or does not fit the schema costs only itself.
- * @throws DataError as `ask`; `provider_malformed` if most elements of a list that is not short do not fit.
+ * Queries a list under `field`. An element that is null or does not match the schema affects only itself.
+ * @throws DataError as `ask`; `provider_malformed` if most elements of a list of at least JUDGED_LENGTH do not match.
  */
 export async function askList<T>(
   client: HttpClient,
@@ -90,7 +89,7 @@ export async function askList<T>(
   return { elements, reasons }
 }
 
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+/** Adds the relevant setting to the message; retries follow the default rules. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status !== 401 && status !== 403) return undefined
   return { code: 'provider_rejected', says: `${body} (check SNAPSHOT_API_KEY)` }

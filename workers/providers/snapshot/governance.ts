@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
 import type { HttpClient } from '../../http/client.ts'
-import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
+import type { Allowance } from '../../job/state.ts'
 import { toIso } from '../answer.ts'
 import type { Cursor, Gap, GovernanceSource, Progress, Reading, Space } from '../contracts/governance.ts'
 import { ask, askList, openSnapshot } from './client.ts'
@@ -10,15 +10,18 @@ import { readByCreation, type Unreadable } from './pages-by-creation.ts'
 import { readProposals, withSecret } from './proposals.ts'
 import { LISTS, MOST_SKIPPED, PAGE_SIZE, SPACE, spaceData, toProposalRows, toVoteRows } from './queries.ts'
 
-/** Votes that cannot be read are read again once a day, for this long. */
+/** Unreadable votes are read again once a day, for this long. */
 const GAP_MS = 7 * 86_400_000
 
-/** A small part of a job's time: what a job reads when its time is over is lost. */
+/** A small share of a job's time: data read after the end of that time is lost. */
 const MINUTES_PER_RUN = 2
-/** 200,000 votes: what a run holds in memory at most. */
+/** 200,000 votes: the limit of a run's memory. */
 const MOST_PAGES = 200
 const CONCURRENCY = 4
-/** For a page of each list, whatever the limit: a space whose second list is never reached would not get on. */
+/**
+ * At least one page of each list, whatever the limit: a space whose second list is never reached would make no
+ * progress.
+ */
 const FEWEST_PAGES = 2 * CONCURRENCY
 
 /** Votes and proposals from the Snapshot hub (docs/providers.md, section 9). */
@@ -56,7 +59,7 @@ async function fetchGovernance(
     ...{ progress: before, slot, allowance },
     fetchPage: fetchFrom(LISTS.proposals),
   })
-  // Lists of a space that does not exist are empty, too.
+  // A space that does not exist also has empty lists.
   let isThere = true
   if (proposals.sweptAt !== undefined && proposals.isWhole && proposals.items.length === 0) {
     const found = await ask(client, { query: SPACE, variables: { space } }, spaceData, signal)
@@ -85,7 +88,7 @@ async function fetchGovernance(
   }
 }
 
-/** Every type of voting has numbers: a text is a choice that is encrypted until the vote is settled. */
+/** Choices are numeric in every voting type: a text is an encrypted choice, until the vote is settled. */
 const isSecret = (choice: unknown) => typeof choice === 'string'
 
 function toGap(

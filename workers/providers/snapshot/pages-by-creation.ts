@@ -1,9 +1,9 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Allowance } from '../../job/allowance.ts'
+import type { Allowance } from '../../job/state.ts'
 import type { Cursor } from '../contracts/governance.ts'
 import type { Elements } from './client.ts'
 
-/** An element of a list that is paged in order of creation; `created` in Unix seconds. */
+/** An element of a list ordered by creation; `created` is in Unix seconds. */
 export interface Created {
   readonly id: string
   readonly created: number
@@ -16,29 +16,35 @@ export interface Pages<T> {
   readonly unreadable: Unreadable
 }
 
-/** The elements that could not be read. */
+/** The unreadable elements. */
 export interface Unreadable {
-  /** A reason for each of them. */
+  /** One reason per element. */
   readonly reasons: readonly string[]
-  /** The creation of the last readable element before the first of them, in Unix seconds; undefined if there are none. */
+  /**
+   * Creation of the last readable element before the first unreadable one, in Unix seconds; undefined if none is
+   * unreadable.
+   */
   readonly from: number | undefined
 }
 
-/** An element's time is that of its signature; it may appear in the list later. So this many seconds are read again. */
+/**
+ * An element's time is that of its signature, and the element may appear in the list later. This many seconds are
+ * therefore read again.
+ */
 const OVERLAP_SECONDS = 3600
 
 /**
- * Reads a list in order of creation from a cursor on, oldest first, page by page, without repetitions. Pages go by time,
- * because the source skips no more than `mostSkipped` elements: the next page starts at the last element's time. Only
- * where a full page is of one single time does it skip within that time.
- * @throws DataError `provider_malformed` for more elements of one time than can be reached that way.
+ * Reads a list in order of creation from a cursor, oldest first, page by page, without duplicates. The source skips at
+ * most `mostSkipped` elements, so paging uses times: the next page starts at the last element's time. Elements are
+ * skipped only within one time, if a full page has a single time.
+ * @throws DataError `provider_malformed` if more elements have one time than can be reached that way.
  */
 export async function readByCreation<T extends Created>(options: {
   readonly fetchPage: (cursor: Cursor) => Promise<Elements<T>>
   readonly pageSize: number
   readonly mostSkipped: number
   readonly start: Cursor
-  /** The cursor never passes this time in Unix seconds, whatever time an element claims. */
+  /** Upper limit of the cursor in Unix seconds, whatever times the elements claim. */
   readonly latest: number
   readonly allowance: Pick<Allowance, 'take'>
 }): Promise<Pages<T>> {
@@ -71,18 +77,21 @@ export async function readByCreation<T extends Created>(options: {
   return end(cursor, false)
 }
 
-/** Elements that cannot be read are skipped within the time of those around them. */
+/** Unreadable elements are skipped within the time of their neighbours. */
 function toNext(cursor: Cursor, elements: readonly (Created | undefined)[]): Cursor {
   const first = elements.findIndex((item) => item !== undefined)
   const last = elements.findLast((item) => item !== undefined)
   if (last === undefined || (last.created === cursor.from && elements[first]?.created === last.created))
     return { from: cursor.from, skip: cursor.skip + elements.length }
-  // Those before the first readable one may be of an earlier time.
+  // Unreadable elements before the first readable one may have an earlier time.
   const isOneTime = elements[first]?.created === last.created
   return { from: last.created, skip: isOneTime ? elements.length - first : 0 }
 }
 
-/** The cursor for the next reading: a while before the newest element, but never before the cursor of this one. */
+/**
+ * Returns the cursor of the next reading: some time before the newest element, but not before the cursor of this
+ * reading.
+ */
 function toEnd(start: Cursor, newest: number): Cursor {
   return { from: Math.max(start.from, newest - OVERLAP_SECONDS), skip: 0 }
 }

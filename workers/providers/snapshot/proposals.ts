@@ -1,33 +1,36 @@
-import type { Allowance } from '../../job/allowance.ts'
+import type { Allowance } from '../../job/state.ts'
 import type { Cursor, Pass, Progress } from '../contracts/governance.ts'
 import type { Elements } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
 import { MOST_SKIPPED, PAGE_SIZE, type Proposal } from './queries.ts'
 
-/** Every proposal of a space is read this often: an edit or a deletion is seen this late at the latest. */
+/** Interval at which every proposal of a space is read: the maximum delay until an edit or a deletion is seen. */
 const SWEEP_EVERY_MS = 24 * 3_600_000
-/** After its end a proposal's scores are computed, and secret choices revealed; for this long it is read again each time. */
+/**
+ * After a proposal's end, scores are computed and secret choices revealed. During this time it is read again in each
+ * run.
+ */
 const SETTLING_SECONDS = 2 * 3600
-/** A proposal that the source has not settled by then is read again by each sweep only. */
+/** A proposal that is not settled by then is read again only by sweeps. */
 const LONGEST_SETTLING_SECONDS = 30 * 86_400
-/** More than any space has at a time; some spaces hold proposals that are never settled. */
+/** More than any space has at a time; some spaces have proposals that are never settled. */
 const MOST_UNSETTLED = 200
 
 const START: Cursor = { from: 0, skip: 0 }
 
-/** A piece of a space's proposals, and what follows from it for what is read next. */
+/** A piece of a space's proposals, with the resulting progress. */
 export interface ProposalPages {
   readonly items: readonly Proposal[]
   readonly progress: Progress
   readonly isComplete: boolean
-  /** The slot in which a sweep began that is complete now. */
+  /** Start slot of a sweep that is now complete. */
   readonly sweptAt: number | undefined
-  /** Whether the sweep could read every proposal. */
+  /** Whether every proposal of the sweep was readable. */
   readonly isWhole: boolean
   readonly unreadable: readonly string[]
 }
 
-/** Reads new proposals and those that may have changed: unsettled ones each time, and all of them once a day. */
+/** Reads new proposals and those that may have changed: unsettled ones in each run, and all of them once a day. */
 export async function readProposals(options: {
   readonly fetchPage: (cursor: Cursor) => Promise<Elements<Proposal>>
   readonly progress: Progress
@@ -69,17 +72,19 @@ const oldest = (times: readonly (number | null)[]): number | null => {
   return known.length === 0 ? null : Math.min(...known)
 }
 
-/** Whether the vote ended long enough before `at` (Unix milliseconds) for a source that settles at once. */
+/**
+ * Returns whether the vote ended long enough before `at` (Unix milliseconds) for a source that settles without delay.
+ */
 const isOver = ({ end }: Proposal, at: number, seconds = SETTLING_SECONDS) =>
   end === null || end === undefined || (end + seconds) * 1000 <= at
 
 const isPending = ({ scores_state }: Proposal) => scores_state === 'pending'
 
-/** Whether a proposal is read again each time. */
+/** Returns whether a proposal is read again in each run. */
 const isOpen = (one: Proposal, slot: number) =>
   !isOver(one, slot) || (isPending(one) && !isOver(one, slot, LONGEST_SETTLING_SECONDS))
 
-/** Whether nothing about a proposal changes any more, as far as the source says. */
+/** Returns whether a proposal is final according to the source. */
 const isSettled = (one: Proposal, slot: number) => isOver(one, slot) && !isPending(one)
 
 function toUnsettled({ unsettled }: Progress, items: readonly Proposal[], slot: number): string[] {
@@ -92,8 +97,8 @@ function toUnsettled({ unsettled }: Progress, items: readonly Proposal[], slot: 
 }
 
 /**
- * Votes on what was settled since the last reading are read once more, from the beginning of the vote: choices that were
- * secret are known now, and so is the power that counted in the end.
+ * Votes on proposals settled since the last reading are read again from the start of the vote: secret choices and the
+ * final voting power are known now.
  */
 function toVotesCursor({ votes, read, unsettled }: Progress, items: readonly Proposal[], slot: number): Cursor {
   const known = new Set(unsettled)
@@ -103,8 +108,9 @@ function toVotesCursor({ votes, read, unsettled }: Progress, items: readonly Pro
 }
 
 /**
- * The progress when votes on settled proposals still have secret choices: these proposals and their votes are read again.
- * @param secret ids of proposals that such votes are on.
+ * Updates the progress if votes on settled proposals still have secret choices: these proposals and their votes are
+ * read again.
+ * @param secret ids of proposals with such votes.
  */
 export function withSecret(
   progress: Progress,

@@ -10,11 +10,11 @@ import { asSent, toIso, toNumber } from '../answer.ts'
 import type { Space } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'
 
-/** The hub answers at most so many elements a page and skips at most so many (docs/providers.md, section 9). */
+/** Limits of the hub: elements per page, and skipped elements (docs/providers.md, section 9). */
 export const PAGE_SIZE = 1000
 export const MOST_SKIPPED = 5000
 
-/** An optional member of another form is absent. */
+/** An optional member with an invalid value counts as absent. */
 const seconds = z.number().int().min(EARLIEST_SECONDS).max(LATEST_SECONDS)
 const time = seconds.nullish().catch(null)
 const words = z.string().nullish().catch(null)
@@ -27,7 +27,7 @@ const proposal = listed.extend({
   choices: z.array(z.string().nullable()).nullish().catch(null),
   scores: z.array(z.number().nullable()).nullish().catch(null),
   scores_total: asSent,
-  /** `pending` until all votes are counted and secret choices are revealed; `final` or `invalid` from then on. */
+  /** `pending` until all votes are counted and secret choices are revealed, then `final` or `invalid`. */
   scores_state: words,
   votes: asSent,
   quorum: asSent,
@@ -54,7 +54,7 @@ const PAGE = `first: ${PAGE_SIZE}, skip: $skip, where: {space: $space, created_g
 const PROPOSALS = `query Proposals($space: String!, $from: Int!, $skip: Int!) { proposals(${PAGE}) { id author created title type choices scores scores_total scores_state votes quorum start end link flagged } }`
 const VOTES = `query Votes($space: String!, $from: Int!, $skip: Int!) { votes(${PAGE}) { id voter created choice vp proposal { id } } }`
 
-/** The lists of a space; an element created after `latest` (Unix seconds) is unreadable. */
+/** The lists of a space; an element created after LATEST_SECONDS is unreadable. */
 export const LISTS = {
   proposals: { query: PROPOSALS, field: 'proposals', element: proposal },
   votes: { query: VOTES, field: 'votes', element: vote },
@@ -64,7 +64,7 @@ export const LISTS = {
 const toTime = (at: number) => toIso(at * 1000)
 const toTimeOrNull = (at: number | null | undefined) => (at === null || at === undefined ? null : toTime(at))
 
-/** All of a list, or nothing of one in which something is missing: the members of choices and scores belong together. */
+/** Returns the list, or an empty list if an element is missing, because choices and scores correspond by position. */
 const toWhole = <T>(list: readonly (T | null)[] | null | undefined): T[] => {
   const known = (list ?? []).filter((one) => one !== null)
   return known.length === list?.length ? known : []
@@ -97,12 +97,12 @@ export function toProposalRows(proposals: readonly Proposal[], place: Space): Ca
   }))
 }
 
-/** A vote whose proposal was taken back is no vote on anything. */
+/** Votes on a deleted proposal are dropped. */
 export function toVoteRows(votes: readonly Vote[], place: Space): Candidate<GovernanceRow>[] {
   return votes.flatMap(({ voter, proposal, created, choice, vp }) => {
     if (!proposal) return []
     const about = { kind: 'vote', proposal: proposal.id, address: toLowerCase(voter), at: toTime(created) }
-    // A power that is a double here is one at the hub: its digits are the same.
+    // The hub also stores the power as a double, so no digits are lost.
     return [{ ...place, ...about, choice: JSON.stringify(choice ?? null), voting_power: toNumberOrNull(vp) }]
   })
 }

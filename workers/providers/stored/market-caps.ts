@@ -10,10 +10,12 @@ const NEWEST_MARKET_CAPS = `
 
 const marketCapOf = z.object({ token: z.number(), usd: z.number() })
 
-/** How old a market cap may be and still say how large a token is. */
+/** Maximum age of a market cap that is used to rank tokens. */
 const KNOWN_FOR_DAYS = 30
 
-/** The tokens by their stored market cap as of `at` (Unix milliseconds), the largest first and those without one last. */
+/**
+ * Sorts the tokens by their stored market cap as of `at` (Unix milliseconds), largest first, tokens without one last.
+ */
 export async function orderByMarketCap<T extends Pick<Token, 'key'>>(
   db: Database,
   tokens: readonly T[],

@@ -9,14 +9,14 @@ import type { IndexSource } from '../contracts/index-points.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 
-/** A range of whole slots in which one composition is in force. */
+/** A range of whole slots with one active composition. */
 interface CompositionRange extends TimeRange {
   readonly composition: Composition
 }
 
 /**
- * The index from the prices that are stored: the same prices give the same points, whenever they are computed and
- * however the range is cut (docs/contract.md, section 4).
+ * Computes the index from the stored prices. The same prices give the same points, independent of the time of the
+ * computation and of how the range is split (docs/contract.md, section 4).
  */
 export const storedPrices: Provider<IndexSource, BasketIndex> = {
   name: 'stored-prices',
@@ -31,7 +31,7 @@ export const storedPrices: Provider<IndexSource, BasketIndex> = {
   }),
 }
 
-/** Cuts a range where another composition comes into force; a slot has the one that is in force when it begins. */
+/** Splits a range where another composition becomes active. A slot uses the composition that is active at its start. */
 export function toCompositionRanges(index: BasketIndex, range: TimeRange): CompositionRange[] {
   return index.compositions.flatMap((composition, at) => {
     const next = index.compositions[at + 1]?.validFrom ?? Number.POSITIVE_INFINITY
@@ -41,7 +41,7 @@ export function toCompositionRanges(index: BasketIndex, range: TimeRange): Compo
   })
 }
 
-/** The first slot that begins at or after a time. */
+/** Returns the first slot that begins at or after a time. */
 const toSlotAfter = (ms: number) => Math.ceil(ms / SLOT_MS) * SLOT_MS
 
 const point = z.object({ at: z.int(), read_at: z.string(), observed_at: z.string(), value: z.number() })
@@ -50,7 +50,7 @@ const storedPoint = point.extend({ composition: z.string() })
 
 type Point = z.infer<typeof storedPoint>
 
-// The sum goes in the order of the parameters, because sums of floats depend on their order.
+// The sum uses the order of the parameters, because float sums depend on their order.
 const COMPUTED = `
 SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at, newest_at AS observed_at,
   arrayFilter(token -> NOT has(present, token), {tokens: Array(UInt64)}) AS lacking,
@@ -74,7 +74,7 @@ WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-/** The points of a range that are new or other than those stored, and retractions of those that are no more. */
+/** Returns the new and changed points of a range, and retractions of stored points that are no longer valid. */
 async function fetchRange(
   db: Database,
   log: Logger,
@@ -86,8 +86,8 @@ async function fetchRange(
   const tokens = members.map(({ token }) => token.key)
   const quantities = members.map(({ quantity }) => Number(quantity))
   const params = { from, to, tokens, quantities, index: index.key }
-  // A retraction has the time at which the point that it retracts was read. So points are read before prices: a point
-  // that is computed from prices read later wins over the retraction.
+  // A retraction has the time at which its point was read. Points are read before prices, so that a point computed from
+  // prices read later wins over the retraction.
   const stored = await db.rows({ name: 'index-stored', sql: STORED, params, schema: storedPoint, signal })
   const computed = await db.rows({ name: 'index-computed', sql: COMPUTED, params, schema: computedPoint, signal })
   tellIncomplete(log, composition, computed)
@@ -120,8 +120,8 @@ function toRow(index: BasketIndex, point: Point, isRetracted: boolean): Candidat
 }
 
 /**
- * Logs the slots without a point. Where only some members have a price there is none: without a member it would be
- * another basket's value.
+ * Logs the slots without a point. If only some members have a price, there is no point: without a member, it would be
+ * the value of a different basket.
  */
 function tellIncomplete(log: Logger, { elements }: Composition, computed: readonly z.infer<typeof computedPoint>[]) {
   const incomplete = computed.filter(({ lacking }) => lacking.length > 0)

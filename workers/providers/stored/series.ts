@@ -6,26 +6,26 @@ import type { Entity } from '../../../shared/registry/entities.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Provider, Run } from '../../job/define-job.ts'
 
-/** A sum over members of the registry by UTC day. */
+/** A sum per UTC day over members of the registry. */
 export interface DailySum {
-  /** What metrics and logs call the statement. */
+  /** Name of the statement in metrics and logs. */
   readonly name: string
-  /** Where the sums are stored. */
+  /** Table of the sums. */
   readonly table: string
   readonly members: DayMembers
 }
 
-/** What is stored already, as the source of what is computed from it. */
+/** Stored data as the source of computed datasets. */
 export interface StoredSeries {
   /**
-   * The sums of the UTC days that the range touches: only those that differ from what is stored,
-   * so that computing them again stores nothing. A day without members is left out, or withdrawn if it is stored.
+   * Computes the sums of the UTC days that the range touches. Returns only those that differ from the stored ones, so
+   * that a repeated computation stores nothing. A day without members is left out, or withdrawn if it is stored.
    * @throws DataError `storage`
    */
   sumChangedDays(sum: DailySum, members: Summed, days: TimeRange, signal: AbortSignal): Promise<DailySumRow[]>
 }
 
-/** What a sum is about: all members together, with when each of them began and ended. */
+/** Subject of a sum: all members together, with their start and end times. */
 export interface Summed extends Entity {
   readonly lifetimes: ReturnType<typeof toLifetimes>
 }
@@ -33,7 +33,7 @@ export interface Summed extends Entity {
 export const toSummed = (all: readonly Entity[], members: readonly (Lifetime & Entity)[]): Summed[] =>
   all.map((entity) => ({ ...entity, lifetimes: toLifetimes(members) }))
 
-/** The days of a run that changed. A slot computes its own day and the one that ended when it began. */
+/** Returns the changed days of a run. A slot computes its own day and the previous one. */
 export async function sumDays(run: Run<StoredSeries, Summed>, sum: DailySum): Promise<DailySumRow[]> {
   const days = run.range ?? { from: run.slot - DAY_MS, to: run.slot + DAY_MS }
   const changed = run.entities.map((members) => run.provider.sumChangedDays(sum, members, days, run.signal))
@@ -52,9 +52,8 @@ function sumChangedDays(db: Database, sum: DailySum, { lifetimes }: Summed, days
   return db.rows({ name: sum.name, sql: toChangesSql(sum), params, schema: dailySumRow, signal })
 }
 
-// Values are added as decimals: a sum of floats depends on the order in which rows are read, and a day must not look
-// changed because of that. A day that is on one side only has a count of 0 members on the other. The version is the
-// time before anything is read.
+// Values are added as decimals: a float sum depends on the order in which rows are read, and must not make a day look
+// changed. A day present on only one side has a count of 0 on the other. The version is the time before the read.
 const toChangesSql = ({ table, members }: DailySum) => `
 SELECT toDateTime64(day, 3, 'UTC') AS recorded_at, anyIf(value, is_new) AS value_usd, anyIf(count, is_new) AS member_count,
   now64(3, 'UTC') AS computed_at, toUInt8(member_count = 0) AS withdrawn

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { ErrorReading } from '../../http/request.ts'
+import type { ErrorReading } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toJsonValue } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'
 import { toChatName } from './members.ts'
 
-/** The chat is unknown, or has become another one; and the bot was shown the door. */
+/** 400: the chat is unknown, or was migrated. 403: the bot was removed. */
 const ABOUT_THE_CHAT = [400, 403]
 const PATH = '/getChatMemberCount'
 const CONCURRENCY = 1
 
-/** Telegram's Bot API (docs/providers.md, section 14.3): totals only, for public names. Asked where a bot's token is set. */
+/** Telegram's Bot API (docs/providers.md, section 14.3): totals only, for public names. Used if a bot token is set. */
 export const telegramBot: Provider<MembersSource, Dao> = {
   name: 'telegram-bot',
   cost: 'free',
@@ -19,7 +19,7 @@ export const telegramBot: Provider<MembersSource, Dao> = {
     providers.telegramBot.botToken !== undefined && toChatName(telegram)?.startsWith('+') === false,
   connect({ config, http }) {
     const { botToken, baseUrl, ...settings } = config.providers.telegramBot
-    // The token is part of every path: in the base it is in no message and no metric.
+    // The token is part of every path. As part of the base URL, it appears in no message and no metric.
     const client = http.open({
       provider: 'telegram-bot',
       ...settings,

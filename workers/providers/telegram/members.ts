@@ -4,11 +4,11 @@ import type { Provider } from '../../job/define-job.ts'
 import { parseCount } from '../answer.ts'
 import { type Members, type MembersSource, toMembers } from '../contracts/members.ts'
 
-/** A public name, or a private invitation, which shows the same page. */
+/** A public name, or a private invitation, which has the same page. */
 const LINK = /^https:\/\/t\.me\/(\+[\w-]+|[A-Za-z]\w{3,31})\/?$/
-/** For what it takes for no name the host has no page, and leads to its home page elsewhere. */
+/** For an invalid name, the host redirects to its home page. */
 const NO_SUCH_NAME = [301, 302, 303]
-/** One after the other: the host's limit is not documented. */
+/** One request at a time: the host's limit is not documented. */
 const CONCURRENCY = 1
 
 /** The preview page of a group or channel (docs/providers.md, section 14.2). No key. */
@@ -32,7 +32,7 @@ export const telegram: Provider<MembersSource, Dao> = {
 
 const NO_SUCH_CHAT = 'no such group or channel'
 
-/** The name in a chat's link; undefined for other links and for none. */
+/** Returns the name in a chat's link; undefined for other links and null. */
 export function toChatName(link: string | null): string | undefined {
   return LINK.exec(link ?? '')?.[1]
 }
@@ -42,9 +42,10 @@ const NUMBERS = /^(?<total>.+?) (?:members?|subscribers?)(?:, (?<online>.+) onli
 const COMMUNITY = /\b(?:members?|subscribers?)\b/
 
 /**
- * The numbers of a preview page; a channel's page does not say who is online. A text, the reason, where the page is
- * about no group or channel: the page of an unknown name has no numbers, a person's has their name instead.
- * @throws DataError `provider_malformed` for a page that is no preview at all, and for one whose count is not a number.
+ * Reads the counts of a preview page; a channel's page has no online count. Returns a text with the reason if the page
+ * is not about a group or channel: the page of an unknown name has no numbers, a person's page has the person's name
+ * instead.
+ * @throws DataError `provider_malformed` for a page that is not a preview, and for a count that is not a number.
  */
 function readPreview(page: string, path: string): Members | string {
   const fail = (what: string) => new DataError('provider_malformed', `telegram ${path}: ${what}`)
@@ -61,7 +62,7 @@ function readPreview(page: string, path: string): Members | string {
 
 const NAMED_SPACES = /^(?:nbsp|ensp|emsp|thinsp|numsp|puncsp|hairsp|MediumSpace|NoBreak|NonBreakingSpace|ThinSpace)$/
 
-/** The text of a piece of HTML: without tags, its entities read, each run of white space a plain space. */
+/** Converts HTML to text: removes tags, decodes entities and collapses white space to one space. */
 const toText = (html: string): string =>
   html
     .replaceAll(/<[^>]*>/g, '')

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import type { ErrorReading, HttpRequest } from '../../http/request.ts'
+import type { ErrorReading, HttpRequest } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
 import { toNextDay } from '../plan-resets.ts'
@@ -9,11 +9,11 @@ import { toNextDay } from '../plan-resets.ts'
 export const COST = '$0.010 a user, $0.005 a post'
 
 export interface XClient {
-  /** One GET. Throws DataError, `provider_unconfigured` without a bearer token. */
+  /** Sends a GET. Throws DataError, `provider_unconfigured` without a bearer token. */
   get(path: string, query: NonNullable<HttpRequest['query']>, signal: AbortSignal): Promise<unknown>
 }
 
-/** Opens the client that counts and posts share, with one rate limit (docs/providers.md, section 13). */
+/** Opens the client shared by counts and posts, with one rate limit (docs/providers.md, section 13). */
 export function openX({ config, http }: ProviderContext): XClient {
   const { baseUrl, bearerToken, requestsPerMinute, timeoutMs, maxBytes } = config.providers.x
   const headers = bearerToken === undefined ? {} : { authorization: `Bearer ${bearerToken}` }
@@ -26,7 +26,7 @@ export function openX({ config, http }: ProviderContext): XClient {
   }
 }
 
-/** The handle in the link of an account; undefined where there is no link. */
+/** Returns the handle in an account's link; undefined if there is no link. */
 export function toHandle(link: string | null): string | undefined {
   return link === null ? undefined : /^https:\/\/(?:twitter|x)\.com\/([A-Za-z0-9_]{1,15})$/.exec(link)?.[1]
 }
@@ -44,9 +44,9 @@ const LIFT_CAP =
 const BUY_CREDITS = 'there are no credits left: buy some in the Developer Console of X'
 
 /**
- * Tells a plan that is used up from a key that is refused. A spending limit ends on its `reset_date`. When credits are
- * bought is unknown, and so is the reset of a plan's usage: X is asked again on the next day. The wait of a rate limit is
- * in its header. For all other statuses the client decides whether to try again.
+ * Distinguishes an exhausted plan from a refused key. A spending limit ends on its `reset_date`. The time at which
+ * credits are bought is unknown, and so is the reset of a plan's usage: X is queried again on the next day. A rate
+ * limit has its reset in a header. For all other statuses, the client's default retry rules apply.
  */
 function readError(status: number, body: string, headers: Headers): ErrorReading | undefined {
   const now = Date.now()
@@ -61,16 +61,16 @@ function readError(status: number, body: string, headers: Headers): ErrorReading
   return { code: 'provider_unavailable', says: body, retryAfterMs: toResetMs(headers.get('x-rate-limit-reset')) }
 }
 
-/** A billing cycle is a month. */
+/** A billing cycle is one month. */
 const LONGEST_CYCLE_MS = 32 * DAY_MS
 
-/** The wait until a date, UTC; undefined for no date, a passed one, and one beyond a billing cycle. */
+/** Returns the wait until a UTC date; undefined for no date, a past date, and one beyond a billing cycle. */
 function toDateMs(date: string | undefined, now: number): number | undefined {
   const ms = Date.parse(date ?? '') - now
   return ms > 0 && ms <= LONGEST_CYCLE_MS ? ms : undefined
 }
 
-/** The wait until a Unix time in seconds; undefined for no time, a passed one, and one beyond a day. */
+/** Returns the wait until a Unix time in seconds; undefined for no time, a past time, and one beyond a day. */
 function toResetMs(header: string | null): number | undefined {
   const ms = /^\d+$/.test(header ?? '') ? Number(header) * 1000 - Date.now() : 0
   return ms > 0 && ms <= DAY_MS ? ms : undefined

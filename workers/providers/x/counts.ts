@@ -5,30 +5,33 @@ import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toIso, toNumber } from '../answer.ts'
 import { COST, openX, toHandle } from './client.ts'
 
-/** A DAO that the provider has no counts of, and its reason. */
+/** A DAO without counts, and the reason. */
 export interface Missing {
   readonly dao: Dao
   readonly reason: string
-  /** The provider named it itself: it was not only left out of the answer. */
+  /** Whether the provider named the account in its errors; false if the account is just absent. */
   readonly isTold: boolean
 }
 
 export interface TwitterSource {
-  /** How many accounts one request may ask for; each that is found is billed. */
+  /** Number of accounts per request; each account found is billed. */
   readonly accountsPerRequest: number
-  /** The counts now, stamped with `slot` (Unix milliseconds): the provider does not say when it counted. */
+  /**
+   * Fetches the current counts, stamped with `slot` (Unix milliseconds), because the provider does not report its
+   * counting time.
+   */
   fetchCounts(daos: readonly Dao[], slot: number, signal: AbortSignal): Promise<Counts>
 }
 
 interface Counts {
   readonly rows: Candidate<TwitterCountsRow>[]
   readonly missing: Missing[]
-  /** The accounts' own ids, which stay when an account changes its name, by the DAO's key. */
+  /** Account ids by DAO key. They remain the same if an account changes its name. */
   readonly ids: ReadonlyMap<number, string>
 }
 
 const PATH = '/2/users/by'
-/** Most names that one request may ask for. */
+/** The API's limit of names per request. */
 const NAMES = 100
 
 /** X's users by name (docs/providers.md, section 13): one request for a hundred DAOs. */
@@ -56,7 +59,7 @@ const user = z.object({
 })
 const problem = z.object({ value: z.string().optional(), title: z.string().optional() })
 
-/** Partial success has both lists; without any user found there is no `data`. An element that cannot be read is null. */
+/** A partial success has both lists. If no user is found, there is no `data`. An unreadable element is null. */
 const usersAnswer = z
   .object({
     data: z.array(user.nullable().catch(null)).optional(),
@@ -64,10 +67,10 @@ const usersAnswer = z
   })
   .refine(({ data, errors }) => data !== undefined || errors !== undefined, 'neither data nor errors')
 
-/** The users that an answer tells, a row each; names are the same in any case. */
+/** Returns a row for each user in the response. Names are compared without case. */
 export function toCounts(answer: unknown, daos: readonly Dao[], slot: number): Counts {
   const { data = [], errors = [] } = checkAnswer(usersAnswer, answer, { provider: 'x', path: PATH })
-  // An element that cannot be read costs its own account: it counts as left out of the answer.
+  // An unreadable element affects only its account, which counts as absent.
   const users = new Map(data.filter((one) => one !== null).map((one) => [one.username.toLowerCase(), one]))
   const reasons = new Map(
     errors.filter((one) => one !== null).map(({ value = '', title }) => [value.toLowerCase(), title]),
@@ -84,7 +87,7 @@ export function toCounts(answer: unknown, daos: readonly Dao[], slot: number): C
     const counts = {
       followers: toNumber(metrics?.followers_count),
       following: toNumber(metrics?.following_count),
-      // The guides write one name, the API's own description the other.
+      // The guides use one name, the API's own description the other.
       tweets: toNumber(metrics?.tweet_count ?? metrics?.post_count),
     }
     if (Object.values(counts).some((count) => count !== null)) {

@@ -4,22 +4,24 @@ import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { COST, openX, toHandle } from './client.ts'
 
-/** One page of posts. Each post is billed, so a page that was read is never asked for again. */
+/** One page of posts. Each post is billed, so a page is never requested twice. */
 export interface PostsPage {
-  /** Of the posts in one of `LANGUAGES`. */
+  /** Texts of the posts in one of `LANGUAGES`. */
   readonly texts: readonly string[]
-  /** How many posts of the sample these are, in whatever language. */
+  /** Number of posts of the sample, in any language. */
   readonly posts: number
-  /** Where the next page begins; undefined after the last one. */
+  /** Number of posts that cannot be read. They are billed as well, and would be billed again on a retry. */
+  readonly unreadable: number
+  /** Token of the next page; undefined after the last one. */
   readonly next: string | undefined
 }
 
 export interface PostsSource {
-  /** How many DAOs may be asked for at the same time. */
+  /** Number of DAOs that may be requested concurrently. */
   readonly concurrency: number
-  /** How many posts of a DAO are read. */
+  /** Number of posts read per DAO. */
   readonly sampleSize: number
-  /** How many pages a run reads before it is stored: a minute's requests, which is a small part of a job's time. */
+  /** Pages per run before the rows are stored: a minute's requests, a small share of a job's time. */
   readonly pagesPerRun: number
   /**
    * The newest posts about a DAO in `LANGUAGES` before `slot` (Unix milliseconds), from the page `next` on; `read` of the sample
@@ -40,12 +42,12 @@ const IN_LANGUAGES = `(${LANGUAGES.map((code) => `lang:${code}`).join(' OR ')})`
 const CONCURRENCY = 2
 const LEAST_PER_PAGE = 10
 const MOST_PER_PAGE = 100
-/** The provider refuses an end that is not over yet, clocks of both sides included. */
+/** The provider refuses an end time that has not passed; the margin covers clock differences. */
 const END_MARGIN_MS = 60_000
 
 /**
- * X's recent search (docs/providers.md, section 13): what others write to or about a DAO's account in the last seven
- * days. It ends at the slot, so that a slot asked again is about the same posts.
+ * X's recent search (docs/providers.md, section 13): other accounts' posts to or about a DAO's account in the last
+ * seven days. The search ends at the slot, so that a repeated slot finds the same posts.
  */
 export const xPosts: Provider<PostsSource, Dao> = {
   name: 'x',
@@ -69,16 +71,16 @@ export const xPosts: Provider<PostsSource, Dao> = {
           next_token: next,
         }
         const { data = [], meta } = toPosts(await client.get(PATH, query, signal))
-        const posts = data.slice(0, wanted)
+        const known = new Set<string>()
+        const isNew = (id: string | undefined) => id === undefined || (!known.has(id) && known.add(id).has(id))
+        const posts = data.filter((post) => post === null || isNew(post.id)).slice(0, wanted)
         const readable = posts.filter((post) => post !== null)
-        const unreadable = posts.length - readable.length
-        // They are billed as well, and would be again.
-        if (unreadable > 0) context.log.warn({ provider: 'x', dao: dao.name, unreadable }, 'posts cannot be read')
         return {
-          // The query selects languages; the language that the provider names with a post is what counts.
+          // The query requests languages, but the language of the returned post decides.
           texts: readable.filter(({ lang }) => lang === undefined || LANGUAGES.includes(lang)).map(({ text }) => text),
           posts: posts.length,
-          // An empty page that names a next one would be followed for ever.
+          unreadable: posts.length - readable.length,
+          // Otherwise an empty page with a next token would be followed forever.
           next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
         }
       },
@@ -86,15 +88,19 @@ export const xPosts: Provider<PostsSource, Dao> = {
   },
 }
 
-const post = z.object({ text: z.string(), lang: z.string().optional().catch(undefined) })
+const post = z.object({
+  id: z.string().optional().catch(undefined),
+  text: z.string(),
+  lang: z.string().optional().catch(undefined),
+})
 
-/** A post that cannot be read is null. */
+/** An unreadable post is null. */
 const postsAnswer = z.object({
   data: z.array(post.nullable().catch(null)).optional(),
   meta: z.object({ next_token: z.string().optional() }),
 })
 
-/** A page of posts; without hits it has no `data` (docs/providers.md, section 13). */
+/** Parses a page of posts; without hits it has no `data` (docs/providers.md, section 13). */
 export function toPosts(answer: unknown): z.infer<typeof postsAnswer> {
   return checkAnswer(postsAnswer, answer, { provider: 'x', path: PATH })
 }

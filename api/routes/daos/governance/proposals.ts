@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
+import { defineKeyset } from '../../../answers/keyset.ts'
 import {
   COUNTED,
   COUNTS,
@@ -17,9 +18,8 @@ import { findStates, STATE, STATES } from '../../../governance/states.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { oneOf, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
-import { toObject } from '../../../records/columns.ts'
-import { defineKeyset } from '../../../records/keyset.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/values.ts'
+import { toObject } from '../../../records/answer.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -69,7 +69,7 @@ const proposalOfSource = proposal
   })
   .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
 
-/** Details that were never collected are no row, whose time reads 0: all of them are unknown then. */
+/** Details that were never collected have no row, and their time reads as 0: all of them are then unknown. */
 const RECORD = toObject(
   proposalOfSource,
   `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,

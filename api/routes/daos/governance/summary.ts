@@ -4,7 +4,7 @@ import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
 import { COUNTED, COUNTS, toScope } from '../../../governance/counted.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
 import { defineList, listedDaos } from '../../../lists/list.ts'
-import { countOrNull, idValue, timeValue, uint64 } from '../../../records/values.ts'
+import { countOrNull, idValue, timeValue, uint64 } from '../../../records/table.ts'
 
 const summary = z
   .strictObject({
@@ -32,8 +32,8 @@ const LAST_READ = `(
       )`
 
 /**
- * Votes are read in the order of their DAOs, so that no more than the voters of one are in memory at once. The 30 days are
- * those before that DAO was last read: of what came since nothing is known.
+ * Votes are read in the order of their DAOs, so that only the voters of one DAO are in memory at the same time. The 30
+ * days end when that DAO was last read, because later votes are unknown.
  */
 const VOTES = `
   SELECT dao, sum(votes) AS votes, count() AS voters, sum(recent) AS recent FROM
@@ -54,7 +54,7 @@ const PROPOSALS = `
     ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
   GROUP BY dao`
 
-/** DAOs whose spaces were read; those in which nobody voted or proposed anything have zeros. */
+/** DAOs with spaces that were read; those without votes or proposals have zeros. */
 const JOINS = `INNER JOIN
 (
   WITH ${COUNTED}

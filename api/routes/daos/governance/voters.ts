@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { governance, isGovernor } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
+import { defineKeyset } from '../../../answers/keyset.ts'
 import { COUNTED, COUNTS, requireRead, sourceParameter, toScope, toSources } from '../../../governance/counted.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
-import { toObject } from '../../../records/columns.ts'
-import { defineKeyset } from '../../../records/keyset.ts'
-import { numberOrNull, timeValue, uint64 } from '../../../records/values.ts'
+import { toObject } from '../../../records/answer.ts'
+import { numberOrNull, timeValue, uint64 } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -25,8 +25,8 @@ const voter = z
   .meta({ id: 'GovernanceVoter', description: 'An address that voted in a DAO.' })
 
 /**
- * A time and what tells apart the votes of one second, as one number: the maximum of numbers costs far less than that of
- * tuples, of which there would be one for each of a million votes.
+ * A time and a hash that distinguishes votes of one second, as one number: the maximum of numbers is far cheaper than
+ * that of tuples, one for each of a million votes.
  */
 const LAST = 'bitOr(bitShiftLeft(toUInt64(toUnixTimestamp(created_at)), 32), bitAnd(cityHash64(proposal), 0xFFFFFFFF))'
 
@@ -35,23 +35,27 @@ const RECORD = toObject(
   `voter, votes, toDateTime64(first_at, 3, 'UTC'), toDateTime64(last_at, 3, 'UTC'), if(isNaN(power), NULL, power)`,
 )
 
-/** The votes that count, one for each voter and proposal. */
+/** The votes that count, one per voter and proposal. */
 const VOTES = 'SELECT voter, proposal, created_at, created_at AS first_at, voting_power FROM dao_votes FINAL'
 
 /**
- * The same where some are on governors. `dao_votes` has only the last part of a vote that was cast in parts; the time of the
- * first part is in `dao_cast_votes`.
+ * Like `VOTES`, if some votes are on governors. `dao_votes` contains only the last part of a vote that was cast in
+ * parts; the time of the first part is in `dao_cast_votes`.
  */
 const VOTES_IN_PARTS = `
   ${VOTES}
   WHERE ${COUNTS} AND NOT ${isGovernor('space')}
   UNION ALL
-  SELECT voter, proposal, max(created_at) AS created_at, min(created_at) AS first_at,
-    argMax(ifNull(voting_power, nan), created_at) AS voting_power
-  FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${COUNTS} AND ${isGovernor('space')} AND NOT is_replaced)
+  SELECT voter, proposal, max(cast_at) AS created_at, min(cast_at) AS first_at, argMax(cast_power, cast_at) AS voting_power
+  FROM
+  (
+    SELECT space, voter, proposal, created_at AS cast_at, ifNull(voting_power, nan) AS cast_power
+    FROM dao_cast_votes FINAL
+    WHERE ${COUNTS} AND ${isGovernor('space')} AND NOT is_replaced
+  )
   GROUP BY space, voter, proposal`
 
-// A power that is not known is NaN on the way, because the maximum of nullable values would leave it out.
+// An unknown voting power is NaN in between, because the maximum of nullable values would ignore it.
 const toSql = (votes: string) => `
 SELECT 0 AS key, voter AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
   toInt64(votes) AS cast_votes, ${RECORD} AS record

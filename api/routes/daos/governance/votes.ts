@@ -5,6 +5,7 @@ import { toId } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
+import { toIdSql } from '../../../answers/keyset.ts'
 import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
 import { choiceValue, toChoice } from '../../../governance/choice.ts'
 import {
@@ -18,13 +19,11 @@ import {
 } from '../../../governance/counted.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
-import { toListHead } from '../../../lists/head.ts'
+import { toListHead } from '../../../lists/answer.ts'
 import { oneId, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
-import { answerRecords } from '../../../records/answer.ts'
-import { toObject } from '../../../records/columns.ts'
-import { toIdSql } from '../../../records/id-sql.ts'
-import { idValue, numberOrNull, timeValue } from '../../../records/values.ts'
+import { answerRecords, toObject } from '../../../records/answer.ts'
+import { idValue, numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -54,8 +53,8 @@ const voteOfSource = vote
   .meta({ id: 'GovernanceVoteOfSource', description: 'A vote, and where it was cast. With `source`.' })
 
 const ON_PROPOSAL = ["'vote'", 'dao', 'proposal', 'voter'] as const
-/** A voter has one vote on Snapshot, and on a governor as many as it casts. */
-const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
+/** A voter has one vote on Snapshot, and any number on a governor. */
+export const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
 const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
 
 const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
@@ -73,7 +72,7 @@ FROM (${CAST_VOTES})`
 const found = z.object({ dao: z.number(), proposal: z.string() })
 const counted = z.object({ total: z.int() })
 
-/** The DAO of a proposal, and the id that its source has for it; undefined for one that nobody knows. */
+/** The DAO of a proposal, and the proposal's id at its source; undefined for an unknown proposal. */
 async function findProposal(db: Database, registry: Registry, id: string) {
   const sql = 'SELECT dao, proposal FROM dao_proposals WHERE id = {id: String} LIMIT 1'
   const [row] = await db.rows({ name: 'governance-proposal', sql, params: { id }, schema: found })
@@ -83,7 +82,7 @@ async function findProposal(db: Database, registry: Registry, id: string) {
 
 const questions = toQuestions(voteOfSource)
 
-/** Later than any vote, in Unix seconds: the column's times go up to 2106. */
+/** Later than any vote, in Unix seconds: the column's times end in 2106. */
 const END = Date.parse('2100-01-01') / 1000
 
 interface Asked {
@@ -122,7 +121,7 @@ export const governanceVotesRoute = defineRoute({
         : { dao: one?.dao, proposal: one?.proposal ?? '' }
     const isElsewhere = entities[0] !== undefined && entities[0] !== asked.dao
     const dao = isElsewhere ? undefined : asked.dao
-    // A proposal is of one source, whichever that is.
+    // A proposal has one source, so no source needs to be given.
     const sources = toSources(query.source ?? (one === undefined ? undefined : 'all'))
     const asOf = dao === undefined ? null : await requireRead(db, dao, sources)
     const params = { ...toScope(dao === undefined ? [] : [dao], sources), proposal: asked.proposal, read_at: asOf ?? 0 }

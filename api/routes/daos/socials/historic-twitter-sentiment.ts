@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
-import { SAMPLE, SHARES, sampleValues, shareValues } from '../../../lists/sentiment-shares.ts'
-import { idValue, timeValue } from '../../../records/values.ts'
+import { idValue, timeValue } from '../../../records/table.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
+import { SAMPLE, SHARES, sampleValues, shareValues } from '../twitter-sentiment.ts'
 
 export const historicTwitterSentimentRoute = defineDailySeries({
   operation: 'getDaoTwitterSentimentHistory',
@@ -10,7 +10,7 @@ export const historicTwitterSentimentRoute = defineDailySeries({
   aliases: ['/data/daos/twitter-sentiment/historic', '/data/daos/historic-twitter-sentiment'],
   summary: 'The mood of posts about a DAO on Twitter over time',
   description:
-    'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. `model` names the version of the model that judged a day: compare points of the same version only, because a new version starts a new series. A day without posts is absent. `limit` is in points.',
+    'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. `model` is the version of the model of that day. Compare points of the same version only. A day without posts is absent. `limit` is in points.',
   dataset: twitterSentiment,
   point: z
     .strictObject({

@@ -1,17 +1,20 @@
 import { z } from 'zod'
 import { daoTreasury, type HoldingKind } from '../../../../shared/datasets/treasury.ts'
-import { numberOrNull, timeValue, uint32 } from '../../../records/values.ts'
+import { numberOrNull, timeValue, uint32 } from '../../../records/table.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 /**
- * What the holdings of one kind are worth, as SQL: null where a row has no holdings, or no price for any of the kind, and 0
- * where there are none of it.
+ * SQL for the value of the holdings of one kind: null if a row has no holdings, or no price for any of the kind; 0 if
+ * there are none of the kind.
  */
 const worthOf = (kind: HoldingKind) => {
   const values = `arrayMap(one -> one.value_usd, arrayFilter(one -> one.kind = '${kind}', holdings))`
   const sum = `arraySum(arrayMap(value -> ifNull(value, 0), ${values}))`
   return `if(empty(holdings) OR (notEmpty(${values}) AND arrayAll(value -> isNull(value), ${values})), NULL, ${sum})`
 }
+
+/** SQL for the value of each kind of holdings, from a stored row. */
+export const TREASURY_VALUES = { own: worthOf('own'), stable: worthOf('stable'), other: worthOf('other') } as const
 
 const part = (of: string) =>
   numberOrNull.describe(
@@ -35,5 +38,5 @@ export const treasuryHistoricRoute = defineDailySeries({
       assets: uint32.describe('How many assets were held, with a price or without.'),
     })
     .meta({ id: 'TreasuryPoint', description: 'The treasury of a DAO on one day.' }),
-  values: `value_usd, ${worthOf('own')}, ${worthOf('stable')}, ${worthOf('other')}, length(tokens)`,
+  values: `value_usd, ${TREASURY_VALUES.own}, ${TREASURY_VALUES.stable}, ${TREASURY_VALUES.other}, length(tokens)`,
 })

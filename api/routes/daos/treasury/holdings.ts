@@ -2,22 +2,16 @@ import { z } from 'zod'
 import { daoTreasury, HOLDING_KINDS } from '../../../../shared/datasets/treasury.ts'
 import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
-import { toStaleAt } from '../../../../shared/store/freshness.ts'
-import { FORMATS } from '../../../answers/formats.ts'
+import { toStaleAt } from '../../../../shared/store/readiness.ts'
 import { HOLDING_HEADERS, LIST_HEADERS } from '../../../http/headers.ts'
-import { asOfParameter, checkPast } from '../../../lists/as-of.ts'
-import { toListHead } from '../../../lists/head.ts'
-import { answerFromDatabase, type ListSource } from '../../../lists/in-database.ts'
-import { type Asked, answerFromSet } from '../../../lists/in-memory.ts'
-import { toKeyset } from '../../../lists/keyset.ts'
-import { EVERYTHING } from '../../../lists/known-list.ts'
+import { answerList, asOfParameter, checkPast, toListHead } from '../../../lists/answer.ts'
+import { EVERYTHING } from '../../../lists/engine.ts'
 import { knownAt } from '../../../lists/past-quotes.ts'
-import { findRecordSet } from '../../../lists/record-sets.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { Problem } from '../../../problem/problem.ts'
-import { toObject } from '../../../records/columns.ts'
-import { idValue, numberOrNull } from '../../../records/values.ts'
+import { toObject } from '../../../records/answer.ts'
+import { idValue, numberOrNull } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -43,7 +37,7 @@ const holding = z
 
 const questions = toQuestions(holding)
 
-/** The newest row of the DAO, or the one that was known at a moment. */
+/** The newest row of the DAO, or the row that was known at a moment. */
 const toRow = (columns: string, isPast: boolean) => `
 SELECT ${columns}
 FROM dao_treasuries FINAL
@@ -51,10 +45,10 @@ WHERE dao = {dao: UInt64} AND ${isPast ? knownAt('observed_at', toStaleAt(0, dao
 ORDER BY observed_at DESC
 LIMIT 1`
 
-/** What providers write for the contract of a chain's own coin. */
+/** Providers write this address for the native coin of a chain. */
 const NO_CONTRACT = `0x${'e'.repeat(40)}`
 
-/** The holdings of a row in its order, which is by value; what a list orders by otherwise is called as everywhere. */
+/** The holdings of a row. In the default order the value replaces the market cap, and the symbol the name. */
 const toRecords = (isPast: boolean) => `
 SELECT h.place AS key, h.one.symbol AS name, h.one.value_usd AS market_cap, h.observed_at AS as_of,
   ${toObject(
@@ -79,7 +73,7 @@ const found = z.object({
   price_sources: z.array(z.string()),
 })
 
-/** What is told of a DAO's row beside its records; undefined where it has none. */
+/** Facts of the row that the headers need; undefined if the DAO has no row. */
 async function readFacts(db: Database, params: Readonly<Record<string, unknown>>, isPast: boolean) {
   const [row] = await db.rows({
     name: 'holdings-facts',
@@ -98,8 +92,7 @@ async function readFacts(db: Database, params: Readonly<Record<string, unknown>>
 type Facts = z.infer<typeof found>
 
 /**
- * @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. A past moment of which
- *   that was so has an empty list.
+ * @throws Problem `no_data` if the treasury is unknown, or only its total is known. With `asOf` the list is empty instead.
  */
 function requireHoldings(facts: Facts | undefined, isPast: boolean): void {
   if (isPast || (facts !== undefined && facts.held > 0)) return
@@ -139,13 +132,14 @@ export const holdingsRoute = defineRoute({
     requireHoldings(facts, isPast)
     const sort = questions.toSort(query.sort)
     const filters = questions.toFilters(query.filter)
-    const asked: Asked = { selection: EVERYTHING, sort, filters, keyset: toKeyset(sort), limit: query.limit }
-    const source: ListSource = { name: 'dao-holdings', sql: isPast ? SQL.past : SQL.now, params, there: undefined }
-    const key = `dao-holdings ${dao.key} ${query.asOf ?? ''}`
-    const isBinary = FORMATS[representation.format].isBinary
-    const set = isBinary ? undefined : await findRecordSet(call, { key, datasets: [daoTreasury] }, source)
-    const answer =
-      set === undefined ? await answerFromDatabase(call, source, asked) : answerFromSet(set, asked, representation)
+    const source = {
+      name: 'dao-holdings',
+      key: `dao-holdings ${dao.key} ${query.asOf ?? ''}`,
+      datasets: [daoTreasury],
+      sql: isPast ? SQL.past : SQL.now,
+      params,
+    }
+    const answer = await answerList(call, source, { selection: EVERYTHING, sort, filters, limit: query.limit })
     const head = toListHead(answer, representation)
     return {
       ...answer,

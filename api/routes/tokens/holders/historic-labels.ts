@@ -1,15 +1,15 @@
 import { z } from 'zod'
-import { numberOrNull, timeValue } from '../../../records/values.ts'
+import { numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
-/** The treasuries of the token's DAO; none where the registry knows no address. */
+/** The treasuries of the token's DAO; empty if the registry has no address. */
 const TREASURIES = `(
   SELECT groupArrayArray(treasury_addresses) FROM daos FINAL
   WHERE key = (SELECT any(dao_key) FROM tokens FINAL WHERE key = {entity: UInt64})
 )`
 
-/** Nobody has the keys of these: what is sent there is out of the world. */
+/** Burn addresses without a known private key: tokens sent there are lost. */
 const BURNED = `['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']`
 
 const OWN_CONTRACT = '(SELECT groupArray(contract_address) FROM tokens FINAL WHERE key = {entity: UInt64})'

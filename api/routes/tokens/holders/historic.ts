@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { timeValue, uint64 } from '../../../records/values.ts'
+import { timeValue, uint64 } from '../../../records/table.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
-/** Rounded as the share of the hundred is stored, so that no rounding error shows. */
-const TOP_10 = 'round(arraySum(arraySlice(shares, 1, 10)), 10)'
+/** Rounded like the stored share of the hundred largest, so that no rounding error is visible. */
+export const TOP_10 = 'round(arraySum(arraySlice(shares, 1, 10)), 10)'
 
 export const holdersHistoricRoute = defineDailySeries({
   ...DAILY_HOLDERS,

@@ -13,26 +13,26 @@ import type { Pool } from './pools.ts'
 import { toSwaps } from './swaps.ts'
 import { toTrades } from './trade-rows.ts'
 
-/** What it takes to read the trades of one chain. */
+/** Dependencies for reading the trades of one chain. */
 export interface ChainReader {
   readonly slug: string
   readonly chain: DexChain
   readonly node: Node
   readonly prices: HttpClient
   /**
-   * How much a run reads before it is stored: logs and pages together. Each log costs a call for its sender, and each page
-   * one, so this is also what bounds a run's time. A page that was asked for may hold some more.
+   * Limit of logs plus pages per run, so that results are stored in between. Each log costs a call for its sender and
+   * each page costs one, so this also limits a run's time. The last page may exceed the limit.
    */
   readonly mostPerRun: number
 }
 
-/** What logs of pools came to: trades, and logs whose trades are not known yet. */
+/** Result of reading pool logs: trades, and logs whose trades are unknown so far. */
 export interface ReadTrades {
   readonly trades: Candidate<DexTradeRow>[]
   readonly gaps: readonly Gap[]
 }
 
-/** The trades of the tokens in the logs of these pools; logs that give none are counted and told. */
+/** Returns the trades of the tokens in the logs of these pools. Logs without a trade are counted and logged. */
 export async function readTrades(
   reader: ChainReader,
   { logs, pools: known }: { readonly logs: readonly RpcLog[]; readonly pools: readonly Pool[] },

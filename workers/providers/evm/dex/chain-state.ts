@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type JobState, recall } from '../../../job/state.ts'
 import { type Pool, poolList } from './pools.ts'
 
-/** The pools of a chain as they were found last: when (Unix milliseconds) and for which tokens. */
+/** The pools found by the last search on a chain, with its time (Unix milliseconds) and tokens. */
 export interface FoundPools {
   readonly foundAt: number
   readonly tokens: readonly string[]

@@ -6,8 +6,12 @@ import { fetchPrices } from './quote-prices.ts'
 import { type PriceAtPlace, readReferencePrices } from './reference-prices.ts'
 import type { Swap } from './swaps.ts'
 
-/** Dollars for one of a quote token at the log of a swap; undefined where nobody tells. */
-export type UsdAt = (quote: QuoteToken, log: RpcLog) => number | undefined
+/** Returns the price of a quote token in dollars at the log of a swap; undefined if no source has it. */
+export interface UsdAt {
+  (quote: QuoteToken, log: RpcLog): number | undefined
+  /** Returns why a price of a quote token is unknown, if its source has prices that cannot be used. */
+  readonly faultOf?: (quote: QuoteToken) => string | undefined
+}
 
 interface Sources {
   readonly chain: DexChain
@@ -19,16 +23,17 @@ interface Sources {
 }
 
 /**
- * Finds the dollar prices of the coins that the swaps' pools quote in. The chain's reference pool has a price for each
- * log, which counts because a coin's price changes inside a block too. Where the pool has none, a chart of prices
- * stands in (docs/providers.md, section 6.2).
+ * Reads the dollar prices of the coins in which the swaps' pools quote. The chain's reference pool has a price for each
+ * log, which matters because a price may change within a block. If the pool has no price, a chart of prices is used
+ * (docs/providers.md, section 6.2).
  */
 export async function readDollars(sources: Sources, swaps: readonly Swap[], signal: AbortSignal): Promise<UsdAt> {
-  const prices = new Map<string, (log: RpcLog) => number | undefined>()
+  const prices = new Map<string, CoinPrices>()
   for (const [coin, logs] of toLogsByCoin(sources, swaps)) {
     prices.set(coin, await readCoin(sources, coin, logs, signal))
   }
-  return ({ usd }, log) => (usd === 'dollar' ? 1 : prices.get(usd)?.(log))
+  const usdAt = ({ usd }: QuoteToken, log: RpcLog) => (usd === 'dollar' ? 1 : prices.get(usd)?.at(log))
+  return Object.assign(usdAt, { faultOf: ({ usd }: QuoteToken) => prices.get(usd)?.fault })
 }
 
 function toLogsByCoin({ chain, pools }: Sources, swaps: readonly Swap[]): Map<string, RpcLog[]> {
@@ -44,18 +49,23 @@ function toLogsByCoin({ chain, pools }: Sources, swaps: readonly Swap[]): Map<st
   return byCoin
 }
 
+interface CoinPrices {
+  readonly at: (log: RpcLog) => number | undefined
+  readonly fault?: string | undefined
+}
+
 async function readCoin(
   { chain, node, prices, timeOf }: Sources,
   coin: string,
   logs: readonly RpcLog[],
   signal: AbortSignal,
-): Promise<(log: RpcLog) => number | undefined> {
+): Promise<CoinPrices> {
   const { reference } = chain
   const fromPool: PriceAtPlace =
     reference?.coin.usd === coin ? await readReferencePrices(node, reference, logs, signal) : () => undefined
   const untold = logs.filter((log) => fromPool(log) === undefined).map(({ blockNumber }) => timeOf(blockNumber))
-  if (untold.length === 0) return fromPool
+  if (untold.length === 0) return { at: fromPool }
   const [from, to] = [untold.reduce((a, b) => Math.min(a, b)), untold.reduce((a, b) => Math.max(a, b))]
   const fromChart = await fetchPrices(prices, coin, from, to, signal)
-  return (log) => fromPool(log) ?? fromChart(timeOf(log.blockNumber))
+  return { at: (log) => fromPool(log) ?? fromChart(timeOf(log.blockNumber)), fault: fromChart.fault }
 }

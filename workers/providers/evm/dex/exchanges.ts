@@ -1,4 +1,4 @@
-/** A token that pools quote in. `usd` says what one is worth: a dollar, or the price of a coin by DefiLlama's id. */
+/** A token in which pools quote. `usd` defines its value: one dollar, or the price of a coin by DefiLlama's id. */
 export interface QuoteToken {
   readonly symbol: string
   /** Lower-case. */
@@ -7,14 +7,14 @@ export interface QuoteToken {
   readonly usd: 'dollar' | `coingecko:${string}`
 }
 
-/** An exchange by its factory; `label` is what its trades carry. */
+/** An exchange by its factory; `label` is stored with its trades. */
 export interface Exchange {
   readonly label: string
   readonly kind: 'v2' | 'v3'
   readonly factory: `0x${string}`
 }
 
-/** What has to be known of a chain to find the pools of its tokens. */
+/** Facts needed to find the pools of a chain's tokens. */
 export interface DexChain {
   readonly quotes: readonly QuoteToken[]
   readonly exchanges: readonly Exchange[]
@@ -22,14 +22,14 @@ export interface DexChain {
 }
 
 /**
- * A Uniswap V3 pool that is traded all the time and so deep that its price is the market's. Its price at a log is
- * nearer to the trade than any chart's. On a chain without such a pool the chart alone decides.
+ * A continuously traded Uniswap V3 pool, deep enough that its price is the market's. Its price at a log is closer to
+ * the trade than a chart's price. A chain without such a pool uses only the chart.
  */
 export interface ReferencePool {
   readonly address: string
   readonly dollar: QuoteToken
   readonly coin: QuoteToken
-  /** The number of blocks after which its word is too old. */
+  /** Number of blocks after which its price is too old. */
   readonly lookBack: number
 }
 
@@ -45,7 +45,7 @@ const dollar = (symbol: string, address: string, decimals: number): QuoteToken =
 })
 const uniswapV3 = (factory: `0x${string}`): Exchange => ({ label: 'uniswap-v3', kind: 'v3', factory })
 
-/** Uniswap deployed its third version under one address on its first chains (docs/providers.md, section 6.1). */
+/** Uniswap V3 has the same address on its first chains (docs/providers.md, section 6.1). */
 const FIRST_V3 = uniswapV3('0x1f98431c8ad98523631ae4a59f267346ea31f984')
 
 const ETHEREUM_ETHER = ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2')
@@ -55,8 +55,8 @@ const BASE_ETHER = ether('0x4200000000000000000000000000000000000006')
 const BASE_USDC = dollar('USDC', '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', 6)
 
 /**
- * The chains whose trades can be read from a node, by slug. Only addresses that are certain stand here: with a wrong
- * factory no pool is found, with a wrong quote token the dollars are wrong.
+ * Chains whose trades can be read from a node, by slug. Contains only verified addresses: a wrong factory finds no
+ * pools, and a wrong quote token gives wrong dollar values.
  */
 export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
   ethereum: {
@@ -71,7 +71,7 @@ export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
       { label: 'sushiswap', kind: 'v2', factory: '0xc0aee478e3658e2610c5f7a4a2e1777ce9e4f2ac' },
       FIRST_V3,
     ],
-    // The factory's pool of USDC and WETH with a fee of 0.05 %; 25 blocks are five minutes, a step of the chart.
+    // The factory's USDC/WETH pool with a fee of 0.05 %; 25 blocks are five minutes, a step of the chart.
     reference: {
       address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
       dollar: ETHEREUM_USDC,
@@ -91,7 +91,7 @@ export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
   base: {
     quotes: [BASE_ETHER, BASE_USDC],
     exchanges: [uniswapV3('0x33128a8fc17869897dce68ed026d694621f6fdfd')],
-    // The factory's pool of WETH and USDC with a fee of 0.05 %; 150 blocks are five minutes.
+    // The factory's WETH/USDC pool with a fee of 0.05 %; 150 blocks are five minutes.
     reference: {
       address: '0xd0b53d9277642d899df5c87a3966a349a798f224',
       dollar: BASE_USDC,

@@ -1,4 +1,7 @@
-/** The last member of an ordered list that a test holds for; it holds for the first members and for none after them. */
+/**
+ * Returns the last member of an ordered list for which a test holds. The test must hold for the first members and for
+ * none after them.
+ */
 export function findLast<T>(sorted: readonly T[], holds: (member: T) => boolean): T | undefined {
   let low = 0
   let high = sorted.length

@@ -6,9 +6,9 @@ import { type FoundPools, noteFoundPools, readFoundPools } from './chain-state.t
 import { findPools, type Pool, type PoolSearch } from './pools.ts'
 
 /**
- * The pools as they were found. All are searched again once a day, and those of a new token at once. The run may be about
- * some tokens only; what was found of the others is kept. A token whose search failed has the pools of before, and is
- * searched again with the next run; it fails where none are known.
+ * Returns the known pools of the tokens. All pools are searched again once a day, those of a new token immediately. The
+ * run may contain only some tokens; pools of the others are preserved. A token whose search failed keeps its earlier
+ * pools and is searched again in the next run. It fails if no pools are known.
  */
 export async function refreshPools(
   reader: ChainReader,
@@ -32,8 +32,8 @@ export async function refreshPools(
 }
 
 /**
- * Says of each pool when it was not there yet. That stays with the pool: a search is about the tokens of other runs too,
- * and theirs may be read long after it.
+ * Records for each pool the last time at which it did not exist (`absentAt`). The time is stored with the pool, because
+ * a search includes tokens of other runs, which may read the pool much later.
  */
 function toDated(pools: readonly Pool[], before: FoundPools | undefined): readonly Pool[] {
   if (before === undefined) return pools
@@ -46,7 +46,7 @@ function toDated(pools: readonly Pool[], before: FoundPools | undefined): readon
   })
 }
 
-/** The pools that are known, and those of tokens that were never looked for. */
+/** Returns the known pools, and searches those of tokens never searched before. */
 export async function findRangePools(
   reader: ChainReader,
   { entities, state, signal }: TradeRequest,
@@ -60,13 +60,13 @@ export async function findRangePools(
   return { pools: toDistinct([...known, ...pools]), failed }
 }
 
-/** Tokens that share pools, directly or by others of them, and all their pools. */
+/** Tokens that are connected by shared pools, directly or through other tokens, with all their pools. */
 export interface PoolGroup {
   readonly tokens: readonly Token[]
   readonly pools: readonly Pool[]
 }
 
-/** Parts the tokens so that no pool belongs to two groups. */
+/** Groups the tokens so that no pool belongs to two groups. */
 export function toPoolGroups(tokens: readonly Token[], pools: readonly Pool[]): PoolGroup[] {
   const byAddress = new Map(tokens.map((token) => [token.contractAddress, token]))
   const poolsOf = new Map<string, Pool[]>(tokens.map(({ contractAddress }) => [contractAddress, []]))
@@ -76,7 +76,7 @@ export function toPoolGroups(tokens: readonly Token[], pools: readonly Pool[]): 
     if (grouped.has(contractAddress)) return []
     const joined = new Set([contractAddress])
     const own = new Set<Pool>()
-    // A set goes on with what is added to it on the way.
+    // Iterating a Set includes members added during the iteration.
     for (const address of joined) {
       grouped.add(address)
       for (const pool of poolsOf.get(address) ?? []) {
@@ -88,7 +88,7 @@ export function toPoolGroups(tokens: readonly Token[], pools: readonly Pool[]): 
   })
 }
 
-/** Each pool once, as it was found first. */
+/** Removes duplicate pools; the first one wins. */
 function toDistinct(pools: readonly Pool[]): Pool[] {
   const byAddress = new Map<string, Pool>()
   for (const pool of pools) if (!byAddress.has(pool.address)) byAddress.set(pool.address, pool)

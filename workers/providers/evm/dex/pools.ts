@@ -11,7 +11,10 @@ export interface Pool {
   readonly exchange: string
   readonly token: string
   readonly quote: string
-  /** When a search (Unix milliseconds) did not find it yet; not known of one that the first search for its token found. */
+  /**
+   * Time of a search (Unix milliseconds) that did not find the pool; undefined if the first search for its token found
+   * it.
+   */
   readonly absentAt?: number | undefined
 }
 
@@ -27,25 +30,25 @@ export const poolList = z.array(
 
 const pairAbi = parseAbi(['function getPair(address,address) view returns (address)'])
 const poolAbi = parseAbi(['function getPool(address,address,uint24) view returns (address)'])
-// Hashed once, not for each of thousands of questions.
+// Hashed once instead of for each of thousands of calls.
 const getPair = { abi: pairAbi, functionName: toFunctionSelector(pairAbi[0]) } as const
 const getPool = { abi: poolAbi, functionName: toFunctionSelector(poolAbi[0]) } as const
 
 const WORD = /^0x0{24}([0-9a-f]{40})$/i
-/** What an address without a contract answers. */
+/** Reply for an address without a contract. */
 const NO_CONTRACT = '0x'
 const NOBODY = '0'.repeat(40)
 
-/** The pools that were found, and why those of a token were not, by its address. */
+/** The found pools, and the error per token address whose search failed. */
 export interface PoolSearch {
   readonly pools: readonly Pool[]
   readonly failed: ReadonlyMap<string, DataError>
 }
 
 /**
- * Asks every factory of the chain for the pools of each token with each quote token (docs/providers.md, section 6.2).
- * A pool of two quote tokens is found from both sides and listed once, with the quote token by which it was found
- * first. A call that the node refuses, or answers with something else, costs its token only.
+ * Queries every factory of the chain for the pools of each token with each quote token (docs/providers.md, section
+ * 6.2). A pool of two quote tokens is found from both sides, and listed once with the quote token of the first find. A
+ * call with an error or an unexpected reply affects only its token.
  */
 export async function findPools(
   rpc: JsonRpc,
@@ -71,7 +74,7 @@ export async function findPools(
       const text = `${rpc.name} ${call.method}: ${String(reply.result).slice(0, 80)} is no address of a pool`
       failed.set(pool.token, new DataError('provider_malformed', text))
     }
-    // A zero address means that there is no such pool.
+    // A zero address means that the pool does not exist.
     if (found === undefined || found === NOBODY) continue
     const address = `0x${found.toLowerCase()}`
     if (!pools.has(address)) pools.set(address, { address, ...pool })

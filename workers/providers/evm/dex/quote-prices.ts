@@ -1,25 +1,25 @@
 import { z } from 'zod'
 import { tokenPrice } from '../../../../shared/datasets/token-prices.ts'
 import type { HttpClient } from '../../../http/client.ts'
-import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../../answer.ts'
+import { asSent, checkAnswer, isTime, listOf, orNull } from '../../answer.ts'
 import { isSure } from '../../defillama/confidence.ts'
 import { findLast } from './find-last.ts'
 
 const STEP_SECONDS = 300
 /**
- * How far from a step the provider looks for a price. Its prices are some minutes apart, at times of their own, and
- * without this it looks within a tenth of the step only.
+ * Search width of the provider around each step. Its prices are some minutes apart at irregular times. By default, it
+ * searches only a tenth of the step.
  */
 const SEARCH_WIDTH = '5m'
-/** An older price is none: nothing is guessed. */
+/** Older prices are not used, because they would be guesses. */
 const OLDEST_SECONDS = 30 * 60
-/** Points per call that the provider answers for one coin. */
+/** The provider's limit of points per call for one coin. */
 const POINTS_PER_CALL = 500
 
 const point = z.object({ timestamp: asSent, price: asSent })
-const chartAnswer = z.object({
-  coins: mapOf(z.object({ confidence: asSent, prices: listOf(point).optional() })),
-})
+/** Each call is about one coin, so an unreadable coin is not an unreadable answer. */
+const chart = z.object({ confidence: asSent, prices: listOf(point).optional() }).catch({ prices: [{}] })
+const chartAnswer = z.object({ coins: z.record(z.string(), chart) })
 
 interface Point {
   /** Unix seconds. */
@@ -27,19 +27,26 @@ interface Point {
   readonly price: number
 }
 
-/** A point that can be read, at a time and of a price that there can be. */
-function toPoint({ timestamp, price }: z.infer<typeof point>): Point[] {
+/** Returns the point if it has a plausible time and price. */
+function toPoint({ timestamp, price }: z.infer<typeof point>): Point | undefined {
   const usd = orNull(tokenPrice, price)
-  return typeof timestamp === 'number' && isTime(timestamp * 1000) && usd !== null ? [{ timestamp, price: usd }] : []
+  const isPlausible = typeof timestamp === 'number' && isTime(timestamp * 1000) && usd !== null
+  return isPlausible ? { timestamp, price: usd } : undefined
 }
 
-/** The price of a coin at a Unix second: the newest one at or before it, undefined when that is too old. */
-export type PriceAt = (seconds: number) => number | undefined
+const FAULT = 'defillama-coins: prices.*: expected a time and a price that can be'
+
+/** Returns the price of a coin at a Unix second: the newest one at or before it, or undefined if that is too old. */
+export interface PriceAt {
+  (seconds: number): number | undefined
+  /** Set if a price of the chart cannot be used. */
+  readonly fault?: string | undefined
+}
 
 /**
- * A coin's USD prices for the times from `from` to `to` (Unix seconds, both inclusive), from DefiLlama's chart in steps
- * of 5 minutes (docs/providers.md, section 3.2); none where the provider is not sure of them. The requests lie on a fixed grid and reach beyond both ends, so that
- * a time has the same price whatever range it is read in.
+ * Fetches a coin's USD prices from `from` to `to` (Unix seconds, both inclusive) from DefiLlama's chart in steps of 5
+ * minutes (docs/providers.md, section 3.2). Empty if the provider's confidence is too low. Requests are on a fixed grid
+ * and extend beyond both ends, so a time has the same price in every range.
  */
 export async function fetchPrices(
   client: HttpClient,
@@ -49,9 +56,10 @@ export async function fetchPrices(
   signal: AbortSignal,
 ): Promise<PriceAt> {
   const first = Math.floor((from - OLDEST_SECONDS) / STEP_SECONDS) * STEP_SECONDS
-  // The provider answers with the observation nearest to each step, which may lie before it.
+  // The provider returns the observation nearest to each step, which may precede it.
   const last = (Math.floor(to / STEP_SECONDS) + 1) * STEP_SECONDS
   const points: Point[] = []
+  let fault: string | undefined
   for (let start = first; start <= last; start += POINTS_PER_CALL * STEP_SECONDS) {
     const count = Math.min(POINTS_PER_CALL, (last - start) / STEP_SECONDS + 1)
     const path = `/chart/${coin}`
@@ -64,13 +72,17 @@ export async function fetchPrices(
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
     const told = coins[coin]
     if (told === undefined || !isSure(told.confidence)) continue
-    points.push(...(told.prices ?? []).flatMap(toPoint))
+    for (const one of told.prices ?? []) {
+      const read = toPoint(one)
+      if (read === undefined) fault = FAULT
+      else points.push(read)
+    }
   }
-  return toPriceAt(points)
+  return Object.assign(toPriceAt(points), { fault })
 }
 
-/** Looks prices up in a list of points in any order. */
-function toPriceAt(points: readonly Point[]): PriceAt {
+/** Returns a lookup of prices; the points may be unordered. */
+function toPriceAt(points: readonly Point[]): (seconds: number) => number | undefined {
   const sorted = [...points].sort((a, b) => a.timestamp - b.timestamp)
   return (seconds) => {
     const point = findLast(sorted, ({ timestamp }) => timestamp <= seconds)

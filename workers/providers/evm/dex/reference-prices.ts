@@ -4,18 +4,18 @@ import type { ReferencePool } from './exchanges.ts'
 import { findLast } from './find-last.ts'
 import { decodeRootPrice, SWAP_TOPICS } from './swaps.ts'
 
-/** A place in the order of a chain's logs. */
+/** A position in the order of a chain's logs. */
 export type Place = Pick<RpcLog, 'blockNumber' | 'logIndex'>
 
-/** The price of a coin in USD at a log; undefined when the pool had no trade for too long before it. */
+/** Returns the price of a coin in USD at a log; undefined if the pool's last trade before it is too old. */
 export type PriceAtPlace = (place: Place) => number | undefined
 
 const byPlace = (a: Place, b: Place) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex
 const isAtOrBefore = (a: Place, b: Place) => byPlace(a, b) <= 0
 
 /**
- * The prices of the coin in a chain's reference pool at these logs, of which there is at least one. How far back is
- * read depends on each log alone, so that a log has the same price whatever range it is read in.
+ * Reads the coin's prices in a chain's reference pool at these logs (at least one). The look-back depends only on the
+ * log, so a log has the same price in every range.
  */
 export async function readReferencePrices(
   node: Node,
@@ -35,8 +35,8 @@ export async function readReferencePrices(
 }
 
 /**
- * The logs of a page that are the last before one of the places, and the last of the page, before which places of later
- * pages may come. The others are forgotten: the pool is traded far more often than there are places.
+ * Selects the logs of a page that directly precede one of the places, and the last log of the page, because places of
+ * later pages may follow it. Other logs are dropped: the pool has far more trades than there are places.
  */
 function toNeeded(page: readonly RpcLog[], places: readonly Place[], reference: ReferencePool): RpcLog[] {
   const priced = page.filter((log) => !log.removed && toPrice(log, reference) !== undefined).sort(byPlace)
@@ -49,7 +49,7 @@ function toNeeded(page: readonly RpcLog[], places: readonly Place[], reference: 
   })
 }
 
-/** Looks prices up in the pool's logs, which come in any order. */
+/** Returns a lookup of prices; the pool's logs may be unordered. */
 export function toPriceAtPlace(logs: readonly RpcLog[], reference: ReferencePool): PriceAtPlace {
   const points = logs
     .filter(({ address, removed }) => address === reference.address && !removed)
@@ -64,7 +64,10 @@ export function toPriceAtPlace(logs: readonly RpcLog[], reference: ReferencePool
   }
 }
 
-/** Dollars for one coin after a swap. The pool's price is token 1 for token 0, in smallest units and as a square root. */
+/**
+ * Returns the dollar price of one coin after a swap. The pool's price is token 1 per token 0, in smallest units and as
+ * a square root.
+ */
 function toPrice(log: RpcLog, { coin, dollar }: ReferencePool): number | undefined {
   const root = decodeRootPrice(log)
   if (root === undefined || root === 0n) return undefined

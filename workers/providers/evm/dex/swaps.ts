@@ -4,7 +4,7 @@ import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
 import type { Gap } from '../logs/turns.ts'
 
-/** One swap: what the trader received of each of the pool's tokens, in their smallest units; negative is paid. */
+/** One swap: what the trader received of each pool token, in smallest units; negative amounts were paid. */
 export interface Swap {
   readonly log: RpcLog
   readonly net0: bigint
@@ -26,8 +26,8 @@ const swapEvents = createEventDecoder(
 export const SWAP_TOPICS = swapEvents.topics
 
 /**
- * What the trader received (docs/providers.md, section 6.2): a V2 event tells what went in and out, a V3 event the
- * pool's own balance changes. Undefined for a log that is neither, whatever its first topic says.
+ * Returns what the trader received (docs/providers.md, section 6.2). A V2 event has the amounts in and out, a V3 event
+ * the changes of the pool's balances. Undefined for any other log, even if its first topic matches.
  */
 export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'net0' | 'net1'> | undefined {
   const event = swapEvents.decode(log)?.args
@@ -38,13 +38,15 @@ export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'ne
   return { net0: -event.amount0, net1: -event.amount1 }
 }
 
-/** The square root of the price after a V3 swap, times 2^96: token 1 for token 0. Undefined for any other log. */
+/**
+ * Returns the square root of the price after a V3 swap, times 2^96, token 1 per token 0. Undefined for any other log.
+ */
 export function decodeRootPrice(log: Pick<RpcLog, 'topics' | 'data'>): bigint | undefined {
   const event = swapEvents.decode(log)?.args
   return event !== undefined && 'sqrtPriceX96' in event ? event.sqrtPriceX96 : undefined
 }
 
-/** Decodes the logs of known pools; every log that gives no swap is a gap, or is counted by its reason. */
+/** Decodes the logs of known pools. Every log without a swap becomes a gap or is counted by its reason. */
 export function toSwaps(
   logs: readonly RpcLog[],
   pools: ReadonlyMap<string, unknown>,

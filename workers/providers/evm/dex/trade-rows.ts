@@ -1,16 +1,16 @@
 import { formatUnits } from 'viem/utils'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
-import type { Candidate } from '../../../job/define-job.ts'
+import { type Candidate, LEFT_OUT } from '../../../job/define-job.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
 import { countSkip, type SkipCounts, type Swap } from './swaps.ts'
 
-/** What turns the swaps of one chain into trades. Addresses and hashes are lower-case, times in Unix seconds. */
+/** Facts that turn the swaps of a chain into trades. Addresses and hashes are lower-case, times are Unix seconds. */
 export interface TradeFacts {
   readonly chain: string
-  /** The tokens that are collected, by address. */
+  /** The collected tokens, by address. */
   readonly tokens: ReadonlyMap<string, Token>
   readonly quotes: ReadonlyMap<string, QuoteToken>
   readonly pools: ReadonlyMap<string, Pool>
@@ -21,8 +21,8 @@ export interface TradeFacts {
 }
 
 /**
- * A trade for each token of the registry in each swap (docs/providers.md, section 6.2). Amounts go from integers to
- * exact decimals before they become numbers.
+ * Returns a trade for each token of the registry in each swap (docs/providers.md, section 6.2). Amounts are converted
+ * from integers to exact decimals before they become numbers.
  */
 export function toTrades(swaps: readonly Swap[], facts: TradeFacts, skipped: SkipCounts): Candidate<DexTradeRow>[] {
   return swaps.flatMap((swap) => {
@@ -35,6 +35,8 @@ function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: Skip
   const { log } = swap
   const seconds = facts.timeOf(log.blockNumber)
   const usd = toUsd(swap, pool, facts)
+  const quote = facts.quotes.get(pool.quote)
+  const fault = usd === undefined && quote !== undefined ? facts.usdAt.faultOf?.(quote) : undefined
   return [pool.token, pool.quote].flatMap((address) => {
     const token = facts.tokens.get(address)
     if (token === undefined) return []
@@ -58,20 +60,21 @@ function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: Skip
       amount,
       amount_usd: usd ?? null,
       price: usd === undefined ? null : usd / amount,
+      ...(fault === undefined ? {} : { [LEFT_OUT]: [fault] }),
     }
     return [row]
   })
 }
 
-/** A pool's tokens are in the order of their addresses. */
+/** Returns the net amount of one token. A pool's tokens are ordered by address. */
 function toNet(swap: Swap, pool: Pool, address: string): bigint {
   const other = address === pool.token ? pool.quote : pool.token
   return address < other ? swap.net0 : swap.net1
 }
 
 /**
- * What the swap was worth in USD, by its quote side. Undefined where the quote token has no price, and where both sides
- * go the same way: then the quote token is not what the other one was paid with.
+ * Returns the value of the swap in USD, from its quote side. Undefined if the quote token has no price, or if both
+ * sides have the same sign: the quote token did not pay for the other token then.
  */
 function toUsd(swap: Swap, pool: Pool, facts: TradeFacts): number | undefined {
   const quote = facts.quotes.get(pool.quote)

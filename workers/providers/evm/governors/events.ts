@@ -3,8 +3,8 @@ import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
 
 /**
- * Compound's two governors and OpenZeppelin's share the event of a new proposal. Those of a vote differ: the first says with
- * a bool what was voted, the others with a number.
+ * Compound's two governors and OpenZeppelin's share the event of a new proposal. Their vote events differ: the first
+ * governor has a bool for support, the others a number.
  */
 const governorEvents = createEventDecoder(
   parseAbi([
@@ -23,16 +23,16 @@ const governorEvents = createEventDecoder(
 /** The events' first topics (docs/providers.md, section 10). */
 export const GOVERNOR_TOPICS = governorEvents.topics
 
-/** Whether a log that is none of these should be one, but its data was cut or changed on its way. */
+/** Returns whether an undecodable log should be one of these events, so its data was truncated or changed. */
 export const isCutEvent = governorEvents.isCut
 
-/** What a log of a governor says. */
+/** A decoded log of a governor. */
 export type GovernorEvent =
   | {
       readonly kind: 'created'
       readonly id: bigint
       readonly proposer: string
-      /** Blocks or Unix seconds, as the governor's clock counts. */
+      /** Blocks or Unix seconds, depending on the governor's clock. */
       readonly start: bigint
       readonly end: bigint
       readonly description: string
@@ -41,16 +41,16 @@ export type GovernorEvent =
       readonly kind: 'vote'
       readonly id: bigint
       readonly voter: string
-      /** As the contract counts: 0 against, 1 for, 2 abstain. */
+      /** The contract's value: 0 against, 1 for, 2 abstain. */
       readonly support: number
       readonly weight: bigint
-      /** What a counting of its own was told, empty otherwise. */
+      /** Parameters of a custom counting module; empty otherwise. */
       readonly params: string
     }
   | { readonly kind: 'canceled' | 'queued' | 'executed'; readonly id: bigint }
   | { readonly kind: 'extended'; readonly id: bigint; readonly end: bigint }
 
-/** A veto cancels for good. */
+/** A veto is a permanent cancellation. */
 const ENDS = {
   ProposalCanceled: 'canceled',
   ProposalVetoed: 'canceled',
@@ -58,7 +58,7 @@ const ENDS = {
   ProposalExecuted: 'executed',
 } as const
 
-/** Undefined for a log that is none of these, whatever its first topic says. */
+/** Returns undefined for any other log, even if its first topic matches. */
 export function decodeGovernorEvent(log: Pick<RpcLog, 'topics' | 'data'>): GovernorEvent | undefined {
   const event = governorEvents.decode(log)
   if (event === undefined) return undefined

@@ -7,12 +7,12 @@ import { toWholeTokens } from '../../whole-tokens.ts'
 import type { RpcLog } from '../logs/node.ts'
 import type { GovernorEvent } from './events.ts'
 
-/** A governor and the key of the DAO that votes on it. */
+/** A governor and the key of its DAO. */
 export interface OwnedGovernor extends Governor {
   readonly dao: number
 }
 
-/** An event, where it happened, and when, in Unix seconds. */
+/** An event with its governor, its log and its time in Unix seconds. */
 export interface Happened {
   readonly governor: OwnedGovernor
   readonly event: GovernorEvent
@@ -24,13 +24,13 @@ const FOR = 1
 const AGAINST = 2
 const ABSTAIN = 3
 const CHOICES = ['For', 'Against', 'Abstain']
-/** The numbers of the choices by what the contracts call support. */
+/** Choice numbers by the contracts' support value. */
 const NUMBERS: readonly number[] = [AGAINST, FOR, ABSTAIN]
 
-/** Whoever votes the first of Compound's governors cannot abstain. */
+/** Compound's first governor (`alpha`) has no abstain. */
 const toChoices = ({ family }: Governor) => (family === 'alpha' ? CHOICES.slice(0, ABSTAIN - 1) : CHOICES)
 
-/** Where a transaction is shown to people. */
+/** Block explorer URLs of transactions. */
 const EXPLORERS: Readonly<Record<string, string>> = {
   ethereum: 'https://etherscan.io',
   arbitrum: 'https://arbiscan.io',
@@ -40,13 +40,13 @@ const EXPLORERS: Readonly<Record<string, string>> = {
   bnb: 'https://bscscan.com',
 }
 
-/** The id of a proposal of all governors: each counts its own. */
+/** Returns a proposal id that is unique across governors, because each governor numbers its own proposals. */
 export const toProposalId = ({ space }: Governor, id: bigint): string => `${space}/${id}`
 
-/** Characters of a title at most, as on Snapshot, whose hub takes no longer ones. */
+/** Maximum title length in characters, the same as the Snapshot hub's limit. */
 const MOST_CHARACTERS = 256
 
-/** A character is one or two units of a text, so that no more of it is looked at. */
+/** Truncates a title. A character has one or two UTF-16 units, so a slice of twice the limit suffices. */
 function toCapped(title: string): string {
   const characters = [...title.slice(0, 2 * MOST_CHARACTERS + 1)]
   if (characters.length <= MOST_CHARACTERS) return title
@@ -57,8 +57,8 @@ function toCapped(title: string): string {
 }
 
 /**
- * The first line that says anything, without the marks of a heading. Anyone may write a description of any length: no pattern
- * here goes over a text more than once, or a single line of blanks would hold up the reading of its chain for ever.
+ * Returns the first non-empty line without heading marks. Anyone may write a description of any length, so no pattern
+ * here scans a text more than once. Otherwise a single line of blanks could block the reading of its chain.
  */
 function toTitle(description: string): string {
   const lines = description.split(/[\n\r\u2028\u2029]/).map((line) => line.replace(/^[\s#]+/, '').trimEnd())
@@ -74,8 +74,8 @@ type Vote = Happened & { readonly event: CastVote }
 const isVote = (one: Happened): one is Vote => one.event.kind === 'vote'
 
 /**
- * The rows of events. A governor may count in fractions: its voters cast their power in parts, of which each counts. Parts of
- * the same second are one vote, because a vote is told from others by its voter and its time.
+ * Returns the rows of events. With fractional counting, a voter casts power in parts, and each part counts. Parts of
+ * the same second are merged into one vote, because a vote is identified by voter and time.
  */
 export function toRows(happened: readonly Happened[]): Candidate<GovernorsRow>[] {
   const votes = groupBy(
@@ -92,7 +92,10 @@ const toPlace = ({ governor, event, time }: Happened) => ({
   at: toIso(time * 1000),
 })
 
-/** The row of an event but a vote; none of an extension, which only changes when a proposal ends. */
+/**
+ * Returns the row of an event other than a vote. An extension has no row, because it only changes the end of a
+ * proposal.
+ */
 function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
   const { governor, event, log } = one
   switch (event.kind) {
@@ -110,7 +113,7 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
   }
 }
 
-/** The row of all parts of one vote: what it gives to one choice, or to each of several. */
+/** Returns the row of all parts of one vote, for one choice or split among several. */
 function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
   const [first] = parts
   if (first === undefined) return []
@@ -126,10 +129,10 @@ function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
   return [{ ...toPlace(first), kind: 'vote', address: first.event.voter, choice, voting_power: toPower(sum, decimals) }]
 }
 
-/** Three numbers of 128 bits: what a vote that is split gives against, for and to abstain. */
+/** Three 128-bit numbers: the parts of a split vote for against, for and abstain. */
 const SPLIT = /^0x([0-9a-f]{32})([0-9a-f]{32})([0-9a-f]{32})$/i
 
-/** What a vote gives to the choices that it names; null is one that the contract does not have. */
+/** Returns the power per choice of a vote; null is a choice that the contract does not have. */
 function toPowers({ support, weight, params }: CastVote): (readonly [choice: number | null, power: bigint])[] {
   const [, ...parts] = SPLIT.exec(params) ?? []
   if (parts.length === 0) return [[NUMBERS[support] ?? null, weight]]

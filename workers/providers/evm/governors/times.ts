@@ -9,7 +9,7 @@ import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
 import { type Happened, toProposalId } from './rows.ts'
 
-/** A proposal whose end may still change or is not known for good; `start` and `end` as its governor's clock counts. */
+/** A proposal whose end may still change or is not final. `start` and `end` are in units of its governor's clock. */
 const awaited = z.object({
   dao: z.number(),
   space: z.string(),
@@ -22,41 +22,41 @@ const awaitedList = z.array(awaited)
 type Awaited = z.infer<typeof awaited>
 
 /**
- * A governor's clock counts blocks, Unix seconds, or rounds of its own, which are no time. Where the registry does not say
- * what, it is blocks or seconds: from this number on it is seconds, as they were in 2001: no chain that is
- * followed has half as many blocks.
+ * A governor's clock counts blocks, Unix seconds, or its own rounds, which are not times. If the registry does not
+ * specify the clock, values from this number on are seconds (the year 2001), and smaller values are blocks: no
+ * supported chain has half as many blocks.
  */
 const FIRST_SECOND = 1_000_000_000
 
-/** The blocks that governors of a chain count: on Arbitrum contracts are told the block of Ethereum. */
+/** The chain whose blocks the governors of a chain count: on Arbitrum, contracts see the block number of Ethereum. */
 const CLOCKS: Readonly<Record<string, string>> = { arbitrum: 'ethereum' }
 
-/** Whether a governor's clock counts blocks, as far as is known before it is read. */
+/** Returns whether a governor's clock counts blocks, according to the registry. */
 export const countsBlocks = ({ clock = 'blocks' }: Pick<Governor, 'clock'>): boolean => clock === 'blocks'
 
 export const toClock = (chain: string): string => CLOCKS[chain] ?? chain
 
-/** A node of the chain whose blocks are counted, and its newest final block. */
+/** A node of the chain whose blocks are counted, with its newest final block. */
 export interface BlockClock {
   readonly node: Node
   readonly head: Block
 }
 
-/** What times are made of in one run about a chain. */
+/** Input of the times of one run on a chain. */
 interface Told {
   readonly chain: string
-  /** Where it is not known, the times of proposals that count blocks are told by a later run. */
+  /** If it is an error, a later run determines the times of proposals that count blocks. */
   readonly clock: BlockClock | DataError
   /** In Unix milliseconds. */
   readonly slot: number
   readonly state: JobState
-  /** Up to which time a governor was read, by its space, in Unix seconds. */
+  /** Returns the time up to which a governor was read, by space, in Unix seconds. */
   readUntil(space: string): number
 }
 
 /**
- * From when to when proposals are voted on: of those that were made or extended, and of those whose end was still ahead of
- * what was read. The time of a block to come is an estimate, and told as such, until a later run knows it.
+ * Returns the voting periods of proposals that were created or extended, and of those whose end was after the last time
+ * read. The time of a future block is an estimate and marked as such, until a later run reads the block.
  */
 export async function readTimes(
   happened: readonly Happened[],
@@ -91,7 +91,7 @@ const isInSeconds = ({ clock }: Governor, start: number): boolean =>
   clock === undefined ? start >= FIRST_SECOND : clock === 'seconds'
 
 interface Time {
-  /** In Unix seconds; NaN where the node did not tell it. */
+  /** Unix seconds; NaN if the node does not have the time. */
   readonly at: number
   readonly isKnown: boolean
 }
@@ -102,7 +102,10 @@ interface Timed {
   readonly ends: Time
 }
 
-/** In Unix seconds: no governor is older, and the columns' times go up to 2106. A vote until then has no end. */
+/**
+ * Unix seconds. No governor is older than EARLIEST, and the time columns end in 2106. A vote that ends after LATEST has
+ * no end.
+ */
 const EARLIEST = Date.parse('2015-07-30') / 1000
 const LATEST = Date.parse('2100-01-01') / 1000
 
@@ -114,7 +117,7 @@ function toRow({ one, starts, ends }: Timed, slot: number): Candidate<GovernorsR
   return { dao, space, proposal, kind: 'times', at: toIso(slot), ...times }
 }
 
-/** How far back it is looked how fast blocks come. */
+/** Number of past blocks over which the block rate is measured. */
 const PACE_BLOCKS = 10_000
 
 async function readTimesOf(clock: BlockClock | DataError, open: readonly Awaited[], signal: AbortSignal) {
@@ -138,7 +141,7 @@ async function readTimesOfBlocks(clock: BlockClock, numbers: readonly number[], 
   }
 }
 
-/** Seconds from one block to the next; NaN where the node does not have the block that tells it. */
+/** Returns the seconds per block; NaN if the node does not have the earlier block. */
 async function readPace({ node, head }: BlockClock, signal: AbortSignal): Promise<number> {
   const number = Math.max(0, head.number - PACE_BLOCKS)
   const past = (await node.blocks([number], signal)).get(number)

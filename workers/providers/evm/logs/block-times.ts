@@ -1,10 +1,10 @@
 import { DataError } from '../../../../shared/errors.ts'
 import type { Node, RpcLog } from './node.ts'
 
-/** When a block was made, in Unix seconds, or why that is not known. */
+/** Returns a block's time in Unix seconds, or the error if it is unknown. */
 export type TimeOfBlock = (number: number) => number | DataError
 
-/** The times of these blocks, from their headers. */
+/** Reads the times of these blocks from their headers. */
 export async function readBlockTimes(
   node: Node,
   numbers: readonly number[],
@@ -13,7 +13,7 @@ export async function readBlockTimes(
   return toTimeOfBlock(node, await fetchTimes(node, numbers, signal))
 }
 
-/** The times of the logs' blocks: from the logs where the node tells them there, else from the headers. */
+/** Returns the times of the logs' blocks, from the logs if the node includes them, or else from the headers. */
 export async function readLogTimes(node: Node, logs: readonly RpcLog[], signal: AbortSignal): Promise<TimeOfBlock> {
   const told = new Map<number, number>()
   for (const { blockNumber, blockTimestamp } of logs)

@@ -6,7 +6,7 @@ export interface Contract {
   readonly address: string
 }
 
-/** Contracts of a chain, the first topics of what to read of them, and in which blocks: `from` and `to` both inclusive. */
+/** Contracts of a chain, the first topics to read, and the blocks: `from` and `to` are both inclusive. */
 export interface BlockRange {
   readonly contracts: readonly Contract[]
   readonly topics: readonly string[]
@@ -14,21 +14,21 @@ export interface BlockRange {
   readonly to: number
 }
 
-/** What was read of a range: its logs, and the last block that they are complete up to. */
+/** Result of reading a range: its logs, and the last block up to which they are complete. */
 export interface Reading {
   readonly logs: readonly RpcLog[]
   readonly end: number
-  /** What it counts: its pages and its logs. */
+  /** Number of pages plus number of logs. */
   readonly spent: number
 }
 
-/** A first look at the contracts, to see how busy they are before more is asked for than fits. */
+/** Size of the first page, which measures how busy the contracts are. */
 const FIRST_LOOK_BLOCKS = 100
 
 /**
- * Reads the logs of a block range from its beginning, in pages that the node accepts, until the range ends or
- * `most` is used up: a page counts one, and so does each log. What a page has beyond that is left for the next
- * reading, but for a single block, which is always read whole.
+ * Reads the logs of a block range from its start, in pages that the node accepts, until the range ends or `most` is
+ * used up. Each page and each log counts as one. Logs of a page above the limit are left for the next reading, except
+ * that a single block is always read completely.
  */
 export async function readStretch(node: Node, range: BlockRange, most: number, signal: AbortSignal): Promise<Reading> {
   const { from, to } = range
@@ -47,7 +47,7 @@ export async function readStretch(node: Node, range: BlockRange, most: number, s
   return { logs, end: at - 1, spent: most - left }
 }
 
-/** The logs of a block range, all of them, page by page. */
+/** Reads all logs of a block range, page by page. */
 export async function* readPages(
   node: Node,
   range: BlockRange,
@@ -67,13 +67,13 @@ function toReadPage(node: Node, { contracts, topics }: BlockRange, signal: Abort
   return (from, to, last) => node.logs(filter, { from, to, last }, signal)
 }
 
-/** How many blocks may hold what is left, if they are as busy as those that were read. */
+/** Estimates how many blocks contain the remaining number of logs, at the density of the blocks read so far. */
 function toFitting(logs: number, blocks: number, left: number): number {
   if (blocks === 0) return FIRST_LOOK_BLOCKS
   return logs === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((left * blocks) / logs))
 }
 
-/** The logs up to the last block that fits as a whole. */
+/** Cuts the logs after the last block that fits completely. */
 function cut(found: readonly RpcLog[], end: number, most: number): { kept: readonly RpcLog[]; end: number } {
   if (found.length <= most) return { kept: found, end }
   const sorted = [...found].sort((a, b) => a.blockNumber - b.blockNumber)

@@ -7,22 +7,22 @@ import { type Cursors, type Gap, type HeldTurns, holdCursors, type Turns } from 
 const cursors = z.record(z.string(), z.number())
 const addresses = z.array(z.string())
 
-/** Read again by the next run, should the node have missed logs of its newest blocks. */
+/** Number of blocks that the next run reads again, in case the node missed logs of its newest blocks. */
 const OVERLAP_BLOCKS = 64
 
-/** Where contracts of a chain are read on. */
+/** Start positions for the contracts of a chain. */
 export interface Resumption {
-  /** The first block to read of a contract, by its address. */
+  /** Returns the first block to read, by contract address. */
   firstOf(address: string): number
-  /** Whether a contract was never read to the end yet. */
+  /** Returns whether a contract was never completely read. */
   isMidway(address: string): boolean
-  /** Remembers how far it came; to be called when everything that was read is at hand. */
+  /** Stores the new positions. Call after all results are available. */
   note(turns: Turns): void
 }
 
 /**
- * Goes on where the contracts of a chain were left. Those that were read to the end begin some blocks before it. Those that
- * never were begin where `findStart` says.
+ * Resumes reading the contracts of a chain. Completely read contracts start some blocks before their cursor. Contracts
+ * without a cursor start at the block that `findStart` returns.
  */
 export async function resume(
   state: JobState,
@@ -56,12 +56,15 @@ export async function resume(
 
 const sinceByLog = z.record(z.string(), z.number())
 
-/** What cannot be read for a day is left out for good: the cursors go on, and what was read before is not read for ever. */
+/**
+ * Logs that stay unreadable for a day are permanently left out. The cursors then advance, so that the same blocks are
+ * not read forever.
+ */
 const LONGEST_WAIT_MS = DAY_MS
 
 /**
- * Holds the cursors of a chain back for gaps that are known for less than a day at a slot (Unix milliseconds). Those that are
- * left out for good are returned beside.
+ * Holds back the cursors of contracts with gaps known for less than a day at the slot (Unix milliseconds). Older gaps
+ * are returned as `leftOut`.
  */
 export async function holdBack(
   state: JobState,
@@ -84,7 +87,7 @@ export async function holdBack(
   }
 }
 
-/** How far contracts were read: in general under the name of their chain, and in a range under the range's own name. */
+/** Reads the cursors of contracts: under the name of the chain, or for a range under the range's name. */
 export async function readCursors(state: JobState, name: string): Promise<Cursors> {
   return new Map(Object.entries((await recall(state, `cursors.${name}`, cursors)) ?? {}))
 }
@@ -93,7 +96,7 @@ export function noteCursors(state: JobState, name: string, blocks: Cursors): voi
   state.set(`cursors.${name}`, JSON.stringify(Object.fromEntries(blocks)))
 }
 
-/** The contracts of a chain that were left in the middle of a reading, by address. */
+/** Reads the addresses of contracts that are not completely read. */
 async function readUnfinished(state: JobState, chain: string): Promise<ReadonlySet<string>> {
   return new Set(await recall(state, `unfinished.${chain}`, addresses))
 }
@@ -102,7 +105,7 @@ function noteUnfinished(state: JobState, chain: string, contracts: Iterable<stri
   state.set(`unfinished.${chain}`, JSON.stringify([...contracts]))
 }
 
-/** The state has no way to take a name out; an empty text says that there is nothing under it. */
+/** Clears the cursors. The state cannot delete a name, so an empty text means no value. */
 export function dropCursors(state: JobState, name: string): void {
   state.set(`cursors.${name}`, '')
 }

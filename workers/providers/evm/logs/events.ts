@@ -4,19 +4,19 @@ import type { RpcLog } from './node.ts'
 
 type Hex = `0x${string}`
 
-/** Says which of some events a log is, and with what. */
+/** Decodes logs of a fixed set of events. */
 export interface EventDecoder<Events extends readonly AbiEvent[]> {
   /** The events' first topics. */
   readonly topics: readonly Hex[]
-  /** Undefined for a log that is none of the events, whatever its first topic says. */
+  /** Returns undefined for any other log, even if its first topic matches. */
   decode(log: Pick<RpcLog, 'topics' | 'data'>): DecodeEventLogReturnType<Events> | undefined
-  /** Whether a log that is none of the events has all the topics of one: then its data was cut or changed on its way. */
+  /** Returns whether an undecodable log has all topics of an event, so its data was truncated or changed. */
   isCut(log: Pick<RpcLog, 'topics'>): boolean
 }
 
 const isIndexed = ({ indexed }: { indexed?: boolean | undefined }) => indexed === true
 
-/** Types of which a topic has the value; of any other it has a hash (Solidity's ABI, "Events"). */
+/** Types whose value is stored in the topic; for other types, the topic is a hash (Solidity's ABI, "Events"). */
 const ONE_WORD = /^(u?int\d*|address|bool|bytes\d+)$/
 
 function requireReadable({ name, inputs }: AbiEvent): void {
@@ -28,8 +28,9 @@ function requireReadable({ name, inputs }: AbiEvent): void {
 }
 
 /**
- * Of events whose members all have names, and are in topics only where they fit into one. Each event's signature is hashed
- * once. The library's decoder does it for every log, up to the one that fits: a vote took four times as long.
+ * Creates a decoder for events whose members are all named, with only one-word types in topics. Each event's signature
+ * is hashed once. The library's decoder hashes signatures for every log until one matches, which took four times as
+ * long for a vote.
  * @throws Error for other events.
  */
 export function createEventDecoder<const Events extends readonly AbiEvent[]>(events: Events): EventDecoder<Events> {

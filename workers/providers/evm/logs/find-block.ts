@@ -2,10 +2,10 @@ import { DataError } from '../../../../shared/errors.ts'
 import type { Block, Node } from './node.ts'
 
 /**
- * The first block at or after a time in Unix seconds, or the block after `head` when the time is later than that. A
- * search by block headers: every other guess is interpolated between the two known ends, the others halve the rest, so
- * that uneven block times cost only a few calls more.
- * @throws DataError for a block on the way that the node does not have.
+ * Finds the first block at or after a time in Unix seconds, or the block after `head` if the time is later. Searches
+ * block headers: every other guess is interpolated between the two known ends, the others halve the interval. Uneven
+ * block times therefore cost only a few more calls.
+ * @throws DataError if the node does not have a block of the search.
  */
 export async function findBlockAt(node: Node, seconds: number, head: Block, signal: AbortSignal): Promise<number> {
   if (seconds > head.timestamp) return head.number + 1

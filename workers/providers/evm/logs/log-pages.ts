@@ -1,8 +1,8 @@
 import { DataError } from '../../../../shared/errors.ts'
 
 /**
- * The node would not answer for that many blocks: too many of them, too many logs, or too long to find them. Some say how
- * many it ever accepts (`most`), or how many of these blocks (`width`).
+ * The node refused a page: too many blocks, too many logs, or too slow. Some nodes report the most blocks that they
+ * ever accept (`most`), or how many of these blocks they would accept (`width`).
  */
 export class TooWide {
   readonly most: number | undefined
@@ -14,14 +14,17 @@ export class TooWide {
   }
 }
 
-/** What stands before the node may have given up on a page that takes too long. Who says when to come again is merely busy. */
+/**
+ * A gateway in front of the node may time out on a page that takes too long. A response with Retry-After means
+ * throttling instead.
+ */
 const isGivenUp = (error: unknown): boolean =>
   error instanceof DataError && error.retryAfterMs === undefined && (error.status ?? 0) >= 500
 
-/** Reads one page; `last` tells that it is a single block, which cannot be made smaller. */
+/** Reads one page. `last` marks a single block, which cannot be split. */
 export type ReadPage<T> = (from: number, to: number, last: boolean) => Promise<readonly T[] | TooWide>
 
-/** What a node answered for the blocks from where it was asked to `end`, inclusive. */
+/** A node's result for the blocks up to `end`, inclusive. */
 export interface Page<T> {
   readonly found: readonly T[]
   readonly end: number
@@ -29,44 +32,44 @@ export interface Page<T> {
 
 /** Reads the blocks of one node in pages that it accepts. */
 export interface Pager {
-  /** The page that begins with `from` and ends at or before `to`, both inclusive. */
+  /** Reads a page that begins at `from` and ends at or before `to`, both inclusive. */
   read<T>(from: number, to: number, readPage: ReadPage<T>): Promise<Page<T>>
-  /** The most blocks that the node said it ever accepts, infinite as long as it has not said so. */
+  /** Returns the largest number of blocks that the node accepts, infinite until the node has reported it. */
   ceiling(): number
 }
 
 const FIRST_PAGE = 2000
 const GROWTH = 1.5
-/** How many pages a learnt limit holds before a wider page is tried again: nodes change their limits. */
+/** Number of pages for which a learned limit is valid before a wider page is tried: nodes change their limits. */
 const LIMIT_PAGES = 100
-/** No node is known that refuses fewer logs than this: a page with less was refused for its width. */
+/** No known node refuses fewer logs than this, so a page with fewer logs was refused for its width. */
 const FEWEST_REFUSED_LOGS = 1000
 /**
- * So many refusals without an accepted page of that width are a limit, whatever the blocks hold. It may be a busy time
- * only, so it holds for few pages at first, and longer each time that it is found again.
+ * This many refusals without an accepted page of that width count as a limit, whatever the number of logs. The cause
+ * may be temporary load, so the limit is valid for few pages at first, and longer each time it is found again.
  */
 const REFUSALS_OF_LIMIT = 3
 const BUSY_PAGES = 10
-/** The limit is looked for as long as this share of the width could still be won. */
+/** The search for the limit continues while at least this share of the width can be gained. */
 const WORTH_TRYING = 1 / 8
 
-/** The blocks of the newest refused page, and how many logs were found in them since. */
+/** The blocks of the last refused page, and the number of logs read from them since. */
 interface RefusedSpan {
   readonly from: number
   readonly end: number
   logs: number
 }
 
-/** The narrowest page that was refused since a page of that width was accepted, and how often pages were refused. */
+/** The narrowest page refused since a page of that width was accepted, and the number of refusals. */
 const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 
 /**
- * Where a node says how many blocks it accepts at once, pages are never wider. Most do not: a page that is too wide is halved until it is accepted, and
- * pages grow again after each success (docs/providers.md, section 6). So is a page that a gateway gives
- * up on with a 502 or 504, because it takes too long; after two in a row it is an error. A refusal means one of two things. Where the
- * blocks held many logs, only they are read in smaller pages. Otherwise it is the node's limit: pages stay below it for
- * the next hundred, and close in on it. A pager belongs to one node and lives as long as the process, so that runs do not
- * learn the limit again.
+ * If a node reports how many blocks it accepts, pages are never wider. Most nodes do not. A refused page is then halved
+ * until it is accepted, and pages grow after each success (docs/providers.md, section 6). A page that times out at a
+ * gateway with 502 or 504 is also halved; after two in a row the error is thrown.
+ * A refusal has one of two meanings. If the blocks contain many logs, only these blocks are read in smaller pages.
+ * Otherwise it is the node's limit: pages stay below it for the next hundred pages and approach it.
+ * A pager belongs to one node and lives as long as the process, so that runs do not learn the limit again.
  */
 export function createPager(): Pager {
   let width = FIRST_PAGE
@@ -92,7 +95,7 @@ export function createPager(): Pager {
 
   function noteRefused(from: number, end: number, { most, width: suggested }: TooWide): void {
     const refused = end - from + 1
-    // Some count the first block and some do not.
+    // Some nodes include the first block in the width and some do not.
     if (most !== undefined && most >= 1 && refused >= Math.max(2, most)) {
       ceiling = most < refused ? most : most - 1
       width = Math.min(width, ceiling)
@@ -103,7 +106,7 @@ export function createPager(): Pager {
   }
 
   function narrow(refused: number, suggested?: number): void {
-    // A page that is halved again is still the same refusal.
+    // Halving the same page again is not a new refusal.
     if (!wasRefused) refusals = { width: Math.min(refusals.width, refused), times: refusals.times + 1 }
     wasRefused = true
     const half = Math.max(1, Math.floor(refused / 2))
@@ -118,7 +121,7 @@ export function createPager(): Pager {
     widestAccepted = Math.max(widestAccepted, accepted)
     if (accepted >= refusals.width) refusals = NO_REFUSALS
     if (accepted >= 2 * busy.width) busy = { width: 0, pages: BUSY_PAGES }
-    // Somebody else reads other blocks, or who read these gave up: nothing is learnt of them.
+    // Other blocks are being read, or the reader of the refused blocks gave up: there is nothing to learn.
     if (span !== undefined && (from < span.from || from > span.end)) span = undefined
     if (span !== undefined) {
       span.logs += logs
@@ -126,11 +129,11 @@ export function createPager(): Pager {
     }
     limit.pagesLeft -= 1
     if (limit.pagesLeft <= 0) limit = { width: Number.POSITIVE_INFINITY, pagesLeft: 0 }
-    // Blocks that were refused are read to their end before a wider page is tried.
+    // Refused blocks are read completely before a wider page is tried.
     if (accepted >= width && span === undefined) width = Math.min(ceiling, toWider(accepted, limit.width))
   }
 
-  /** What was refused is now read: whether its width was the reason. */
+  /** Called after a refused range was read completely: decides whether its width was the reason. */
   function judge({ from, end, logs }: RefusedSpan): void {
     span = undefined
     const refused = end - from + 1
@@ -160,7 +163,10 @@ export function createPager(): Pager {
   }
 }
 
-/** The width to try after one was accepted. Near the limit it goes half of the way, and stays when little is to be won. */
+/**
+ * Returns the next width after an accepted page. Near the limit, it moves halfway towards it; it stops if little can be
+ * gained.
+ */
 function toWider(accepted: number, limit: number): number {
   const wider = Math.ceil(accepted * GROWTH)
   if (wider < limit) return wider

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
-import { BodyTooLarge } from '../../../http/body.ts'
+import { isTooLarge } from '../../../http/client.ts'
 import { checkAnswer } from '../../answer.ts'
 import {
   isThrottled,
@@ -27,19 +27,19 @@ const rpcLog = z.object({
   blockNumber: wholeNumber,
   transactionHash: word,
   logIndex: wholeNumber,
-  // What not every node sends is as good as not sent where it makes no sense.
+  // Optional members count as absent if they are invalid.
   transactionIndex: wholeNumber.optional().catch(undefined),
   blockTimestamp: wholeNumber.optional().catch(undefined),
   removed: z.boolean().catch(false),
 })
-/** Of a log that cannot be read: whose it is and where, as far as that is told. */
+/** Readable facts of an unreadable log: its contract and block. */
 const logPlace = z.object({
   address: address.optional().catch(undefined),
   blockNumber: wholeNumber.optional().catch(undefined),
 })
 const transaction = z.object({ hash: word, from: address })
 
-/** A log as a node sends it; the members that every node has. */
+/** A log from a node, with the members that every node sends. */
 export interface RpcLog {
   readonly address: string
   readonly topics: readonly string[]
@@ -47,16 +47,18 @@ export interface RpcLog {
   readonly blockNumber: number
   readonly transactionHash: string
   readonly logIndex: number
-  /** Its transaction's place in the block, where the node tells it. */
+  /** Index of its transaction in the block, if the node sends it. */
   readonly transactionIndex?: number | undefined
-  /** Unix seconds, where the node tells it. */
+  /** Unix seconds, if the node sends it. */
   readonly blockTimestamp: number | undefined
   readonly removed: boolean
-  /** Why it cannot be read. Then nothing else is known but its contract, and that its block is not before `blockNumber`. */
+  /**
+   * Why the log cannot be read. If set, only its contract is known, and that its block is at or after `blockNumber`.
+   */
   readonly fault?: string
 }
 
-/** Whose logs are wanted, by their addresses in lower case, and of which events, by their first topics. */
+/** Filter of logs: contract addresses in lower case, and the first topics of the events. */
 export interface LogFilter {
   readonly addresses: readonly string[]
   readonly topics: readonly string[]
@@ -65,55 +67,54 @@ export interface LogFilter {
 /** A block's number and its time in Unix seconds. */
 export type Block = z.infer<typeof block>
 
-/** What a node has under a key, or why it has nothing there. */
+/** Results by key, or the error for that key. */
 export type Found<K, T> = ReadonlyMap<K, T | DataError>
 
 /**
- * What is asked of a node about the logs of contracts. Every call throws DataError: `provider_unavailable` when the node has no
- * capacity; `provider_rejected` when it refuses; `provider_unconfigured` for logs that it no longer has; `provider_malformed`
- * for an answer of another shape. A block, a sender or a log that is missing or unreadable costs itself only: the error
- * stands in its place.
+ * Reads of contract logs from a node. Every call throws a DataError: `provider_unavailable` if the node has no
+ * capacity; `provider_rejected` if it refuses; `provider_unconfigured` for logs that it no longer has;
+ * `provider_malformed` for an unexpected response. A missing or unreadable block, sender or log affects only itself:
+ * the result contains the error in its place.
  */
 export interface Node {
   readonly rpc: JsonRpc
-  /** How many blocks at once it answers for, as far as that was learnt. */
+  /** Tracks how many blocks the node accepts per page. */
   readonly pager: Pager
-  /** The newest block that cannot be taken back. */
+  /** Returns the newest final block. */
   finalized(signal: AbortSignal): Promise<Block>
   /** The blocks of these numbers. */
   blocks(numbers: readonly number[], signal: AbortSignal): Promise<Found<number, Block>>
-  /** Logs of these contracts from one block to another, both inclusive; `last` as of a page. */
+  /**
+   * Returns logs of these contracts between two blocks, both inclusive; `last` marks a single block, as in `ReadPage`.
+   */
   logs(
     filter: LogFilter,
     range: { readonly from: number; readonly to: number; readonly last: boolean },
     signal: AbortSignal,
   ): Promise<readonly RpcLog[] | TooWide>
-  /** Who sent the transactions of these logs, by the transactions' hashes. */
+  /** Returns the senders of the logs' transactions, by transaction hash. */
   senders(logs: readonly RpcLog[], signal: AbortSignal): Promise<Found<string, string>>
 }
 
-/** A node that does not know which block is final is trusted up to so many blocks before its newest one. */
+/** If a node does not support the `finalized` tag, blocks this far behind its newest one are treated as final. */
 const UNFINALIZED_BLOCKS = 12
-/**
- * HTTP statuses with which nodes refuse a page that is too wide. For a page of a single block they are errors like any
- * other.
- */
+/** HTTP statuses with which nodes refuse a page that is too wide. For a single block, they are ordinary errors. */
 const TOO_WIDE_STATUSES = [400, 413]
 
-/** How nodes say that they do not know the tag: it is no number, no such block, or of no chain like theirs. */
+/** Errors of nodes that do not support the tag: invalid number, unknown block, or unsupported chain. */
 const UNKNOWN_TAG_CODES: ReadonlySet<number> = new Set([-32602, -39001])
 const UNKNOWN_TAG = /finalized|\btag\b|invalid (?:argument|params?|block)|hex string|not supported|unsupported/i
 const isUnknownTag = ({ code, message }: RpcError) => UNKNOWN_TAG_CODES.has(code) || UNKNOWN_TAG.test(message)
 
 /**
- * Blocks are final after a quarter of an hour. When the block that is read of a node is older than this, what it tells is not
- * up to date with the slot.
+ * Blocks become final after a quarter of an hour. If a node's newest block is older than this, its data is not up to
+ * date with the slot.
  */
 const LONGEST_LAG_MS = 3_600_000
 
-/** No EVM chain has an earlier block, but for Ethereum's first one, which has no time. */
+/** No EVM chain has an earlier block, except Ethereum's first one, which has no time. */
 const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
-/** How far a node's clock may be ahead. */
+/** Tolerance for a node's clock running ahead. */
 const MOST_AHEAD_MS = 10 * 60_000
 
 const toHex = (value: number) => `0x${value.toString(16)}`
@@ -121,7 +122,7 @@ const toBlockCall = (tag: string, isWhole = false) => ({ method: 'eth_getBlockBy
 
 /** `now` is the wall clock in Unix milliseconds. */
 export function createNode(rpc: JsonRpc, now: () => number = Date.now): Node {
-  /** Whether a block can be of this time, in Unix seconds: all times of blocks are bounded here. */
+  /** Returns whether a block time in Unix seconds is plausible. All block times are validated here. */
   const isTime = (seconds: number) => seconds >= EARLIEST_SECONDS && seconds * 1000 <= now() + MOST_AHEAD_MS
   return {
     rpc,
@@ -136,21 +137,21 @@ export function createNode(rpc: JsonRpc, now: () => number = Date.now): Node {
 type IsTime = (seconds: number) => boolean
 
 /**
- * What it means for a slot (Unix milliseconds) that the newest block that is read of a node has this time (Unix seconds);
- * undefined where it is up to date.
+ * Returns an error if a node's newest block (Unix seconds) lags behind the slot (Unix milliseconds), or undefined if it
+ * is up to date.
  */
 export function toLag({ name }: JsonRpc, timestamp: number, slot: number): DataError | undefined {
   if (slot - timestamp * 1000 <= LONGEST_LAG_MS) return undefined
   return new DataError('provider_unavailable', `${name}: the node lags behind`)
 }
 
-/** The result of a reply. @throws DataError for an error in its place, and for a result of another shape. */
+/** Returns the result of a reply. @throws DataError for an error reply or an unexpected result. */
 function toResult<T>(rpc: JsonRpc, schema: z.ZodType<T>, method: string, reply: RpcReply): T {
   if ('error' in reply) throw toRpcError(rpc.name, method, reply.error)
   return checkAnswer(schema, reply.result, { provider: rpc.name, path: method })
 }
 
-/** What `read` makes of one reply, or the DataError that it throws. */
+/** Returns the result of `read`, or the DataError that it throws. */
 function attempt<T>(read: () => T): T | DataError {
   try {
     return read()
@@ -161,14 +162,14 @@ function attempt<T>(read: () => T): T | DataError {
 }
 
 /**
- * What the node named itself and does not have yet: behind one address there may be several nodes, some of which lag.
+ * Rejects a null for something the node itself reported. Several nodes may share one address, and some of them may lag.
  */
 function toPresent<T>(rpc: JsonRpc, value: T | null, what: string): T {
   if (value !== null) return value
   throw new DataError('provider_unavailable', `${rpc.name}: the node does not have ${what} yet`)
 }
 
-/** A block at a time that can be. @throws DataError `provider_malformed` for any other. */
+/** Returns the block if its time is plausible. @throws DataError `provider_malformed` otherwise. */
 function checkTime({ name }: JsonRpc, one: Block, isTime: IsTime): Block {
   if (isTime(one.timestamp)) return one
   throw new DataError(
@@ -212,8 +213,8 @@ async function fetchBlocks(
 const NOTHING: RpcReply = { result: null }
 
 /**
- * Asks for transactions by their hashes. A node may have no index of them, or not yet: it is asked again by block and place,
- * and for the whole block.
+ * Reads transactions by hash. If a node has no index of them, or not yet, they are read by block and position, and then
+ * from the whole block.
  */
 async function fetchSenders(
   rpc: JsonRpc,
@@ -222,7 +223,7 @@ async function fetchSenders(
 ): Promise<Found<string, string>> {
   const places = new Map(logs.map((log) => [log.transactionHash, log]))
   const found = new Map<string, string | DataError>()
-  // A node without capacity is not asked for more.
+  // A throttled node gets no further requests.
   const throttled = new Set<string>()
   for (const [method, toCall] of SENDER_SOURCES) {
     const open = [...places.values()].flatMap((log) => {
@@ -240,14 +241,14 @@ async function fetchSenders(
       const reply = replies[at] ?? NOTHING
       if ('error' in reply && isThrottled(reply.error)) throttled.add(log.transactionHash)
       const sender = attempt(() => readSender(rpc, method, reply, log))
-      // The first refusal says best what is wrong.
+      // The first refusal has the most specific reason.
       if (typeof sender === 'string' || !found.has(log.transactionHash)) found.set(log.transactionHash, sender)
     }
   }
   return found
 }
 
-/** How a sender is asked for, in this order; without parameters where the log does not say enough. */
+/** Methods to find a sender, in this order; undefined parameters if the log lacks the needed members. */
 const SENDER_SOURCES: readonly [method: string, toCall: (log: RpcLog) => readonly unknown[] | undefined][] = [
   ['eth_getTransactionByHash', ({ transactionHash }) => [transactionHash]],
   [
@@ -289,21 +290,17 @@ async function fetchLogs(
   const reply = await sendForPage(rpc, call, range.last, signal)
   if (reply instanceof TooWide) return reply
   if ('error' in reply && isPruned(reply.error)) throw toPruned(rpc, range.from, reply.error)
-  // Who is asked too often would be asked for smaller pages all the more often.
+  // Throttling is not a refusal of the page: smaller pages would only increase the number of requests.
   const isRefused = 'error' in reply && !isThrottled(reply.error)
   if (isRefused && !range.last) return readRefusal(reply.error.message)
   const elements = toResult(rpc, z.array(z.unknown()), 'eth_getLogs', reply)
   const found = elements.map((element) => readLog(element, filter, range, isTime))
   if (found.some((log) => log === undefined)) return fetchHalves(rpc, filter, range, isTime, signal)
   const own = new Set(addresses)
-  return found.flatMap((log) =>
-    log !== undefined && own.has(log.address) && log.blockNumber >= range.from && log.blockNumber <= range.to
-      ? [log]
-      : [],
-  )
+  return found.flatMap((log) => (log !== undefined && own.has(log.address) ? [log] : []))
 }
 
-/** Whose an unreadable log is shows where it comes again when fewer contracts are asked for. */
+/** Splits the contracts to identify the contract of an unreadable log. */
 async function fetchHalves(
   rpc: JsonRpc,
   { addresses, topics }: LogFilter,
@@ -321,7 +318,9 @@ async function fetchHalves(
   return found
 }
 
-/** One log; one with a fault where it cannot be read, and undefined where it is not even known whose it is. */
+const OUT_OF_RANGE = { path: ['blockNumber'], message: 'not a block of the requested range' }
+
+/** Parses one log. An unreadable log has a fault; undefined if its contract is unknown. */
 function readLog(
   element: unknown,
   { addresses }: LogFilter,
@@ -329,7 +328,8 @@ function readLog(
   isTime: IsTime,
 ): RpcLog | undefined {
   const { data: log, error } = rpcLog.safeParse(element)
-  if (log !== undefined) {
+  const isInRange = log !== undefined && log.blockNumber >= from && log.blockNumber <= to
+  if (isInRange) {
     const { blockTimestamp: time } = log
     return { ...log, blockTimestamp: time !== undefined && isTime(time) ? time : undefined }
   }
@@ -337,7 +337,7 @@ function readLog(
   const owner = place.address ?? (addresses.length === 1 ? addresses[0] : undefined)
   if (owner === undefined) return undefined
   const { blockNumber = from } = place
-  const [issue] = error.issues
+  const [issue] = error?.issues ?? [OUT_OF_RANGE]
   return {
     address: owner,
     blockNumber: blockNumber >= from && blockNumber <= to ? blockNumber : from,
@@ -346,7 +346,7 @@ function readLog(
   }
 }
 
-/** How nodes say that they dropped old blocks (EIP-4444), with the code of the proposal or in words. */
+/** Errors of nodes that have pruned old blocks (EIP-4444), by the proposal's code or by text. */
 const isPruned = ({ code, message }: RpcError): boolean =>
   code === 4444 || /\bpruned\b|history (?:is )?(?:unavailable|not available)/i.test(message)
 
@@ -357,7 +357,7 @@ function toPruned({ name }: JsonRpc, block: number, { code, message }: RpcError)
 }
 
 /**
- * Asks for one page of logs. A page that times out, or whose answer is over the cap, is made smaller without a retry; a single
+ * Requests one page of logs. A page that times out or exceeds the size limit is made smaller without a retry; a single
  * block gets all retries.
  */
 async function sendForPage(
@@ -383,8 +383,8 @@ async function sendForPage(
   }
 }
 
-/** The HTTP client aborts what takes too long or is too large, and says so in the cause. */
+/** The HTTP client aborts slow or oversized responses and names the reason in the cause. */
 function isTooMuch(error: unknown): boolean {
-  if (!(error instanceof DataError) || !(error.cause instanceof Error)) return false
-  return error.cause.name === 'AbortError' || error.cause instanceof BodyTooLarge
+  const isAborted = error instanceof DataError && error.cause instanceof Error && error.cause.name === 'AbortError'
+  return isAborted || isTooLarge(error)
 }

@@ -1,10 +1,10 @@
 import { TooWide } from './log-pages.ts'
 
 /**
- * How nodes say in a refusal how many blocks they accept: Alchemy "up to a 10 block range", Infura "range 20000 exceeds
- * limit of 10000", QuickNode "eth_getLogs is limited to a 10,000 range", dRPC "ranges over 10000 blocks are not supported",
- * others "max is 1k blocks", "max block range 100000", "maximum is set to 2048", "at most 1024 blocks". No code says it, and
- * codes differ by node. A limit of results or logs is none of blocks.
+ * Patterns of block limits in refusals: Alchemy "up to a 10 block range", Infura "range 20000 exceeds limit of 10000",
+ * QuickNode "eth_getLogs is limited to a 10,000 range", dRPC "ranges over 10000 blocks are not supported", other nodes
+ * "max is 1k blocks", "max block range 100000", "maximum is set to 2048", "at most 1024 blocks". Error codes differ by
+ * node and do not identify the limit. A limit of results or logs is not a limit of blocks.
  */
 const LIMITS = [
   /up to an? ([\d,]+k?) blocks? range/i,
@@ -17,10 +17,10 @@ const LIMITS = [
   /(?:at most|no more than|limit of|limited to|maximum of) ([\d,]+k?) blocks?\b/i,
   /block range (?:limit|is limited)[^\d]{0,20}?([\d,]+k?)(?! (?:results|logs))\b/i,
 ]
-/** A range that would have been accepted, where the logs were too many: Alchemy, and Infura "Try with this block range". */
+/** A range that the node would accept if there were too many logs: Alchemy, and Infura "Try with this block range". */
 const SUGGESTION = /block range(?: should work:)? \[(0x[0-9a-f]+), ?(0x[0-9a-f]+)\]/i
 
-/** What a node's refusal of a page says of the pages that it accepts. */
+/** Extracts the accepted page size from a node's refusal. */
 export function readRefusal(message: string): TooWide {
   const [limit] = LIMITS.flatMap((pattern) => pattern.exec(message)?.[1] ?? [])
   if (limit !== undefined) return new TooWide({ most: toCount(limit) })

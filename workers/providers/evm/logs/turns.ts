@@ -1,36 +1,35 @@
-import { toBatches } from '../../../../shared/batches.ts'
 import { DataError, toReason } from '../../../../shared/errors.ts'
-import { groupBy } from '../../../../shared/group-by.ts'
+import { groupBy, toBatches } from '../../../../shared/group-by.ts'
 import { type BlockRange, type Contract, type Reading, readStretch } from './contract-logs.ts'
 import type { Node, RpcLog } from './node.ts'
 
-/** The last block that was read of each contract, by its address. */
+/** The last block read, by contract address. */
 export type Cursors = ReadonlyMap<string, number>
 
-/** What one call came to. */
+/** Result of one call. */
 export interface Turns {
   readonly logs: readonly RpcLog[]
-  /** The cursors of the contracts whose turn it was. */
+  /** Cursors of the contracts that were read. */
   readonly cursors: Cursors
-  /** The contracts that were not read to the end of their range, and those that the node refused, by address. */
+  /** Contracts not read to the end of their range, and errors of contracts that the node refused, by address. */
   readonly unfinished: ReadonlySet<string>
   readonly failed: ReadonlyMap<string, DataError>
-  /** What it counts: its pages and its logs. */
+  /** Number of pages plus number of logs. */
   readonly spent: number
 }
 
-/** A log that gives no row, as it cannot be read, or something that the row needs is not known. */
+/** A log without a row: it is unreadable, or a value needed for the row is unknown. */
 export interface Gap {
   readonly log: RpcLog
   readonly reason: DataError
 }
 
-/** Turns whose cursors stay before the first gap of each contract, and why each of these contracts has to wait. */
+/** Turns whose cursors stop before the first gap of each contract, with the reason per held contract. */
 export interface HeldTurns extends Turns {
   readonly held: ReadonlyMap<string, DataError>
 }
 
-/** Keeps the cursors from passing what may still be read: only the contracts that have such a log wait for it. */
+/** Stops the cursors before logs that may become readable. Only the contracts of such logs wait. */
 export function holdCursors(turns: Turns, gaps: readonly Gap[]): HeldTurns {
   const cursors = new Map(turns.cursors)
   const held = new Map<string, DataError>()
@@ -45,7 +44,7 @@ export function holdCursors(turns: Turns, gaps: readonly Gap[]): HeldTurns {
   return { ...turns, cursors, held }
 }
 
-/** Each log once: a node may send one twice. */
+/** Removes duplicates, because a node may send a log twice. */
 function toDistinct(logs: readonly RpcLog[]): RpcLog[] {
   const toKey = ({ address, blockNumber, logIndex, transactionHash, removed }: RpcLog) =>
     [address, blockNumber, logIndex, transactionHash, removed].join(' ')
@@ -58,21 +57,21 @@ function toDistinct(logs: readonly RpcLog[]): RpcLog[] {
   })
 }
 
-/** Nodes bound the size of a filter. */
+/** Nodes limit the size of a filter. */
 const CONTRACTS_PER_GROUP = 100
 
-/** What to read of contracts. */
+/** Contracts to read, and the range. */
 export interface Wanted {
   readonly contracts: readonly Contract[]
   /** The first topics of the logs. */
   readonly topics: readonly string[]
-  /** The first block to read of a contract, by its address. */
+  /** Returns the first block to read, by contract address. */
   readonly firstOf: (address: string) => number
   /** The last block to read. */
   readonly to: number
 }
 
-/** Contracts that were read up to the same block, which are read on together up to `to`, inclusive. */
+/** Groups contracts by the first block to read; each group is read together up to `to`, inclusive. */
 export function toGroups({ contracts, topics, firstOf, to }: Wanted): BlockRange[] {
   const byFirst = new Map<number, Contract[]>()
   for (const contract of contracts) {
@@ -88,10 +87,10 @@ export function toGroups({ contracts, topics, firstOf, to }: Wanted): BlockRange
 }
 
 /**
- * Gives each group of contracts a turn, so that none holds up the others: its stretch of blocks is as long as an equal share
- * of `most` allows (see `readStretch`), and what it leaves goes to those after it. Those with the fewest blocks to read come first,
- * because they leave most. A group that the node refuses is told, and the others are read.
- * @throws whatever is no DataError.
+ * Reads each group of contracts in turn, so that no group blocks the others. A group may use an equal share of the
+ * remaining `most` (see `readStretch`), and its unused part goes to the next groups. Groups with the fewest blocks come
+ * first, because they leave the most. If the node refuses a group, its error is recorded and the others are read.
+ * @throws any error that is not a DataError.
  */
 export async function takeTurns(
   node: Node,
@@ -122,9 +121,9 @@ export async function takeTurns(
 }
 
 /**
- * Reads contracts that begin at different blocks, to the same end: those that are behind are read up to where the next ones
- * begin, and on from there together with them, because a call about all of them is one call. A contract whose logs the node
- * refuses is told, and left behind.
+ * Reads contracts with different first blocks up to the same end. The contracts that are furthest behind are read up to
+ * the first block of the next group, and together with it from there, because one call can include all of them.
+ * Contracts whose logs the node refuses are recorded as failed and skipped.
  */
 export async function takeTurnsTogether(
   node: Node,
@@ -158,8 +157,8 @@ export async function takeTurnsTogether(
 }
 
 /**
- * All contracts of the group were read up to the same block. One that used up the turn nearly by itself is left a block behind:
- * so it is a group of its own from then on, and the others go on without it.
+ * Returns the cursors of a group, usually the same block for all. A contract with more than half of the logs gets a
+ * cursor one block earlier: it then forms a separate group, and the others continue without it.
  */
 function toCursors({ contracts, to }: BlockRange, { logs, end }: Reading, share: number): [string, number][] {
   const counts = new Map<string, number>()

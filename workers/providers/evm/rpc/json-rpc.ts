@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
-import { BodyTooLarge } from '../../../http/body.ts'
-import type { HttpClient } from '../../../http/client.ts'
-import { sleep, toBackoffMs } from '../../../http/retry.ts'
+import { backOff, type HttpClient, isTooLarge } from '../../../http/client.ts'
 
 export interface RpcCall {
   readonly method: string
@@ -12,46 +10,47 @@ export interface RpcCall {
 export interface RpcError {
   readonly code: number
   readonly message: string
-  /** Set where the node sent no reply to the call, or one that cannot be read. */
+  /** Set if the node sent no reply to the call, or an unreadable one. */
   readonly isUnreadable?: true
 }
 
-/** What a node says to one call: errors arrive with status 200 (docs/providers.md, section 6). */
+/** A node's reply to one call. Errors arrive with status 200 (docs/providers.md, section 6). */
 export type RpcReply = { readonly result: unknown } | { readonly error: RpcError }
 
 /**
- * A JSON-RPC node. Both calls throw DataError as the HTTP client does. A call for which the node has no capacity, or no
- * readable reply, is sent again a few times; then its own reply is the error, and the other calls of the batch have theirs.
+ * A JSON-RPC node. Both methods throw a DataError like the HTTP client. A call that the node throttles or does not
+ * answer readably is retried a few times; after that, its reply is the error. The other calls of the batch keep their
+ * replies.
  */
 export interface JsonRpc {
-  /** How messages call the node; its URL may hold a key and is never told. */
+  /** Name in messages. The URL may contain a key and is never logged. */
   readonly name: string
   call(call: RpcCall, signal: AbortSignal, options?: SendOptions): Promise<RpcReply>
-  /** The replies in the order of the calls, whatever order the node answers in. */
+  /** Returns the replies in the order of the calls, whatever the order of the response. */
   batch(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]>
 }
 
 export interface SendOptions {
-  /** As in the HTTP client. */
+  /** See the HTTP client. */
   readonly retries?: number
-  /** Error statuses that are a refusal of the call, whether they come with an error of the node's or a page. */
+  /** Error statuses that mean a refusal of the call, with a node's error or a gateway's page as the body. */
   readonly answers?: readonly number[]
 }
 
-/** Too many requests, by two names, and a fault inside the node. */
+/** Too many requests (two codes), and an internal error of the node. */
 const PASSING_CODES: ReadonlySet<number> = new Set([429, -32005, -32603])
 
 const RETRIES = 3
 const BACKOFF_MS = 500
 
 const rpcError = z.object({ code: z.coerce.number().catch(0), message: z.string().catch('') })
-/** Nodes of JSON-RPC 1.0 send both members, one of them null. */
+/** JSON-RPC 1.0 nodes send both members, one of them null. */
 const errorBody = z.object({ error: z.union([rpcError, z.string().transform((message) => ({ code: 0, message }))]) })
 const resultBody = z.object({ id: z.unknown().optional(), result: z.unknown().optional() })
-/** An error that is surely the node's own, not that of a gateway before it. */
+/** An error that must come from the node and not from a gateway in front of it. */
 const nodeError = z.object({ error: z.object({ code: z.number(), message: z.string().catch('') }) })
 
-/** Undefined for what is no reply. */
+/** Returns undefined if the value is not a reply. */
 function parseReply(value: unknown): RpcReply | undefined {
   const refused = errorBody.safeParse(value)
   if (refused.success) return refused.data
@@ -61,12 +60,12 @@ function parseReply(value: unknown): RpcReply | undefined {
   return id === undefined && result === null ? undefined : { result }
 }
 
-/** Error statuses that say what is wrong by themselves: with the key, with the plan, with how often it was asked. */
+/** Error statuses whose meaning is clear without the body: key, plan, or rate limit. */
 const TELLING_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 407, 408, 429])
 
 /**
- * Nodes also send their errors with error statuses. Those that may pass are failures of the request, which the HTTP client
- * retries, unless the caller takes the status for a refusal.
+ * Returns whether an error status comes with a node's reply. Transient errors are failures of the request, which the
+ * HTTP client retries, unless the caller treats the status as a refusal.
  */
 function isNodeAnswer(body: unknown, status: number, refusals: readonly number[]): boolean {
   const one = nodeError.safeParse(body)
@@ -76,61 +75,65 @@ function isNodeAnswer(body: unknown, status: number, refusals: readonly number[]
 }
 
 /**
- * How nodes say that they were asked too often, whatever the code: -32005 is also what some refuse a range with that has too
- * much in it.
+ * Throttling messages of nodes, independent of the code: some nodes also use -32005 for a range with too many results.
  */
 const TOO_OFTEN = /rate.?limit|too many requests|requests? (?:rate|count|per second)|compute units per second/i
 
-/** Whether the node was asked too often. */
+/** Returns whether the node throttled the request. */
 export const isThrottled = ({ code, message }: RpcError): boolean => code === 429 || TOO_OFTEN.test(message)
 
-/** In a batch, what does not fit into the answer is refused call by call. */
+/** In a batch, each call that does not fit into the response is refused separately. */
 const TOO_LARGE = /response (?:is )?too large/i
 
-/** Whether another try may succeed. */
+/** Returns whether a retry may succeed. */
 const isPassing = (error: RpcError): boolean =>
   PASSING_CODES.has(error.code) || isThrottled(error) || TOO_LARGE.test(error.message)
 
-/** A node's refusal as the error that callers decide by. */
+/** Converts a node's refusal to a DataError with the matching code. */
 export function toRpcError(name: string, method: string, error: RpcError): DataError {
   if (error.isUnreadable) return new DataError('provider_malformed', `${name} ${method}: ${error.message}`)
   const kind = isPassing(error) ? 'provider_unavailable' : 'provider_rejected'
   return new DataError(kind, `${name} ${method}: error ${error.code}: ${error.message.slice(0, 200)}`)
 }
 
-/** What `Provider.cost` says of whatever is read from nodes. */
+/** Value of `Provider.cost` for data read from nodes. */
 export const NODE_COST = 'as the node bills: each call of a batch counts'
 
 /** Nodes bill each call of a batch. */
 const toCost = (body: unknown) => (Array.isArray(body) ? body.length : 1)
 
-/** Error statuses with which a batch is refused for its size, also where they come with a page. */
+/** Error statuses that refuse a batch for its size, even with a gateway's page. */
 const BATCH_REFUSALS = [400, 413]
 const REFUSED: RpcError = { code: 413, message: 'the request or its answer is too large' }
 const NO_REPLY: RpcError = { code: 0, message: 'no readable reply to a call of the batch', isUnreadable: true }
 
-/** How nodes name the most calls that they accept: dRPC "Batch of more than 3 requests are not allowed", others "max 20". */
+/** Batch limits in messages: dRPC "Batch of more than 3 requests are not allowed", other nodes "max 20". */
 const BATCH_LIMIT = /batch.*?(?:more than|limit(?: of| is)?|max(?:imum)?(?: of| is| size)?|up to):? ?(\d+)/i
-/** Where a node names no limit, free plans allow this many. */
+/** Batch size that free plans allow, if a node reports no limit. */
 const FEW_CALLS = 3
-/** How many batches a learnt size holds before the size of the settings is tried again, unless the node named it. */
+/**
+ * Number of batches for which a learned size is valid before the configured size is tried again. A size reported by the
+ * node stays valid.
+ */
 const LEARNT_BATCHES = 100
-/** So many pieces in a row without an accepted one: the size is not the reason, and the rest is not asked for. */
+/** After this many refused pieces without an accepted one, the size is not the reason, and the rest is not sent. */
 const MOST_REFUSED_PIECES = 3
 
-/** What came of calls that were sent together: whether the node took them, took some, or refused all as a whole. */
+/** Result of calls sent together: the node accepted all, some or none. */
 interface Sent {
   readonly replies: RpcReply[]
   readonly taken: 'all' | 'some' | 'none'
 }
 
-/** Speaks JSON-RPC 2.0 over an HTTP client that is open to the node's URL. It belongs to one node, whose limits it learns. */
+/**
+ * Creates a JSON-RPC 2.0 client over an HTTP client for the node's URL. It belongs to one node, whose limits it learns.
+ */
 export function createJsonRpc(name: string, client: HttpClient, batchSize: number): JsonRpc {
   let learnt = { size: batchSize, batchesLeft: Number.POSITIVE_INFINITY }
 
   /**
-   * The URL's fragment names the call in messages and is never sent. The path stays empty, so that no slash is added to
-   * the node's URL.
+   * The URL's fragment is the method name for messages and is never sent. The path stays empty, so that no slash is
+   * appended to the node's URL.
    */
   const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) => {
     const asked = { path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal } as const
@@ -138,7 +141,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     return client.json({ ...asked, ...options, isAnswer: (found, status) => isNodeAnswer(found, status, answers) })
   }
 
-  /** The replies to calls that were sent together, or the error with which all were refused. */
+  /** Returns the replies to calls sent together, or the error that refused all of them. */
   async function sendTogether(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[] | RpcError> {
     const method = calls[0]?.method ?? ''
     const body = calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call }))
@@ -146,13 +149,13 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     try {
       answer = await send(body, method, signal, { answers: BATCH_REFUSALS })
     } catch (error) {
-      if (!(error instanceof DataError && error.cause instanceof BodyTooLarge)) throw error
+      if (!isTooLarge(error)) throw error
       return { ...REFUSED, isUnreadable: true }
     }
     return answer === undefined ? REFUSED : readBatch(answer, calls.length)
   }
 
-  /** Sends calls together, and in smaller batches where the node refuses so many at once. */
+  /** Sends calls together, or in smaller batches if the node refuses the size. */
   async function sendFitting(calls: readonly RpcCall[], signal: AbortSignal): Promise<Sent> {
     const answer = await sendTogether(calls, signal)
     if (Array.isArray(answer)) return { replies: answer, taken: 'all' }
@@ -176,7 +179,8 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
       for (const reply of piece.replies) replies.push(reply)
     }
     while (replies.length < calls.length) replies.push({ error: refusal })
-    // One call that a node cannot answer may make it refuse its whole batch: then the size says nothing.
+    // A single call that a node cannot answer may make it refuse the whole batch, so the size is not necessarily the
+    // reason.
     const taken = counts.none + counts.some === 0 ? 'all' : counts.all + counts.some === 0 ? 'none' : 'some'
     if (taken === 'all' && smaller < learnt.size) learnt = { size: smaller, batchesLeft: LEARNT_BATCHES }
     return { replies, taken }
@@ -188,7 +192,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     for (let retry = 0; retry < RETRIES; retry += 1) {
       const refused = replies.flatMap((each, index) => ('error' in each && isWorthATry(each.error) ? [index] : []))
       if (refused.length === 0) break
-      await sleep(toBackoffMs(BACKOFF_MS, retry, Math.random()), signal)
+      await backOff(BACKOFF_MS, retry, signal)
       const again = await sendFitting(
         refused.flatMap((index) => calls[index] ?? []),
         signal,
@@ -202,7 +206,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     name,
     call: async (call, signal, options) => {
       const answer = await send({ jsonrpc: '2.0', id: 0, ...call }, call.method, signal, options)
-      // One of the refusing statuses with something else than a node's reply.
+      // A refusing status whose body is not a node's reply.
       if (answer === undefined) return { error: { code: 413, message: 'the answer would be too large' } }
       const reply = parseReply(answer)
       if (reply !== undefined) return reply
@@ -222,8 +226,8 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
 }
 
 /**
- * The replies in the order of the calls, or the error with which a node refused all of them: an error alone, a list of errors
- * without ids, or replies of which none names its call. A call without a reply has an error of its own.
+ * Returns the replies in the order of the calls, or the error that refused all of them: a single error, a list of
+ * errors without ids, or replies without any id. A call without a reply gets an error.
  */
 function readBatch(answer: unknown, count: number): RpcReply[] | RpcError {
   const elements: unknown[] = Array.isArray(answer) ? answer : [answer]
@@ -237,7 +241,7 @@ function readBatch(answer: unknown, count: number): RpcReply[] | RpcError {
     else if (!byId.has(id)) byId.set(id, reply)
   }
   const error = nameless.flatMap((reply) => ('error' in reply ? [reply.error] : []))[0] ?? NO_REPLY
-  // Of one call the result needs no name.
+  // The result of a single call needs no id.
   const [only] = nameless
   if (count === 1 && byId.size === 0 && only !== undefined && 'result' in only) return [only]
   const isRefused = !Array.isArray(answer) && 'error' in (byId.get(0) ?? only ?? { error })
@@ -246,13 +250,13 @@ function readBatch(answer: unknown, count: number): RpcReply[] | RpcError {
   return replies.map((reply) => reply ?? { error })
 }
 
-/** A single error for a whole batch may carry the id of any of its calls. */
+/** A single error for a whole batch may have the id of any of its calls. */
 function toWholeError(elements: readonly unknown[], fallback: RpcError): RpcError {
   const errors = elements.flatMap((element) => errorBody.safeParse(element).data?.error ?? [])
   return errors[0] ?? fallback
 }
 
-/** Some nodes send ids as texts. */
+/** Some nodes send ids as strings. */
 function parseId(element: unknown): number | undefined {
   const { data } = z
     .object({ id: z.union([z.number(), z.string().regex(/^\d+$/).transform(Number)]) })

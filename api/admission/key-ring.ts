@@ -1,0 +1,84 @@
+import { timingSafeEqual } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { toReason } from '../../shared/errors.ts'
+import { type Allowance, allowance } from '../../shared/keys/allowance.ts'
+import { readKeys, type StoredKey, toKeyHash, toKeyId } from '../../shared/keys/key-file.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+
+/** The holder of a key, and its allowance. */
+export interface Holder {
+  readonly id: string
+  readonly name: string
+  readonly allowance: Allowance
+}
+
+export interface KeyRing {
+  /** The holder of a key; undefined for a wrong or revoked one. */
+  find(key: string): Holder | undefined
+  close(): void
+}
+
+/** Maximum delay until a new or revoked key takes effect. */
+const LOOK_MS = 1_000
+
+interface Known extends Holder {
+  readonly hash: Buffer
+}
+
+const toKnown = ({ id, name, hash, limit }: StoredKey): [string, Known] => [
+  id,
+  { id, name, hash: Buffer.from(hash, 'hex'), allowance: allowance.parse(limit) },
+]
+
+const readKnown = (path: string) =>
+  new Map(
+    readKeys(path)
+      .filter(({ revokedAt }) => revokedAt === null)
+      .map(toKnown),
+  )
+
+/**
+ * The keys of a file, which is read again after each change. If the file becomes invalid or disappears, that is logged
+ * and the previous keys remain. At the start the file may be missing, which is logged: every key is rejected until the
+ * file exists.
+ * @throws DataError `config` if the file is invalid at the start.
+ */
+export function openKeyRing(path: string, log: Logger): KeyRing {
+  // Taken before the file is read: a change in between counts as a change.
+  let seen = toState(path)
+  const isThere = existsSync(path)
+  if (!isThere) log.warn({ path }, 'API_KEYS_FILE: there is no such file yet: every key is refused')
+  let known = isThere ? readKnown(path) : new Map<string, Known>()
+  const look = () => {
+    const state = toState(path)
+    if (state === seen) return
+    seen = state
+    try {
+      known = readKnown(path)
+    } catch (error) {
+      log.error({ reason: toReason(error) }, 'the file of keys cannot be read: the keys stay as they were')
+    }
+  }
+  const timer = setInterval(look, LOOK_MS)
+  timer.unref()
+  return {
+    find: (key) => {
+      const one = known.get(toKeyId(key) ?? '')
+      return one !== undefined && timingSafeEqual(one.hash, toKeyHash(key)) ? one : undefined
+    },
+    close: () => clearInterval(timer),
+  }
+}
+
+/**
+ * A value that differs whenever the file differs. Node's `fs.watch` may treat a file created during its start as an
+ * existing one.
+ */
+function toState(path: string): string {
+  try {
+    const { ino, mtimeNs, size } = statSync(path, { bigint: true })
+    return `${ino} ${mtimeNs} ${size}`
+  } catch (error) {
+    return toReason(error)
+  }
+}

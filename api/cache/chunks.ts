@@ -1,0 +1,225 @@
+import { LRUCache } from 'lru-cache'
+import type { TimeRange } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
+import { type Flight, startFlight, withSignal } from './flight.ts'
+
+/** A cached value and its size in bytes. */
+export interface Sized {
+  readonly size: number
+}
+
+/**
+ * Cache key of a value, and the data that it was read from: the datasets, and the time range of the observations in
+ * Unix milliseconds.
+ */
+export interface ChunkKey extends TimeRange {
+  readonly key: string
+  /** One dataset, or several. */
+  readonly dataset: string | readonly string[]
+}
+
+type Load<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) => Promise<readonly T[]>
+
+/** The series cache: values read from the database that are still valid; answers are assembled from them. */
+export interface ChunkCache {
+  readonly maxBytes: number
+  /** Size of all cached values, in bytes. */
+  readonly bytes: number
+  /** Buffers for answers that are assembled from cached values and are not cached themselves. */
+  readonly buffers: BufferPool
+  /** Returns the cached value of a key. The caller names its type: each kind of value has its own keys. */
+  get<T extends Sized>(key: string): T | undefined
+  /** Caches a value that was read after the mark, unless a change event since then affects its time range. */
+  store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
+  /**
+   * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
+   * missing keys. A caller whose `left` is aborted gets its reason. When all callers of a read have left, its database
+   * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
+   */
+  read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal): Promise<T[]>
+  /**
+   * Reserves memory for `bytes` bytes until the signal is aborted. Returns false if other reservations leave too
+   * little.
+   */
+  reserve(bytes: number, signal: AbortSignal): boolean
+  /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
+  mark(): number
+}
+
+/** Estimated memory overhead of an entry, in addition to its bytes. */
+const ENTRY_BYTES = 512
+/**
+ * Number of remembered change events. A value read before the oldest of them is not cached, because it may be outdated.
+ */
+const MAX_CHANGES = 500
+
+const toDatasets = ({ dataset }: Pick<ChunkKey, 'dataset'>) => (typeof dataset === 'string' ? [dataset] : dataset)
+
+/** Whether a change event affects a time range of a dataset. An unknown event affects everything. */
+type Concerns = (of: Omit<ChunkKey, 'key'>) => boolean
+
+function toConcerns(change: Commit | undefined): Concerns {
+  if (change === undefined) return () => true
+  const { dataset, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = change
+  return (of) => toDatasets(of).includes(dataset) && from < of.to && to >= of.from
+}
+
+/** The last change events, in order. */
+function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => void) {
+  let changes: Concerns[] = []
+  let forgotten = 0
+  commits.follow((change) => {
+    const concerns = toConcerns(change)
+    onChange(concerns)
+    changes.push(concerns)
+    if (changes.length < 2 * MAX_CHANGES) return
+    forgotten += changes.length - MAX_CHANGES
+    changes = changes.slice(-MAX_CHANGES)
+  })
+  return {
+    mark: () => forgotten + changes.length,
+    /** Whether a value read since the mark is still valid, according to the change events received. */
+    holds: (place: ChunkKey, mark: number) =>
+      toDatasets(place).every((dataset) => commits.version(dataset) !== undefined) &&
+      mark >= forgotten &&
+      !changes.slice(mark - forgotten).some((concerns) => concerns(place)),
+  }
+}
+
+/** A running read, and one of the cache keys that it is for. */
+interface Reading {
+  readonly key: ChunkKey
+  readonly flight: Flight<ReadonlyMap<string, Sized>>
+}
+
+/**
+ * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the
+ * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
+ * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
+ */
+export function createChunkCache(options: { maxBytes: number; commits: CommitFeed; db: Database }): ChunkCache {
+  const { maxBytes, commits, db } = options
+  const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
+    maxSize: Math.max(1, maxBytes),
+    sizeCalculation: ({ value }, key) => value.size + key.length + ENTRY_BYTES,
+  })
+  const running = new Map<string, Reading>()
+  const { mark, holds } = createChanges(commits, (concerns) => {
+    for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
+    for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
+  })
+  const store: ChunkCache['store'] = (key, since, value) => {
+    if (holds(key, since)) entries.set(key.key, { key, value })
+  }
+  /** Starts a read; the caller must wait for it. */
+  const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['flight'] => {
+    const since = mark()
+    const flight = startFlight(async (abandoned) => {
+      const values = await load(missing, withSignal(db, abandoned), abandoned)
+      forget()
+      const loaded = missing.map((key, index) => [key, values[index] as Sized] as const)
+      for (const [key, value] of loaded) store(key, since, value)
+      return new Map(loaded.map(([{ key }, value]) => [key, value]))
+    })
+    const forget = () => {
+      for (const { key } of missing) if (running.get(key)?.flight === flight) running.delete(key)
+    }
+    for (const key of missing) running.set(key.key, { key, flight })
+    // A new request must not join a read that has failed or is being aborted.
+    flight.abandoned.addEventListener('abort', forget)
+    return flight
+  }
+  return {
+    maxBytes,
+    get bytes() {
+      return entries.calculatedSize
+    },
+    buffers: createBufferPool(),
+    reserve: createReservations(maxBytes / 2),
+    mark,
+    get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
+    store,
+    read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal) => {
+      left.throwIfAborted()
+      const values = new Map<string, Sized>()
+      const flights = new Map<string, Reading['flight']>()
+      const missing = keys.filter(({ key }) => {
+        const value = entries.get(key)?.value
+        const flight = running.get(key)?.flight
+        if (value !== undefined) values.set(key, value)
+        else if (flight !== undefined) flights.set(key, flight)
+        else return true
+        return false
+      })
+      if (missing.length > 0) {
+        const flight = start(missing, load)
+        for (const { key } of missing) flights.set(key, flight)
+      }
+      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(left)] as const)
+      const results = new Map(await Promise.all(joined))
+      // A read covers several keys and may be outdated for some of them, so each key has its own entry.
+      for (const [key, flight] of flights) values.set(key, results.get(flight)?.get(key) as Sized)
+      return keys.map(({ key }) => values.get(key) as T)
+    },
+  }
+}
+
+/** A budget for values that are collected before they are cached: at most `maxBytes` bytes at the same time. */
+function createReservations(maxBytes: number): ChunkCache['reserve'] {
+  let reserved = 0
+  return (bytes, signal) => {
+    if (signal.aborted || reserved + bytes > maxBytes) return false
+    reserved += bytes
+    const release = () => {
+      reserved -= bytes
+    }
+    signal.addEventListener('abort', release, { once: true })
+    return true
+  }
+}
+
+/**
+ * Buffer pool for answers that are sent once and not cached. Reused memory stays in the processor's caches: writing 70
+ * kB into new memory takes ten times as long, and adds garbage collection.
+ */
+export interface BufferPool {
+  /** Returns an uninitialized buffer of `bytes` bytes. */
+  take(bytes: number): Buffer
+  /** Returns a buffer that is no longer in use. Buffers from other sources, or already returned, are ignored. */
+  release(body: Buffer): void
+}
+
+/** Slab sizes are multiples of this. */
+const STEP_BYTES = 16 * 1024
+/** Node's own pool serves smaller bodies at no cost. For larger bodies the write takes longer than the allocation. */
+const LEAST_BYTES = 4 * 1024
+const MOST_BYTES = 2 * 1024 * 1024
+/** Maximum bytes of free slabs. */
+const MOST_FREE_BYTES = 16 * 1024 * 1024
+
+export function createBufferPool(): BufferPool {
+  /** Free slabs by size; the most recently returned is last. */
+  const free = new Map<number, ArrayBufferLike[]>()
+  // A slab that is never returned, for example because its answer was cached, is garbage-collected with its body.
+  const lent = new WeakSet<ArrayBufferLike>()
+  let freeBytes = 0
+  return {
+    take: (bytes) => {
+      if (bytes < LEAST_BYTES || bytes > MOST_BYTES) return Buffer.allocUnsafe(bytes)
+      const size = Math.ceil(bytes / STEP_BYTES) * STEP_BYTES
+      const found = free.get(size)?.pop()
+      if (found !== undefined) freeBytes -= size
+      const slab = found ?? Buffer.allocUnsafeSlow(size).buffer
+      lent.add(slab)
+      return Buffer.from(slab, 0, bytes)
+    },
+    release: ({ buffer }) => {
+      if (!lent.delete(buffer) || freeBytes + buffer.byteLength > MOST_FREE_BYTES) return
+      freeBytes += buffer.byteLength
+      const alike = free.get(buffer.byteLength)
+      if (alike === undefined) free.set(buffer.byteLength, [buffer])
+      else alike.push(buffer)
+    },
+  }
+}

@@ -1,0 +1,263 @@
+import { AsyncResource } from 'node:async_hooks'
+import { setMaxListeners } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
+
+/** The client disconnected. The request did not fail, and no response can be sent. */
+export class ClientLeft extends Error {
+  constructor() {
+    super('The client has left')
+    this.name = 'ClientLeft'
+  }
+}
+
+/** One error object for all clients: its stack is never read, and capturing a stack costs time. */
+const LEFT = new ClientLeft()
+
+/** The client's disconnect signal. Created on first use, because most rejected requests need none. */
+export type Leaving = () => AbortSignal
+
+/** Aborted with `ClientLeft` when the connection of a response closes, and when the response has ended. */
+export function toLeaving(response: ServerResponse): Leaving {
+  let left: AbortController | undefined
+  return () => {
+    if (left !== undefined) return left.signal
+    left = new AbortController()
+    const { signal } = left
+    const leave = () => left?.abort(LEFT)
+    if (response.destroyed) leave()
+    else response.once('close', leave)
+    return signal
+  }
+}
+
+/** Wraps the database so that its statements end with the signal. After the abort no statement starts. */
+export function withSignal(db: Database, signal: AbortSignal): Database {
+  const bind = <S extends Pick<Statement, 'signal'>>(statement: S) => {
+    signal.throwIfAborted()
+    return { ...statement, signal: statement.signal ? AbortSignal.any([signal, statement.signal]) : signal }
+  }
+  return {
+    ...db,
+    rows: async (statement) => db.rows(bind(statement)),
+    stream: async (statement) => db.stream(bind(statement)),
+    command: async (statement) => db.command(bind(statement)),
+    insert: async (rows) => db.insert(bind(rows)),
+  }
+}
+
+/** Work with a result that several requests share (single flight). */
+export interface Flight<T> {
+  /** Aborted when all waiting requests have left before the end, and when the work has failed. */
+  readonly abandoned: AbortSignal
+  /** Waits for the result until `left` is aborted, then rejects with its reason. Without `left`, waits to the end. */
+  join(left?: AbortSignal): Promise<T>
+}
+
+/**
+ * Starts work immediately. The caller must `join` in the same turn: work without a waiting request is never aborted.
+ */
+export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
+  const abandonment = new AbortController()
+  // Every statement of an answer listens to the signal, so Node's warning about many listeners would be wrong.
+  setMaxListeners(0, abandonment.signal)
+  const result = work(abandonment.signal)
+  // After a failure the answer's other statements are useless and are aborted too.
+  result.catch((error: unknown) => abandonment.abort(error))
+  let waiting = 0
+  return {
+    abandoned: abandonment.signal,
+    join: async (left) => {
+      waiting++
+      if (left === undefined) return result
+      return new Promise<T>((resolve, reject) => {
+        const leave = () => {
+          waiting--
+          reject(left.reason)
+          if (waiting === 0) abandonment.abort(left.reason)
+        }
+        if (left.aborted) return leave()
+        left.addEventListener('abort', leave, { once: true })
+        const stay = () => left.removeEventListener('abort', leave)
+        result.then(
+          (value) => {
+            stay()
+            resolve(value)
+          },
+          (error: unknown) => {
+            stay()
+            reject(error)
+          },
+        )
+      })
+    },
+  }
+}
+
+interface QueuedFlight<T> extends Flight<T> {
+  /** Another client requests the same work and may have a better position in the queue. */
+  alsoFor(client: ClientKey): void
+}
+
+/** Running work by key: concurrent requests with the same key share one single flight. */
+export interface Flights<T> {
+  /**
+   * Returns the single flight for a key. If none exists, starts `work` when the queue admits it, or immediately without
+   * a `client`.
+   * @throws Problem `unavailable` when the request would have to wait too long.
+   */
+  board(
+    key: string,
+    work: (abandoned: AbortSignal) => Promise<T>,
+    client?: ClientKey,
+  ): { flight: Flight<T>; isNew: boolean }
+}
+
+/**
+ * Starts the work when the queue has a free slot. Does not start it if all waiting clients have disconnected by then.
+ */
+function startQueued<T>(
+  queue: FairQueue,
+  client: ClientKey,
+  work: (abandoned: AbortSignal) => Promise<T>,
+): QueuedFlight<T> {
+  let alsoFor: QueuedFlight<T>['alsoFor'] = () => {}
+  const flight = startFlight((abandoned) => {
+    const ticket = queue.enter(client, abandoned)
+    alsoFor = ticket.alsoFor
+    return workInTurn(ticket.turn, abandoned, work)
+  })
+  return { ...flight, alsoFor: (other) => alsoFor(other) }
+}
+
+async function workInTurn<T>(
+  turn: ReturnType<FairQueue['enter']>['turn'],
+  abandoned: AbortSignal,
+  work: (abandoned: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const leave = await turn
+  try {
+    abandoned.throwIfAborted()
+    return await work(abandoned)
+  } finally {
+    leave()
+  }
+}
+
+/** Creates single flights that wait in a queue. */
+export function createFlights<T>(queue: FairQueue): Flights<T> {
+  const underway = new Map<string, QueuedFlight<T>>()
+  return {
+    board: (key, work, client) => {
+      const known = underway.get(key)
+      if (known !== undefined) {
+        if (client !== undefined) known.alsoFor(client)
+        return { flight: known, isNew: false }
+      }
+      const landing = async (abandoned: AbortSignal) => {
+        const result = await work(abandoned)
+        land()
+        return result
+      }
+      const flight: QueuedFlight<T> =
+        client === undefined ? { ...startFlight(landing), alsoFor: () => {} } : startQueued(queue, client, landing)
+      const land = () => {
+        if (underway.get(key) === flight) underway.delete(key)
+      }
+      underway.set(key, flight)
+      // A new request must not join a single flight that has failed or is being aborted.
+      flight.abandoned.addEventListener('abort', land)
+      return { flight, isNew: true }
+    },
+  }
+}
+
+/** Reads a value for a caller that waits until `left` is aborted; then rejects with its reason. */
+export type ReadFor<Asked, Value> = (asked: Asked, left: AbortSignal) => Promise<Value>
+
+interface GatheringOptions<Asked, Value> {
+  /** Reads the values for a batch, in order. The signal is aborted when all callers have left. */
+  readonly read: (all: readonly Asked[], abandoned: AbortSignal) => Promise<readonly Value[]>
+  /** Maximum number of concurrent reads. Further requests wait for the next batch. */
+  readonly atOnce: number
+  /** Maximum total weight of a batch. A request with a larger weight is read alone. */
+  readonly most: number
+  readonly weigh: (asked: Asked) => number
+}
+
+interface Waiting<Asked, Value> {
+  readonly asked: Asked
+  readonly left: AbortSignal
+  /** The caller's async context, for traces: a read runs in the context of the batch's first caller. */
+  readonly scope: AsyncResource
+  /** Whether the request must be read alone. */
+  readonly isAlone: boolean
+  begin(value: Promise<Value>): void
+}
+
+/**
+ * Batches requests that arrive while `atOnce` reads are running, and reads each batch with one statement: a statement
+ * costs ClickHouse milliseconds, even if it reads little. Requests of callers that left before their turn are dropped.
+ * When a batch fails, each of its requests is read alone, because one request may have caused the failure.
+ */
+export function createGathering<Asked, Value>(options: GatheringOptions<Asked, Value>): ReadFor<Asked, Value> {
+  const { read, atOnce, most, weigh } = options
+  const waiting = new Set<Waiting<Asked, Value>>()
+  let underway = 0
+
+  const take = (): Waiting<Asked, Value>[] => {
+    const taken: Waiting<Asked, Value>[] = []
+    let weight = 0
+    for (const one of waiting) {
+      weight += weigh(one.asked)
+      if (taken.length > 0 && (weight > most || one.isAlone)) break
+      taken.push(one)
+      waiting.delete(one)
+      if (one.isAlone) break
+    }
+    return taken
+  }
+  const readFor = async (all: readonly Waiting<Asked, Value>[], abandoned: AbortSignal) => {
+    try {
+      return await read(
+        all.map(({ asked }) => asked),
+        abandoned,
+      )
+    } finally {
+      underway -= 1
+      next()
+    }
+  }
+  const next = () => {
+    if (underway === atOnce) return
+    const [first, ...others] = take()
+    if (first === undefined) return
+    underway += 1
+    const all = [first, ...others]
+    const flight = first.scope.runInAsyncScope(() => startFlight((abandoned) => readFor(all, abandoned)))
+    for (const [place, one] of all.entries()) {
+      const reading = flight.join(one.left).then((values) => values[place] as Value)
+      one.begin(others.length === 0 ? reading : reading.catch(() => wait({ ...one, isAlone: true })))
+    }
+  }
+  const wait = ({ asked, left, scope, isAlone }: Omit<Waiting<Asked, Value>, 'begin'>) =>
+    new Promise<Value>((resolve, reject) => {
+      left.throwIfAborted()
+      const leave = () => {
+        waiting.delete(one)
+        reject(left.reason)
+      }
+      const one: Waiting<Asked, Value> = {
+        ...{ asked, left, scope, isAlone },
+        begin: (value) => {
+          left.removeEventListener('abort', leave)
+          resolve(value)
+        },
+      }
+      left.addEventListener('abort', leave, { once: true })
+      waiting.add(one)
+      next()
+    })
+  return (asked, left) => wait({ asked, left, scope: new AsyncResource('Gathering'), isAlone: false })
+}

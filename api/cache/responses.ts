@@ -1,0 +1,232 @@
+import { LRUCache } from 'lru-cache'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { ClientKey, FairQueue } from '../admission/admission.ts'
+import { createFlights, type Leaving } from './flight.ts'
+
+/** The parts of a request that decide its answer and the encoding of the response. */
+export interface RawRequest {
+  readonly url?: string | undefined
+  readonly headers: { readonly accept?: string | undefined; readonly 'accept-encoding'?: string | undefined }
+}
+
+/** Results of resolving requests. Resolving the same request again would give the same result. */
+export interface ResolvedRequests<T> {
+  /** Remembers a result and the registry version that it was made with. */
+  add(request: RawRequest, resolved: T, registryVersion: string): void
+  /** Returns undefined for a request that must be resolved. */
+  find(request: RawRequest): T | undefined
+}
+
+const MAX_RESOLVED = 20_000
+/** Longer requests are resolved each time. */
+const MAX_RESOLVED_LENGTH = 768
+
+const toText = ({ url = '', headers }: RawRequest) =>
+  `${url}\n${headers.accept ?? ''}\n${headers['accept-encoding'] ?? ''}`
+
+/**
+ * `registryVersion` returns the current version of the registry. With another version a name may belong to another
+ * entity or to none.
+ */
+export function createResolvedRequests<T>(registryVersion: () => string): ResolvedRequests<T> {
+  const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max: MAX_RESOLVED })
+  return {
+    add: (request, resolved, version) => {
+      const text = toText(request)
+      if (text.length <= MAX_RESOLVED_LENGTH) entries.set(text, { resolved, version })
+    },
+    find: (request) => {
+      const entry = entries.get(toText(request))
+      return entry?.version === registryVersion() ? entry.resolved : undefined
+    },
+  }
+}
+
+/** The properties of an answer that decide its place in the cache. */
+export interface Cacheable {
+  readonly body: Buffer
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+  /** Made without a database statement: it is cached on its second request. */
+  readonly isQuick?: boolean
+}
+
+/**
+ * Origin of an answer: the cache, a stale cache entry while its successor is made, a shared single flight, or a query
+ * for this request.
+ */
+export type Origin = 'cache' | 'stale' | 'flight' | 'made'
+
+/** A cached answer with the registry version and the dataset versions that it was made from. */
+interface Entry<A extends Cacheable> {
+  readonly answer: A
+  readonly registryVersion: string
+  readonly versions: Versions
+  readonly madeAt: number
+  /** Number of change events that the feed had counted when the versions were last verified. */
+  verifiedAt: number
+  hits: number
+}
+
+/** One version per dataset; undefined while no change events arrive. */
+type Versions = readonly (string | undefined)[]
+
+/** Maximum age of a cached answer while neither Redis nor the database reports change events. */
+const WITHOUT_EVENTS_MS = 1000
+/** Estimated memory overhead of an entry, in addition to the answer's bytes. */
+const ENTRY_BYTES = 1024
+/** From this number of hits on, an answer is popular: after a change many clients would wait for the new one. */
+const POPULAR_HITS = 100
+/** Maximum number of remembered keys of answers that were not cached. */
+const MAX_SEEN_ONCE = 5000
+/** How long after a change clients still receive the old popular answer while the new one is made. */
+const STALE_MS = 1000
+
+/** Makes an answer, or a stream, which is not cached. */
+type Load<A, S> = (abandoned: AbortSignal) => Promise<A | S>
+
+interface Lookup {
+  readonly key: string
+  /** The registry version that the request was resolved with. */
+  readonly registryVersion: string
+  readonly datasets: readonly DatasetFacts[]
+  /** Undefined for answers that bypass the queue. */
+  readonly client: ClientKey | undefined
+}
+
+export interface ResponseCache<A extends Cacheable, S extends object> {
+  /** Size of all cached answers, in bytes. */
+  readonly bytes: number
+  /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
+  find(key: string, datasets: readonly DatasetFacts[], at: number): A | undefined
+  /**
+   * Offers an answer that was made from cached chunks. The cache stores it on the second request only. Returns whether
+   * it was stored.
+   */
+  offer(lookup: Pick<Lookup, 'key' | 'registryVersion' | 'datasets'>, answer: A): boolean
+  /**
+   * Returns a cached answer, or loads one that all concurrent requests for the key share. Streams are not cached.
+   * Rejects with the reason of `left` when the client disconnects. `load` is aborted when all sharing clients have
+   * disconnected, and not called if that happens before their turn.
+   * @throws Problem `unavailable` when the request would have to wait too long.
+   */
+  get(lookup: Lookup, load: Load<A, S>, left: Leaving): Promise<{ answer: A | S; from: Origin }>
+}
+
+/** An entry is valid until its registry version or one of its dataset versions changes, or until it expires. */
+function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'commits' | 'registryVersion' | 'now'>) {
+  return {
+    versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
+    holds: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[], at: number): boolean => {
+      // If the clock was set back, the entry would stay valid for as long as the clock was set back.
+      if (at < entry.madeAt || at >= entry.answer.expiresAt) return false
+      if (entry.verifiedAt === commits.changes) return true
+      const { versions } = entry
+      if (entry.registryVersion !== registryVersion()) return false
+      if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
+      if (versions.includes(undefined)) return at - entry.madeAt < WITHOUT_EVENTS_MS
+      entry.verifiedAt = commits.changes
+      return true
+    },
+    /**
+     * Whether the entry is popular and became invalid less than `STALE_MS` ago. Entries without versions, or of another
+     * registry version, do not qualify: the time when they became invalid is unknown.
+     */
+    isServedStale: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[]): boolean => {
+      const { answer, versions, hits } = entry
+      if (entry.registryVersion !== registryVersion() || hits < POPULAR_HITS || versions.includes(undefined))
+        return false
+      const over = datasets.flatMap(({ name }, index) =>
+        commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
+      )
+      return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
+    },
+  }
+}
+
+interface CacheOptions {
+  maxBytes: number
+  commits: CommitFeed
+  /** The current version of the registry. A new registry version implies new versions of all datasets. */
+  registryVersion: () => string
+  queue: FairQueue
+  now: () => number
+  /** Called when a background renewal of a stale answer fails, because no request waits for that failure. */
+  onRenewalFailed: (error: unknown) => void
+}
+
+/**
+ * A cache of answers with a byte budget; a budget of 0 disables it. An entry is valid for the dataset versions read
+ * before it was made. A popular entry is served for one more second while its successor is made.
+ */
+export function createResponseCache<A extends Cacheable, S extends object>(options: CacheOptions): ResponseCache<A, S> {
+  const { now, onRenewalFailed } = options
+  const entries = new LRUCache<string, Entry<A>>({
+    maxSize: Math.max(1, options.maxBytes),
+    // Compressed forms are added later and are together at most about as long as the body.
+    sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
+  })
+  const flights = createFlights<A | S>(options.queue)
+  const { versionsOf, holds, isServedStale } = createValidity(options)
+
+  const seenOnce = new LRUCache<string, true>({ max: MAX_SEEN_ONCE })
+  // An answer made from cached chunks is cheap to make again, so it is cached only on its second request.
+  const isWorthCaching = (key: string, { isQuick }: Cacheable) => {
+    if (isQuick !== true || seenOnce.has(key)) return true
+    seenOnce.set(key, true)
+    return false
+  }
+
+  const find: ResponseCache<A, S>['find'] = (key, datasets, at) => {
+    const entry = entries.get(key)
+    if (entry === undefined || !holds(entry, datasets, at)) return undefined
+    entry.hits++
+    return entry.answer
+  }
+  const share = ({ key, registryVersion, datasets, client }: Lookup, load: Load<A, S>) =>
+    flights.board(
+      `${registryVersion} ${versionsOf(datasets).join()} ${key}`,
+      async (abandoned) => {
+        // Versions are read before the rows. A change between the two reads makes the entry count as outdated, which it
+        // may be.
+        const versions = versionsOf(datasets)
+        const madeAt = now()
+        const answer = await load(abandoned)
+        if ('body' in answer && isWorthCaching(key, answer))
+          entries.set(key, { answer, registryVersion, versions, madeAt, verifiedAt: -1, hits: 0 })
+        return answer
+      },
+      client,
+    )
+  const renew = async (lookup: Lookup, load: Load<A, S>) => {
+    const { flight, isNew } = share(lookup, load)
+    if (isNew) await flight.join()
+  }
+  return {
+    get bytes() {
+      return entries.calculatedSize
+    },
+    find,
+    offer: ({ key, registryVersion, datasets }, answer) => {
+      if (!isWorthCaching(key, answer)) return false
+      const versions = versionsOf(datasets)
+      entries.set(key, { answer, registryVersion, versions, madeAt: now(), verifiedAt: -1, hits: 0 })
+      return true
+    },
+    get: async (lookup, load, left) => {
+      const { key, datasets } = lookup
+      const hit = find(key, datasets, now())
+      if (hit !== undefined) return { answer: hit, from: 'cache' }
+      const old = entries.get(key)
+      if (old === undefined || !isServedStale(old, datasets)) {
+        const { flight, isNew } = share(lookup, load)
+        return { answer: await flight.join(left()), from: isNew ? 'made' : 'flight' }
+      }
+      // A failure here, such as a full queue, reaches no client. The next request tries again. After the old answer
+      // expires, the request receives the failure.
+      renew(lookup, load).catch(onRenewalFailed)
+      return { answer: old.answer, from: 'stale' }
+    },
+  }
+}

@@ -1,0 +1,201 @@
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { DataError } from '../../shared/errors.ts'
+import { HISTORY_START } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
+import { FORMATS } from '../answers/formats.ts'
+import { JSON_SETTINGS } from '../answers/rows.ts'
+import type { ChunkCache, Sized } from '../cache/chunks.ts'
+import type { LIST_HEADERS } from '../http/headers.ts'
+import { time } from '../parameters/kinds.ts'
+import { Problem } from '../problem/problem.ts'
+import { answerRecords } from '../records/answer.ts'
+import {
+  createRecordSet,
+  type ListedRecord,
+  type ListPage,
+  type ListQuery,
+  type RecordSet,
+  selectPage,
+  writeRecords,
+} from './engine.ts'
+
+/** The parameter `asOf` of lists (docs/contract.md, section 8). */
+export const asOfParameter = {
+  asOf: time(
+    'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',
+    '2024-01-01T00:00:00Z',
+    { earliest: HISTORY_START },
+  ).optional(),
+}
+
+/** @throws Problem `invalid_parameter` if the moment is in the future. */
+export function checkPast(asOf: number | undefined, now: number): void {
+  if (asOf === undefined || asOf <= now) return
+  throw new Problem('invalid_parameter', 'asOf must not be in the future.', { param: 'asOf' })
+}
+
+/** The headers of a list response. */
+export function toListHead(
+  { total, next }: Pick<ListPage, 'total' | 'next'>,
+  representation: Representation,
+): { headers: Record<string, string> & Record<keyof typeof LIST_HEADERS, string> } {
+  const { format } = representation
+  return {
+    headers: {
+      'X-Total-Count': String(total),
+      ...(next === '' ? {} : { Link: representation.nextLink(next) }),
+      ...(format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${representation.toFileName()}"` }),
+    },
+  }
+}
+
+/** The statement that loads the records of a list. */
+export interface ListSource {
+  /** The name of its statements in logs and traces. */
+  readonly name: string
+  /** Equal for requests that the same records answer. */
+  readonly key: string
+  /** A commit of one of these drops the cached records. */
+  readonly datasets: readonly DatasetFacts[]
+  /** Selects `key`, `name`, `market_cap`, `as_of` and `record`, of all records or of some keys (parameters `all`, `keys`). */
+  readonly sql: string
+  readonly params: Readonly<Record<string, unknown>>
+  /** The keys of the records that belong to the list; by default all that the statement selects. */
+  readonly there?: readonly number[] | undefined
+}
+
+interface CachedSet extends Sized {
+  readonly set: RecordSet
+}
+
+const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+
+/** The records of a list if they are in memory, else the result of `load`. */
+export const findRecords = <T>(chunks: ChunkCache, { key }: Pick<ListSource, 'key'>, load: () => T): RecordSet | T =>
+  chunks.get<CachedSet>(`list ${key}`)?.set ?? load()
+
+interface LoadCall {
+  readonly chunks: ChunkCache
+  readonly signal: AbortSignal
+}
+
+/**
+ * Loads the records of a list with one statement. Concurrent requests share the statement. The records stay in memory until
+ * a dataset of the list changes or other data needs the space; a list that is larger than the cache is loaded for each request.
+ * @throws DataError `storage`, and the reason of `signal`.
+ */
+export async function loadRecords({ chunks, signal }: LoadCall, source: ListSource): Promise<RecordSet> {
+  const place = { key: `list ${source.key}`, dataset: source.datasets.map(({ name }) => name), ...ALWAYS }
+  const load = async (_: unknown, db: Database) => {
+    const records: ListedRecord[] = []
+    for await (const record of readRecords(db, source)) records.push(record)
+    const set = createRecordSet(records)
+    return [{ size: set.bytes, set }]
+  }
+  const [cached] = await chunks.read([place], load, signal)
+  return (cached as CachedSet).set
+}
+
+const END = '{"end":true}'
+
+/**
+ * All records of a list in its default order, with the JSON that ClickHouse writes.
+ * @throws DataError `storage`
+ */
+async function* readRecords(db: Database, { name, sql, params, there }: ListSource): AsyncGenerator<ListedRecord> {
+  const stream = await db.stream({
+    name: `${name}-records`,
+    // ClickHouse may stop in the middle of a response, so the last row marks the end.
+    sql: `SELECT key, as_of, market_cap, record FROM
+(
+  SELECT 0 AS is_end, key, toUnixTimestamp64Milli(as_of) AS as_of, market_cap, name, toJSONString(record) AS record FROM (${sql})
+  UNION ALL SELECT 1, 0, 0, NULL, '', '${END}'
+)
+ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
+    // `there` may be too long for a parameter.
+    params: { ...params, all: true, keys: [] },
+    format: 'TSVRaw',
+    settings: JSON_SETTINGS,
+  })
+  const listed = there === undefined ? undefined : new Set(there)
+  let isWhole = false
+  for await (const line of readLines(stream, name)) {
+    const [id = '', asOf = '', marketCap = '', json = ''] = line.split('\t')
+    const key = Number(id)
+    isWhole = json === END
+    if (isWhole || listed?.has(key) === false) continue
+    yield {
+      key,
+      asOf: Number(asOf),
+      marketCap: marketCap === '\\N' ? null : Number(marketCap),
+      json: Buffer.from(json),
+    }
+  }
+  if (!isWhole) throw brokenOff(name, new Error('the last row is missing'))
+}
+
+/** A retriable failure: the connection to the database broke while the records were read. */
+const brokenOff = (name: string, cause: unknown) =>
+  new DataError('storage', `ClickHouse, ${name}: the list of records broke off`, { cause })
+
+/** Splits at line feeds only: a text may contain other line separators. */
+async function* readLines(stream: AsyncIterable<Buffer>, name: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for await (const bytes of stream) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      yield* lines
+    }
+  } catch (cause) {
+    throw brokenOff(name, cause)
+  }
+}
+
+export const isBinary = ({ format }: Pick<Representation, 'format'>) => FORMATS[format].isBinary
+
+export type ListAnswer = Answer & Pick<ListPage, 'total' | 'next'>
+
+/**
+ * One page in a text format.
+ * @param allocate returns memory for the body.
+ */
+export function answerFromSet(
+  set: RecordSet,
+  query: ListQuery,
+  representation: Representation,
+  allocate?: (bytes: number) => Buffer,
+): ListAnswer {
+  const { records, ...page } = selectPage(set, query, representation.after)
+  return { ...page, format: representation.format, body: writeRecords(records, representation, allocate) }
+}
+
+/**
+ * The answer of a list whose records are loaded from ClickHouse. The engine selects the page. For a binary format ClickHouse
+ * writes the records of these keys, because their column types are more precise than JSON.
+ * @throws DataError `storage`, Problem `invalid_parameter` for a cursor of another list, and the reason of the signal.
+ */
+export async function answerList(
+  call: LoadCall & { readonly db: Database; readonly representation: Representation },
+  source: ListSource,
+  query: ListQuery,
+): Promise<ListAnswer> {
+  const { db, chunks, representation } = call
+  const set = await findRecords(chunks, source, () => loadRecords(call, source))
+  if (!isBinary(representation)) return answerFromSet(set, query, representation)
+  const { records, total, next } = selectPage(set, query, representation.after)
+  const keys = records.map(({ key }) => key)
+  const written = await answerRecords(
+    { db, representation },
+    {
+      name: source.name,
+      sql: `SELECT as_of, record FROM (${source.sql}) WHERE has({keys: Array(UInt64)}, key)
+ORDER BY indexOf({keys: Array(UInt64)}, key)`,
+      params: { ...source.params, all: false, keys },
+    },
+  )
+  return { ...written, total, next }
+}

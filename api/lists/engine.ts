@@ -1,0 +1,287 @@
+import type { Representation } from '../answers/formats.ts'
+import { compareValues, defineOrder, type Place, type SortOrder, toOrdered } from '../answers/keyset.ts'
+import type { Filter, Operator, SortKey } from '../parameters/questions.ts'
+import { MEMBER_TYPES, type Member, readMembers, toComparable, toCsv } from '../records/table.ts'
+import type { Selection } from '../route/entities.ts'
+
+/**
+ * The list engine: all filtering, sorting and paging of lists is here and uses the records in memory.
+ *
+ * - The JSON text of a record is never rewritten: an answer repeats the bytes that were loaded.
+ * - `createRecordSet` takes the records in the default order of their list.
+ * - A cursor holds the sort values of the last record served, so it stays valid when the records are loaded again.
+ */
+
+/** One record of a list. */
+export interface ListedRecord {
+  /** Identifies the record in its list, and breaks ties of the order. */
+  readonly key: number
+  /** Time of its newest datum, in Unix milliseconds. */
+  readonly asOf: number
+  readonly marketCap: number | null
+  /** Its JSON text. */
+  readonly json: Buffer
+}
+
+/** A parsed request to a list. */
+export interface ListQuery {
+  readonly selection: Selection
+  readonly sort: readonly SortKey[]
+  readonly filters: readonly Filter[]
+  /** Most records of a page; without it the page has all records that match. */
+  readonly limit?: number
+}
+
+export const EVERYTHING: Selection = { all: true, keys: [], exact: [] }
+
+type Value = number | string | null
+
+/** All records of a list at one moment. */
+export interface RecordSet {
+  /** Memory that the set takes, with what queries add to it. */
+  readonly bytes: number
+  /** In the default order of the list. */
+  readonly records: readonly ListedRecord[]
+  /** The values of each member, by record. */
+  columns(members: readonly Member[]): readonly (readonly Value[])[]
+  /** Indices of the records in the order of `sort`. */
+  sorted(sort: readonly SortKey[]): readonly number[]
+  /** The sort values of one record: for each key whether the value is unknown, and the value; then name and key. */
+  placeOf(index: number, sort: readonly SortKey[]): Place
+}
+
+/** Estimated memory of a record beyond its JSON: the entry, its index in cached orders, and its values in columns. */
+const RECORD_BYTES = 500
+/** Orders that a set caches. */
+const MAX_ORDERS = 16
+
+/** The value of an unknown member in a `Place`. The flag before it already sorts the record last. */
+export const emptyValue = ({ kind }: Member): number | string => (kind === 'text' ? '' : 0)
+
+/** Texts sort by their first characters only, because a cursor has to fit in a URL. */
+const sortValue = (value: number | string) => (typeof value === 'string' ? toOrdered(value) : value)
+
+/** Breaks ties of the order. Records without a name have a symbol. */
+function nameOf(record: unknown): string {
+  const { name, symbol } = record as { name?: unknown; symbol?: unknown }
+  return String(name ?? symbol ?? '')
+}
+
+export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
+  const columns = new Map<string, Value[]>()
+  const orders = new Map<string, readonly number[]>()
+  const names = new Array<string | undefined>(records.length)
+
+  /** Parsing costs more than the rest of a query, so each record is parsed once for all members that are missing. */
+  const addColumns = (members: readonly Member[]): void => {
+    const missing = members
+      .filter(({ path }) => !columns.has(path))
+      .map((member) => ({ member, column: new Array<Value>(records.length) }))
+    for (const [index, { json }] of missing.length === 0 ? [] : records.entries()) {
+      const record: unknown = JSON.parse(json.toString())
+      for (const { member, column } of missing) column[index] = toComparable(record, member)
+    }
+    for (const { member, column } of missing) columns.set(member.path, column)
+  }
+  const columnsOf: RecordSet['columns'] = (members) => {
+    addColumns(members)
+    return members.map(({ path }) => columns.get(path) as Value[])
+  }
+  const recordAt = (index: number) => records[index] as ListedRecord
+  /** Few records need their name: those at the end of a page and those that are equal otherwise. */
+  const nameAt = (index: number): string => {
+    const cached = names[index]
+    if (cached !== undefined) return cached
+    const name = nameOf(JSON.parse(recordAt(index).json.toString()))
+    names[index] = name
+    return name
+  }
+  const sortIndices = (sort: readonly SortKey[]): readonly number[] => {
+    const columnsOfSort = columnsOf(sort.map(({ member }) => member))
+    const keys = sort.map(({ isDescending }, at) => ({ column: columnsOfSort[at] as readonly Value[], isDescending }))
+    return records
+      .map((_, index) => index)
+      .sort((a, b) => {
+        for (const { column, isDescending } of keys) {
+          const [one, other] = [column[a] ?? null, column[b] ?? null]
+          if (one === null || other === null) {
+            if (one !== other) return one === null ? 1 : -1
+            continue
+          }
+          const order = compareValues(sortValue(one), sortValue(other))
+          if (order !== 0) return isDescending ? -order : order
+        }
+        return compareValues(nameAt(a), nameAt(b)) || recordAt(a).key - recordAt(b).key
+      })
+  }
+  const placeOf: RecordSet['placeOf'] = (index, sort) => {
+    const values = columnsOf(sort.map(({ member }) => member)).flatMap((column, at) => {
+      const value = column[index] ?? null
+      if (value === null) return [1, emptyValue((sort[at] as SortKey).member)]
+      return [0, sortValue(value)]
+    })
+    return [...values, nameAt(index), recordAt(index).key]
+  }
+  return {
+    bytes: records.reduce((sum, { json }) => sum + json.length + RECORD_BYTES, 0),
+    records,
+    columns: columnsOf,
+    sorted: (sort) => {
+      const text = sort.map(({ member, isDescending }) => `${isDescending ? '-' : ''}${member.path}`).join()
+      const cached = orders.get(text)
+      if (cached !== undefined) return cached
+      const order = sort.length === 0 ? records.map((_, index) => index) : sortIndices(sort)
+      if (orders.size === MAX_ORDERS) orders.clear()
+      orders.set(text, order)
+      return order
+    },
+    placeOf,
+  }
+}
+
+/** Exact name matches first, then by market cap, the largest first, then by name (docs/contract.md, section 2). */
+const BY_MARKET_CAP = defineOrder([['UInt8'], ['UInt8'], ['Float64'], ['String'], ['UInt64']])
+
+/** By members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
+function sortOrderOf(sort: readonly SortKey[]): SortOrder {
+  if (sort.length === 0) return BY_MARKET_CAP
+  const parts = sort.flatMap(({ member, isDescending }) => {
+    const type = MEMBER_TYPES[member.kind]
+    return [['UInt8'] as const, isDescending ? ([type, 'descending'] as const) : ([type] as const)]
+  })
+  return defineOrder([...parts, ['String'], ['UInt64']])
+}
+
+const HOLDS: Readonly<Record<Operator, (order: number) => boolean>> = {
+  '>=': (order) => order >= 0,
+  '<=': (order) => order <= 0,
+  '!=': (order) => order !== 0,
+  '>': (order) => order > 0,
+  '<': (order) => order < 0,
+  '=': (order) => order === 0,
+}
+
+function holds(value: Value, { operator, literal }: Filter): boolean {
+  if (literal === null) return (value === null) === (operator === '=')
+  return value !== null && HOLDS[operator](compareValues(value, literal))
+}
+
+function filterIndices(set: RecordSet, indices: readonly number[], filters: readonly Filter[]): readonly number[] {
+  if (filters.length === 0) return indices
+  const columns = set.columns(filters.map(({ member }) => member))
+  return indices.filter((index) => filters.every((filter, at) => holds(columns[at]?.[index] ?? null, filter)))
+}
+
+/** Indices of the records that match, in order, and the sort values of each. */
+function findMatches(set: RecordSet, { selection, sort, filters }: ListQuery) {
+  const [keys, exact] = [new Set(selection.keys), new Set(selection.exact)]
+  const recordAt = (index: number) => set.records[index] as ListedRecord
+  const sorted = set.sorted(sort)
+  const selected = selection.all ? sorted : sorted.filter((index) => keys.has(recordAt(index).key))
+  const matches = filterIndices(set, selected, filters)
+  if (sort.length > 0) return { matches, placeOf: (index: number) => set.placeOf(index, sort) }
+  const isExact = (index: number) => exact.has(recordAt(index).key)
+  const placeOf = (index: number): Place => {
+    const { marketCap } = recordAt(index)
+    return [isExact(index) ? 0 : 1, marketCap === null ? 1 : 0, -(marketCap ?? 0), ...set.placeOf(index, [])]
+  }
+  if (exact.size === 0) return { matches, placeOf }
+  return { matches: [...matches.filter(isExact), ...matches.filter((index) => !isExact(index))], placeOf }
+}
+
+/** The position from which the condition holds for all indices. A binary search compares few records. */
+function findFirst(ordered: readonly number[], holdsFrom: (index: number) => boolean): number {
+  let [low, high] = [0, ordered.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (holdsFrom(ordered[middle] as number)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** One page of a list. */
+export interface ListPage {
+  readonly records: readonly ListedRecord[]
+  /** Time of the newest datum of the page, in Unix milliseconds; null for an empty page. */
+  readonly asOf: number | null
+  /** How many records match, whatever the limit. */
+  readonly total: number
+  /** The sort values of the last record if more records follow, else an empty text. */
+  readonly next: string
+}
+
+/**
+ * Filters, sorts and pages the records (docs/contract.md, sections 2 and 8). `after` are the sort values in the cursor, an empty
+ * text for the first page.
+ * @throws Problem `invalid_parameter` if `after` does not belong to this order.
+ */
+export function selectPage(set: RecordSet, query: ListQuery, after: string): ListPage {
+  const { limit = Number.POSITIVE_INFINITY } = query
+  const { read, compare, write } = sortOrderOf(query.sort)
+  const { matches, placeOf } = findMatches(set, query)
+  const last = after === '' ? undefined : read(after)
+  const begin = last === undefined ? 0 : findFirst(matches, (index) => compare(placeOf(index), last) > 0)
+  const rest = matches.slice(begin)
+  const page = rest.slice(0, limit)
+  const records = page.map((index) => set.records[index] as ListedRecord)
+  const end = page.at(-1)
+  return {
+    records,
+    asOf: records.reduce<number | null>((newest, { asOf }) => Math.max(newest ?? asOf, asOf), null),
+    total: matches.length,
+    next: end === undefined || rest.length <= page.length ? '' : write(placeOf(end)),
+  }
+}
+
+function pickFields(json: string, fields: readonly string[]): string {
+  const members = readMembers(json)
+  return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
+}
+
+/** Returns a buffer of the given length, with any content. */
+type Allocate = (bytes: number) => Buffer
+
+const [OPEN, COMMA, CLOSE, LINE_END] = [...'[,]\n'].map((text) => text.charCodeAt(0)) as [
+  ...[number, number, number, number],
+]
+
+/** Copies records into one buffer from `start` on, each with a byte after it. Joining many small buffers costs more. */
+function joinRecords(records: readonly Buffer[], separator: number, start: number, allocate: Allocate) {
+  const bytes = allocate(records.reduce((sum, { length }) => sum + length + 1, start + 1))
+  let length = start
+  for (const record of records) {
+    length += record.copy(bytes, length)
+    bytes[length++] = separator
+  }
+  return { bytes, length }
+}
+
+function toLines(records: readonly Buffer[], allocate: Allocate): Buffer {
+  const { bytes, length } = joinRecords(records, LINE_END, 0, allocate)
+  return bytes.subarray(0, length)
+}
+
+function toArray(records: readonly Buffer[], allocate: Allocate): Buffer {
+  const { bytes, length } = joinRecords(records, COMMA, 1, allocate)
+  bytes[0] = OPEN
+  // The closing bracket replaces the last comma, if there is one.
+  const end = Math.max(1, length - 1)
+  bytes[end] = CLOSE
+  return bytes.subarray(0, end + 1)
+}
+
+/** Records as JSON, NDJSON or CSV, with the same bytes as ClickHouse writes. */
+export function writeRecords(
+  page: readonly ListedRecord[],
+  { format, fields, hasAllFields, record }: Pick<Representation, 'format' | 'fields' | 'hasAllFields' | 'record'>,
+  allocate: Allocate = Buffer.allocUnsafe,
+): Buffer {
+  const records = page.map(({ json }) => json)
+  if (format === 'csv') {
+    const texts = records.map((json) => json.toString())
+    return Buffer.from(toCsv(record, fields, texts))
+  }
+  const wanted = hasAllFields ? records : records.map((json) => Buffer.from(pickFields(json.toString(), fields)))
+  return format === 'ndjson' ? toLines(wanted, allocate) : toArray(wanted, allocate)
+}

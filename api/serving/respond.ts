@@ -1,0 +1,245 @@
+import type { IncomingMessage } from 'node:http'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Cadence } from '../../shared/intervals.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
+import type { Answer, StreamAnswer } from '../answers/answer.ts'
+import { FORMATS } from '../answers/formats.ts'
+import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
+import {
+  type ByteRange,
+  chooseEncoding,
+  type Encoding,
+  encode,
+  isKnownTo,
+  isMatched,
+  isSameAs,
+  toByteRange,
+  toEntityTag,
+  toTagValue,
+} from '../http/negotiation.ts'
+import { Problem, toProblemBody } from '../problem/problem.ts'
+import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
+import type { Exchange } from '../route/exchange.ts'
+
+/** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
+export interface EncodedForm {
+  readonly bytes: Buffer
+  readonly headers: string[]
+  readonly full: string[]
+}
+
+/** A complete answer with every encoding requested so far. */
+export interface ReadyAnswer {
+  readonly body: Buffer
+  /** The basis of its entity tags; null for an answer that is only valid at the moment of the request. */
+  readonly tag: string | null
+  readonly head: Head
+  readonly expiresAt: number
+  /** Made without a database statement: it is cached on its second request. */
+  readonly isQuick?: boolean
+  /** Already compressed: no other encodings are made. */
+  readonly isPacked?: boolean
+  /** Whether range requests are supported. */
+  readonly hasRanges?: boolean
+  readonly forms: Map<Encoding, EncodedForm>
+}
+
+/** A tenth of the cadence, but at most 15 minutes, so that a correction of daily data is not hidden for hours. */
+const MAX_AGE_SECONDS: Readonly<Record<Cadence, number>> = { '5m': 30, '1h': 300, '1d': 900 }
+
+/** Maximum age of answers without collected data: they change only with a release. */
+const FIXED_MAX_AGE_SECONDS = 3600
+
+/** A cache may serve its stale copy for twice the maximum age while it revalidates. */
+const toCacheControl = (maxAge: number): string => `public, max-age=${maxAge}, stale-while-revalidate=${2 * maxAge}`
+
+/** Input for the headers of every response with an answer. */
+export interface Head {
+  /** Headers that do not depend on the time. */
+  readonly headers: FlatHeaders
+  /** Time from which the data is stale, in Unix milliseconds; null for never. */
+  readonly staleAt: number | null
+  /** Maximum age in seconds, from the cadence of its data; undefined if clients must not cache it. */
+  readonly maxAge: number | undefined
+  /** `Cache-Control` for `maxAge`. */
+  readonly cacheControl: string
+  /** Time at which the answer changes, in Unix milliseconds. Clients must not reuse it after that. */
+  readonly expiresAt: number
+}
+
+/**
+ * `Cache-Control` at a given time, limited by the cadence of the data and by the answer's remaining validity. An
+ * outdated answer gets a maximum age of 0.
+ */
+function toCacheControlAt({ maxAge, cacheControl, expiresAt }: Head, now: number, isOutdated: boolean): string {
+  if (maxAge === undefined || (expiresAt === Number.POSITIVE_INFINITY && !isOutdated)) return cacheControl
+  const left = isOutdated ? 0 : Math.max(0, Math.floor((expiresAt - now) / 1000))
+  return left >= maxAge ? cacheControl : toCacheControl(left)
+}
+
+/** The dataset with the shortest cadence decides the maximum age. */
+const toMaxAge = (datasets: readonly DatasetFacts[]): number =>
+  Math.min(FIXED_MAX_AGE_SECONDS, ...datasets.map(({ cadence }) => MAX_AGE_SECONDS[cadence]))
+
+/** Builds the headers that all responses with an answer have in common. */
+export function toHead(route: Route, answer: Answer): Head {
+  const asOf = answer.asOf === null ? undefined : new Date(answer.asOf)
+  const headers = [
+    ...['Content-Type', answer.format === undefined ? route.contentType : FORMATS[answer.format].contentType],
+    ...['Vary', route.record === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding'],
+    ...(asOf === undefined ? [] : ['Last-Modified', asOf.toUTCString(), 'X-Data-As-Of', asOf.toISOString()]),
+    ...(FORMATS[answer.format ?? 'json'].isBinary ? ['Accept-Ranges', 'bytes'] : []),
+    ...toFlat(answer.headers ?? {}),
+    ...(route.deprecated === undefined ? [] : toDeprecationHeaders(route.deprecated)),
+  ]
+  const [main] = route.datasets
+  const byCadence = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)
+  const maxAge = route.volatile ? undefined : toMaxAge(route.datasets)
+  return {
+    headers,
+    staleAt: answer.staleAt === undefined ? byCadence : answer.staleAt,
+    maxAge,
+    cacheControl: maxAge === undefined ? 'no-store' : toCacheControl(maxAge),
+    expiresAt: answer.expiresAt ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+/** Turns a complete answer into a form for caching and sending. Returns a stream answer unchanged. */
+export function toReady(route: Route, answer: Answer): ReadyAnswer | StreamAnswer {
+  if ('open' in answer) return answer
+  return {
+    body: answer.body,
+    tag: route.volatile ? null : toTagValue(answer.body),
+    head: toHead(route, answer),
+    expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
+    isQuick: answer.isQuick ?? false,
+    isPacked: FORMATS[answer.format ?? 'json'].isPacked,
+    hasRanges: FORMATS[answer.format ?? 'json'].isBinary,
+    forms: new Map(),
+  }
+}
+
+/** Returns an answer in one encoding and stores it for reuse. Compression is the only slow step. */
+async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
+  const bytes = await encode(answer.body, encoding)
+  const headers = [...FIXED_HEADERS, ...answer.head.headers]
+  if (answer.tag !== null) headers.push('ETag', toEntityTag(answer.tag, encoding))
+  const full = [...headers, 'Content-Length', String(bytes.length)]
+  if (encoding !== 'identity') full.push('Content-Encoding', encoding)
+  const form = { bytes, headers, full }
+  answer.forms.set(encoding, form)
+  return form
+}
+
+/** For shorter bodies compression saves less than its headers cost. */
+const MIN_ENCODED_BYTES = 256
+
+/** The `X-Data-Stale` header, if the data is older than twice its cadence. */
+export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
+  staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
+
+/** Headers of this request only: request id, timing, maximum age and staleness. */
+export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
+  const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
+  const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
+  const cacheControl = toCacheControlAt(head, now, from === 'stale')
+  // A shared cache would send one client's limit to other clients.
+  headers.push(
+    'Cache-Control',
+    exchange.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'),
+  )
+  headers.push(...toStaleHeader(head, now))
+  return headers
+}
+
+/**
+ * Returns the range that a request selects; undefined for the whole representation.
+ * @throws Problem `range_not_satisfiable`
+ */
+export function toPart({ method, headers }: IncomingMessage, entityTag: string, length: number): ByteRange | undefined {
+  if (method !== 'GET' || headers.range === undefined || !isSameAs(headers['if-range'], entityTag)) return undefined
+  const range = toByteRange(headers.range, length)
+  if (range !== 'unsatisfiable') return range
+  const told = { 'Content-Range': `bytes */${length}` }
+  throw new Problem('range_not_satisfiable', `The answer has ${length} bytes.`, { headers: told })
+}
+
+/**
+ * Checks the `If-Match` precondition (RFC 9110, section 13.1.1). A null tag means that the answer has none.
+ * @throws Problem `precondition_failed`
+ */
+export function checkIfMatch({ headers }: IncomingMessage, tag: string | null): void {
+  if (!isMatched(headers['if-match'], tag))
+    throw new Problem('precondition_failed', 'If-Match names none of the current bytes.')
+}
+
+/** The headers of a partial response to a representation of `length` bytes. */
+export const toPartHeaders = ({ start, end }: ByteRange, length: number): string[] => [
+  ...['Content-Range', `bytes ${start}-${end}/${length}`],
+  ...['Content-Length', String(end - start + 1)],
+]
+
+function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
+  const { request, response, extra, limit } = exchange
+  if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
+  const noneMatch = request.headers['if-none-match']
+  const isCurrent = noneMatch !== undefined && answer.tag !== null && isKnownTo(noneMatch, answer.tag)
+  const length = form.bytes.length
+  const part =
+    isCurrent || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
+  const headers = (isCurrent || part !== undefined ? form.headers : form.full).concat(
+    toMomentHeaders(exchange, answer.head, now, from),
+  )
+  if (extra.length > 0) headers.push(...extra)
+  if (limit !== undefined) headers.push(...limit)
+  if (part !== undefined) {
+    response.writeHead(206, headers.concat(toPartHeaders(part, length)))
+    return void response.end(form.bytes.subarray(part.start, part.end + 1))
+  }
+  response.writeHead(isCurrent ? 304 : 200, headers)
+  if (isCurrent || request.method === 'HEAD') response.end()
+  else response.end(form.bytes)
+}
+
+/**
+ * Sends a complete answer, or 304 if the client has it. Synchronous if the encoding was made before.
+ * @param moment.now Unix milliseconds.
+ * @param moment.from origin of the answer, for `Server-Timing`.
+ * @param moment.encoding the encoding that the client prefers, if it is known.
+ */
+export function sendReady(
+  exchange: Exchange,
+  answer: ReadyAnswer,
+  moment: { readonly now: number; readonly from: string; readonly encoding?: Encoding },
+): Promise<void> | undefined {
+  const { headers } = exchange.request
+  const { now, from } = moment
+  const isSmall = answer.body.length < MIN_ENCODED_BYTES
+  const encoding: Encoding =
+    isSmall || answer.isPacked || (answer.hasRanges && headers.range !== undefined)
+      ? 'identity'
+      : (moment.encoding ?? chooseEncoding(headers['accept-encoding']))
+  const form = answer.forms.get(encoding)
+  if (form !== undefined) {
+    writeForm(exchange, answer, form, now, from)
+    return undefined
+  }
+  return toForm(answer, encoding).then((made) => writeForm(exchange, answer, made, now, from))
+}
+
+/** Sends a failure as problem+json. */
+export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: string): void {
+  const { request, response, requestId } = exchange
+  const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
+  // A string body is sent in one write with the headers.
+  const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))
+  response.writeHead(problem.status, [
+    ...FIXED_HEADERS,
+    ...['X-Request-Id', requestId],
+    ...['Content-Type', 'application/problem+json; charset=utf-8'],
+    ...['Content-Length', String(Buffer.byteLength(body))],
+    ...['Cache-Control', 'no-store'],
+    ...toFlat(problem.particulars.headers ?? {}),
+  ])
+  response.end(request.method === 'HEAD' ? undefined : body)
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { defineDataset } from './define-dataset.ts'
+
+/** Bound on a day's USD of one protocol: about a hundred times the sum of all protocols. */
+const MOST_USD = 1e10
+
+/** Adapters of DefiLlama may report a negative day, such as a yield after a loss (`allowNegativeValue`). */
+const dayUsd = z.number().min(-MOST_USD).max(MOST_USD).nullable()
+
+/**
+ * The fees paid by users of a DAO's protocols in one day and the protocols' revenue from them, in US dollars.
+ * `observed_at` is the last millisecond of the day. Null if the source does not know one of the two.
+ */
+export const daoFeesRow = z
+  .strictObject({
+    dao: z.int().nonnegative(),
+    observed_at: z.iso.datetime(),
+    fees_usd: dayUsd,
+    revenue_usd: dayUsd,
+  })
+  .refine(({ fees_usd, revenue_usd }) => fees_usd !== null || revenue_usd !== null, 'neither fees nor revenue')
+
+export type DaoFeesRow = z.infer<typeof daoFeesRow>
+
+/** Fees and revenue of DAOs: a row per DAO and day that is over. */
+export const daoFees = defineDataset({
+  name: 'fees',
+  cadence: '1d',
+  table: 'dao_fees',
+  row: daoFeesRow,
+  entities: ({ daos }) => daos.filter(({ live, defillama }) => live && defillama !== null),
+  needsDaos: true,
+  entity: 'dao',
+  dispensable: ['fees_usd', 'revenue_usd'],
+  isCollected: true,
+  hasOwnTimes: true,
+  hasHistory: true,
+  series: { table: 'dao_fees', entity: 'dao', time: 'observed_at' },
+})

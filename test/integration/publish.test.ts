@@ -1,0 +1,403 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
+import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { toProgram } from '../../tools/children.ts'
+import { type Catalog, readCatalog, verify } from '../../workers/publish/catalog.ts'
+import { publishDaily } from '../../workers/publish/daily.ts'
+import { published } from '../../workers/publish/datasets.ts'
+import { type Outcome, publish } from '../../workers/publish/publish.ts'
+import { openFolder, type Target } from '../../workers/publish/target.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
+import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+
+/** The months before and after the first of March have rows. */
+const NOW = Date.parse('2024-03-03T12:02:30Z')
+
+const root = mkdtempSync(join(tmpdir(), 'dao-data-published-'))
+const folder = join(root, 'published')
+const config = createTestConfig({ PUBLISH_TO: folder })
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+let at = NOW
+
+const run = (
+  options: { target?: Target; signal?: AbortSignal; keepDays?: number; db?: Database } = {},
+): Promise<Outcome> =>
+  publish({
+    ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
+    ...{ keepDays: 7, publicUrl: 'https://data.example', now: () => at, ...options },
+  })
+
+async function catalogOf(): Promise<Catalog> {
+  const catalog = await readCatalog(openFolder(undefined, folder))
+  if (catalog === undefined) throw new Error('nothing was published')
+  return catalog
+}
+
+const partitionsOf = async (name: string) =>
+  (await catalogOf()).datasets.find((dataset) => dataset.name === name)?.partitions ?? []
+
+async function faultsOf(): Promise<string[]> {
+  const faults: string[] = []
+  for await (const fault of verify(openFolder(undefined, folder))) faults.push(fault)
+  return faults
+}
+
+/** Every file below the folder with its time of change. */
+async function readTimes(): Promise<Record<string, number>> {
+  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
+  const paths = files.map((entry) => join(entry.parentPath, entry.name))
+  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path, (await stat(path)).mtimeMs])))
+}
+
+/** Rows of a query by DuckDB over the views of load.sql. */
+async function query(sql: string, base = folder): Promise<Record<string, unknown>[]> {
+  const instance = await DuckDBInstance.create()
+  const connection = await instance.connect()
+  try {
+    await connection.run(`SET TimeZone = 'UTC'; SET VARIABLE published = '${base}'`)
+    await connection.run(await readFile(join(folder, 'load.sql'), 'utf8'))
+    return (await connection.runAndReadAll(sql)).getRowObjectsJson() as Record<string, unknown>[]
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+async function get(path: string) {
+  const response = await fetch(`${api.url}${path}`)
+  expect(response.status, path).toBe(200)
+  return response.json()
+}
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  await storeQuotes(
+    database.writer,
+    [1, 2, 3].flatMap((n) => [
+      { token: tokenOf(n), at: Date.parse('2024-02-29T23:50:10Z'), price: n, volume_24h: null },
+      { token: tokenOf(n), at: Date.parse('2024-02-29T23:51:10Z'), price: 2 * n },
+    ]),
+  )
+  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  await run()
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+  await rm(root, { recursive: true, force: true })
+})
+
+const listed = () => database.registry.daos.filter(({ live, token }) => live && token !== null)
+const daoAt = (n: number) => {
+  const dao = listed()[n]
+  if (dao === undefined) throw new Error(`the registry has no DAO ${n}`)
+  return dao
+}
+const tokenAt = (n: number) => {
+  const token = database.registry.tokenById.get(daoAt(n).token ?? '')
+  if (token === undefined) throw new Error(`the DAO ${n} has no token`)
+  return token
+}
+const tokenOf = (n: number) => tokenAt(n).key
+
+const toNumber = (value: unknown) => (value === null ? null : Number(value))
+const toIso = (value: unknown) => new Date(`${String(value).replace(' ', 'T').replace(/\+00$/, '')}Z`).toISOString()
+
+describe('publish', () => {
+  it('writes every dataset with described columns and whole files', async () => {
+    const { datasets } = await catalogOf()
+    expect(datasets.map(({ name }) => name)).toEqual(published.map(({ name }) => name))
+    const empty = datasets.filter(({ partitions }) => partitions.length === 0).map(({ name }) => name)
+    expect(empty).toEqual(['tvl', 'index-token'])
+    const columns = datasets.flatMap((dataset) => dataset.columns)
+    expect(columns.filter(({ type, description }) => type === '' || description === '')).toEqual([])
+    expect(await faultsOf()).toEqual([])
+  })
+
+  it('has the points of the API for each interval and both months', async () => {
+    const found = await partitionsOf('prices')
+    expect(new Set(found.map(({ keys }) => keys.interval))).toEqual(new Set(['5m', '30m', '1h', '4h', '1d', '7d']))
+    for (const { keys } of found) {
+      const from = new Date(Date.UTC(Number(keys.year), Number(keys.month) - 1)).toISOString()
+      const to = new Date(Date.UTC(Number(keys.year), Number(keys.month))).toISOString()
+      const { id } = tokenAt(2)
+      const answer = (await get(
+        `/data/tokens/historic-financial?id=${id}&interval=${keys.interval}&start=${from}&end=${to}`,
+      )) as { data: { timestamp: string; quote: { USD: Record<string, number | string | null> } }[] }
+      const rows = await query(
+        `SELECT * FROM prices WHERE token_id = '${id}' AND interval = '${keys.interval}' AND year = ${keys.year} AND month = ${Number(keys.month)}`,
+      )
+      expect(
+        rows.map((row) => ({
+          timestamp: toIso(row.timestamp),
+          USD: {
+            ...{
+              price: toNumber(row.price),
+              volume_24h: toNumber(row.volume_24h),
+              market_cap: toNumber(row.market_cap),
+            },
+            ...{ total_supply: toNumber(row.total_supply), circulating_supply: toNumber(row.circulating_supply) },
+            timestamp: toIso(row.observed_at),
+          },
+        })),
+        `${keys.interval} ${keys.year}-${keys.month}`,
+      ).toEqual(answer.data.map(({ timestamp, quote }) => ({ timestamp, USD: quote.USD })))
+    }
+  })
+
+  it.each([
+    ['treasury', 'daos/treasury/historic', 'valueUsd', 'value_usd'],
+    ['treasury', 'daos/treasury/historic', 'stablecoinUsd', 'stablecoin_usd'],
+    ['fees', 'daos/fees/historic', 'revenueUsd', 'revenue_usd'],
+    ['twitter', 'daos/socials/historic-twitter', 'followers', 'followers'],
+    ['discord', 'daos/socials/historic-discord', 'activeMembers', 'active_members'],
+  ])('has the points of the API in %s: %s, %s', async (name, path, member, column) => {
+    const dao = daoAt(1)
+    const points = (await get(`/data/${path}?id=${dao.id}&limit=1000`)) as Record<string, number | null>[]
+    const rows = await query(`SELECT ${column}, dao_name FROM ${name} WHERE dao_id = '${dao.id}' ORDER BY day DESC`)
+    expect(rows.map((row) => toNumber(row[column]))).toEqual(points.map((point) => point[member]))
+    expect(new Set(rows.map((row) => row.dao_name))).toEqual(new Set([dao.name]))
+    expect(points.length).toBeGreaterThan(5)
+  })
+
+  it('has the proposals and votes of the API', async () => {
+    const dao = database.registry.daos.find(({ live, snapshotSpace }) => live && snapshotSpace !== null)
+    for (const [name, path] of [
+      ['proposals', 'proposals'],
+      ['votes', 'votes'],
+    ] as const) {
+      const records = (await get(`/data/daos/governance/${path}?id=${dao?.id}&source=all&limit=1000`)) as {
+        _id: string
+      }[]
+      const rows = await query(`SELECT ${name.slice(0, -1)}_id AS id FROM ${name} WHERE dao_id = '${dao?.id}'`)
+      expect(rows.map(({ id }) => id).sort()).toEqual(records.map(({ _id }) => _id).sort())
+      expect(records.length).toBeGreaterThan(3)
+    }
+  })
+
+  it('sorts the rows of each file by entity and time', async () => {
+    for (const { path } of (await partitionsOf('prices')).filter(({ keys }) => keys.interval === '5m')) {
+      const rows = await query(`SELECT token_id, timestamp FROM read_parquet('${join(folder, path)}')`)
+      const keys = rows.map(({ token_id, timestamp }) => `${token_id} ${timestamp}`)
+      expect(keys).toEqual([...keys].sort())
+    }
+  })
+
+  it('writes nothing when nothing changed', async () => {
+    const before = await readTimes()
+    at += 60_000
+    const { written, unchanged } = await run()
+    expect(written).toEqual([])
+    expect(unchanged).toBeGreaterThan(20)
+    expect(await readTimes()).toEqual(before)
+  })
+
+  it('leaves the old publication when it is stopped before the catalog, and goes on from the finished files', async () => {
+    const correct = { token: tokenOf(1), at: Date.parse('2024-02-29T23:50:10Z'), price: 7, volume_24h: 5 }
+    await storeQuotes(database.writer, [correct])
+    const before = await catalogOf()
+    const target = openFolder(database.writer, folder)
+    const stopped = run({
+      target: { ...target, writeText: async () => Promise.reject(new Error('killed')) },
+    })
+    await expect(stopped).rejects.toThrow('killed')
+    expect(await catalogOf()).toEqual(before)
+    expect(await faultsOf()).toEqual([])
+    const left = await readTimes()
+    at += 60_000
+    const { written } = await run()
+    // Each file that was finished is used as it is.
+    expect(written.filter((path) => left[join(folder, path)] === undefined)).toEqual([])
+    expect(await faultsOf()).toEqual([])
+  })
+
+  it('rewrites exactly the partitions of a correction, and tells it', async () => {
+    const before = await catalogOf()
+    const corrected = { token: tokenOf(2), at: Date.parse('2024-02-29T23:50:10Z'), price: 9, volume_24h: 5 }
+    await storeQuotes(database.writer, [corrected])
+    at += 60_000
+    const { written } = await run()
+    const keys = written.map((path) => path.replace(/\/part-.*/, ''))
+    const months = ['5m', '30m', '1h', '4h', '1d', '7d'].map(
+      (interval) => `prices/interval=${interval}/year=2024/month=02`,
+    )
+    expect(keys.sort()).toEqual(months.sort())
+    const changed = (await partitionsOf('prices')).filter(({ path }) => written.includes(path))
+    expect(changed.every(({ correctedAt }) => correctedAt !== null)).toBe(true)
+    // Readers of the older catalog still find its files.
+    for (const { path } of before.datasets.flatMap(({ partitions }) => partitions))
+      expect((await stat(join(folder, path))).isFile()).toBe(true)
+  })
+
+  it('removes replaced files after the days for which they stay, and never the files of others', async () => {
+    const { replaced } = await catalogOf()
+    expect(replaced.length).toBeGreaterThan(5)
+    await writeFile(join(folder, 'mine.parquet'), 'mine')
+    at += 8 * 86_400_000
+    await run()
+    expect((await catalogOf()).replaced).toEqual([])
+    const there = Object.keys(await readTimes())
+    expect(there.filter((path) => replaced.some((one) => path.endsWith(one.path)))).toEqual([])
+    expect(there).toContain(join(folder, 'mine.parquet'))
+  })
+
+  it('removes what a killed run left unfinished', async () => {
+    const unfinished = join(folder, 'tokens', '.part-0123456789abcdef.parquet.unfinished')
+    await writeFile(unfinished, 'PAR1')
+    await run()
+    await expect(stat(unfinished)).rejects.toThrow('ENOENT')
+  })
+
+  it('publishes once a day for the scheduler', async () => {
+    const options = { db: database.writer, config, registry: database.registry, log: silent, now: () => at }
+    const { signal } = new AbortController()
+    expect(await publishDaily(options, folder, signal)).toBe(true)
+    expect(await publishDaily(options, folder, signal)).toBe(false)
+    at += 86_400_000
+    expect(await publishDaily(options, folder, signal)).toBe(true)
+  })
+})
+
+describe('verify', () => {
+  it('finds a flipped byte, a missing file and a wrong row count, and the next run repairs what was deleted', async () => {
+    const paths = [...(await partitionsOf('treasury')), ...(await partitionsOf('fees'))].map(({ path }) => path)
+    const [flipped = '', missing = '', counted = ''] = paths
+    const file = await open(join(folder, flipped), 'r+')
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 100)
+    await file.write(Buffer.from([(buffer[0] ?? 0) ^ 1]), 0, 1, 100)
+    await file.close()
+    await rm(join(folder, missing))
+    const whole = await readFile(join(folder, 'catalog.json'), 'utf8')
+    const catalog = JSON.parse(whole) as Catalog
+    for (const { partitions } of catalog.datasets) for (const one of partitions) if (one.path === counted) one.rows += 1
+    await writeFile(join(folder, 'catalog.json'), JSON.stringify(catalog))
+    const faults = await faultsOf()
+    expect(faults).toHaveLength(3)
+    expect(faults).toContainEqual(expect.stringMatching(`^${flipped}: SHA-256`))
+    expect(faults).toContain(`${missing}: missing`)
+    expect(faults).toContainEqual(expect.stringMatching(`^${counted}: \\d+ rows, the catalog has`))
+    await writeFile(join(folder, 'catalog.json'), whole)
+    await rm(join(folder, flipped))
+    const { written } = await run()
+    expect([...written].sort()).toEqual([flipped, missing].sort())
+    expect(await faultsOf()).toEqual([])
+  })
+
+  it('names the folder without a publication', async () => {
+    const faults = verify(openFolder(undefined, join(root, 'nothing')))
+    await expect(faults.next()).rejects.toThrow(/nothing: no catalog.json there/)
+  })
+})
+
+describe('npm run publish', () => {
+  const start = (...args: string[]) =>
+    spawn(process.execPath, [...toProgram(join(import.meta.dirname, '../../workers/publish/main.ts')), ...args], {
+      env: { ...process.env, ...toStoreSettings(config) },
+    })
+  const run = async (...args: string[]) => {
+    const child = start(...args)
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+    return { code, stdout, stderr }
+  }
+
+  it('leaves no catalog when it is killed, publishes when it is repeated, and exits with 1 for a missing file', async () => {
+    const to = join(root, 'killed')
+    const killed = start('--to', to)
+    await once(killed.stderr, 'data')
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    await expect(stat(join(to, 'catalog.json'))).rejects.toThrow('ENOENT')
+    // The lock ends with the connection of the killed process, which the database notices a moment later.
+    await expect.poll(async () => (await run('--to', to)).code).toBe(0)
+    expect(await run('verify', '--from', to)).toMatchObject({ code: 0, stdout: expect.stringMatching(/every file/) })
+    const [tokens] = await partitionsOf('tokens')
+    await rm(join(to, tokens?.path ?? ''))
+    expect(await run('verify', '--from', to)).toMatchObject({ code: 1, stdout: `${tokens?.path}: missing\n` })
+  })
+
+  it('names what is wrong with its options', async () => {
+    expect(await run('--to', root, '--only', 'nothing')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/--only: there is no dataset "nothing"/),
+    })
+  })
+})
+
+describe('/published', () => {
+  it('serves data files with ranges, a strong tag and immutable caching', async () => {
+    const [part] = await partitionsOf('tokens')
+    const url = `${api.url}/published/${part?.path}`
+    const whole = await fetch(url)
+    expect(whole.status).toBe(200)
+    expect((await whole.arrayBuffer()).byteLength).toBe(part?.bytes)
+    expect(whole.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+    expect(whole.headers.get('access-control-allow-origin')).toBe('*')
+    const etag = whole.headers.get('etag') ?? ''
+    expect(etag).toMatch(/^"[0-9a-f]{16}-\d+"$/)
+    const range = await fetch(url, { headers: { range: 'bytes=0-3', 'if-range': etag } })
+    expect([range.status, await range.text()]).toEqual([206, 'PAR1'])
+    expect((await fetch(url, { headers: { 'if-none-match': etag } })).status).toBe(304)
+    const beyond = await fetch(url, { headers: { range: 'bytes=99999999-' } })
+    expect([beyond.status, ((await beyond.json()) as { code: string }).code]).toEqual([416, 'range_not_satisfiable'])
+  })
+
+  it('serves the catalog with revalidation', async () => {
+    const response = await fetch(`${api.url}/published/catalog.json`)
+    expect(response.headers.get('cache-control')).toBe('no-cache')
+    expect(await response.json()).toEqual(await catalogOf())
+    const known = { headers: { 'if-none-match': response.headers.get('etag') ?? '' } }
+    expect((await fetch(`${api.url}/published/catalog.json`, known)).status).toBe(304)
+  })
+
+  it.each(['', '/', '/tokens', '/nothing.parquet', '/..%2f..%2fetc%2fpasswd', '/.hidden', '/%00'])(
+    'has no file at /published%s',
+    async (path) => {
+      const response = await fetch(`${api.url}/published${path}`)
+      expect([response.status, response.headers.get('content-type')]).toEqual([
+        404,
+        'application/problem+json; charset=utf-8',
+      ])
+    },
+  )
+
+  it('is read by ClickHouse through clickhouse.sql', async () => {
+    const db = createDatabase(config.clickhouse, 'write')
+    try {
+      const view = /CREATE OR REPLACE VIEW treasury AS (.*?);/s.exec(
+        await readFile(join(folder, 'clickhouse.sql'), 'utf8'),
+      )
+      const sql = String(view?.[1]).replaceAll('https://data.example', api.url)
+      const stream = await db.stream({ name: 'published', sql: `SELECT count() FROM (${sql})`, format: 'TSV' })
+      const chunks: Buffer[] = []
+      for await (const chunk of stream) chunks.push(chunk as Buffer)
+      const rows = (await partitionsOf('treasury')).reduce((sum, one) => sum + one.rows, 0)
+      expect(Number(Buffer.concat(chunks))).toBe(rows)
+    } finally {
+      await db.close()
+    }
+  })
+})
+
+describe('croissant.json', () => {
+  it('describes each file and column', async () => {
+    const croissant = JSON.parse(await readFile(join(folder, 'croissant.json'), 'utf8'))
+    const catalog = await catalogOf()
+    const files = catalog.datasets.flatMap(({ partitions }) => partitions)
+    const objects = croissant.distribution.filter((one: { '@type': string }) => one['@type'] === 'cr:FileObject')
+    expect(objects.map(({ sha256 }: { sha256: string }) => sha256)).toEqual(files.map(({ sha256 }) => sha256))
+    expect(croissant.conformsTo).toBe('http://mlcommons.org/croissant/1.0')
+  })
+})

@@ -1,0 +1,185 @@
+import type { PublishedDataset } from './catalog.ts'
+
+/** Name of a view: `dex-trades` would need quotes. */
+const toView = (name: string) => name.replaceAll('-', '_')
+const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
+
+/** DuckDB's types of the partition keys; months are `01` to `12` in the paths. */
+const KEY_TYPES: Readonly<Record<string, string>> = { interval: 'VARCHAR', year: 'BIGINT', month: 'BIGINT' }
+
+/**
+ * Views over the files of the catalog. Each names its files: a replaced file stays in the folder for some days, and a
+ * pattern would read both.
+ */
+function toDuckdb(datasets: readonly PublishedDataset[]): string {
+  const views = datasets.map(({ name, description, partitionedBy, partitions }) => {
+    const files = partitions.map(({ path }) => `  ${quote(`/${path}`)}`).join(',\n')
+    const types = partitionedBy.map((key) => `${key}: ${KEY_TYPES[key]}`).join(', ')
+    const hive = types === '' ? '' : `, hive_partitioning = true, hive_types = {${types}}`
+    return `-- ${description}
+CREATE OR REPLACE VIEW ${toView(name)} AS SELECT * FROM read_parquet(list_transform([
+${files}
+], lambda file: getvariable('published') || file)${hive});`
+  })
+  return `-- Views over this publication for DuckDB 1.3 or newer. In the folder of the publication: duckdb -init load.sql
+-- From elsewhere, set the address first:
+--   SET VARIABLE published = 'https://example.org/published';
+SET VARIABLE published = coalesce(getvariable('published'), '.');
+
+${views.join('\n\n')}
+`
+}
+
+/** The same for ClickHouse, whose views have absolute addresses. */
+function toClickHouse(datasets: readonly PublishedDataset[], base: string): string {
+  const views = datasets.map(({ name, description, partitions }) => {
+    const files = partitions.map(({ path }) => path).join(',')
+    const list = partitions.length === 1 ? files : `{${files}}`
+    return `-- ${description}
+CREATE OR REPLACE VIEW ${toView(name)} AS SELECT * FROM url(${quote(`${base}/${list}`)}, Parquet)
+SETTINGS use_hive_partitioning = 1, glob_expansion_max_elements = 100000;`
+  })
+  return `-- Views over this publication for ClickHouse: clickhouse-client --multiquery < clickhouse.sql
+-- Replace the address if the files are elsewhere.
+
+${views.join('\n\n')}
+`
+}
+
+const CROISSANT_TYPES: readonly (readonly [RegExp, string])[] = [
+  [/^DateTime/, 'sc:DateTime'],
+  [/^(?:U?Int|UInt)/, 'sc:Integer'],
+  [/^(?:Float|Decimal)/, 'sc:Float'],
+  [/^Bool/, 'sc:Boolean'],
+]
+
+function toCroissantType(type: string): { readonly dataType: string; readonly isArray: boolean } {
+  const [, item] = /^Array\((.*)\)$/.exec(type) ?? []
+  const bare = (item ?? type).replace(/^Nullable\((.*)\)$/, '$1')
+  const [, dataType = 'sc:Text'] = CROISSANT_TYPES.find(([pattern]) => pattern.test(bare)) ?? []
+  return { dataType, isArray: item !== undefined }
+}
+
+/** Croissant 1.0 (mlcommons): each partition is a FileObject, each dataset a FileSet and a RecordSet. */
+function toCroissant(datasets: readonly PublishedDataset[], base: string): string {
+  const files = datasets.flatMap(({ partitions }) => partitions)
+  const document = {
+    '@context': {
+      ...{ '@language': 'en', '@vocab': 'https://schema.org/', sc: 'https://schema.org/' },
+      ...{ cr: 'http://mlcommons.org/croissant/', rai: 'http://mlcommons.org/croissant/RAI/' },
+      ...{
+        dct: 'http://purl.org/dc/terms/',
+        conformsTo: 'dct:conformsTo',
+        recordSet: 'cr:recordSet',
+        field: 'cr:field',
+      },
+      ...{ fileSet: 'cr:fileSet', fileObject: 'cr:fileObject', includes: 'cr:includes', source: 'cr:source' },
+      ...{ extract: 'cr:extract', column: 'cr:column', repeated: 'cr:repeated' },
+      dataType: { '@id': 'cr:dataType', '@type': '@vocab' },
+    },
+    '@type': 'sc:Dataset',
+    conformsTo: 'http://mlcommons.org/croissant/1.0',
+    name: 'dao-data',
+    description: 'Data about decentralized organizations (DAOs) and their tokens, as Parquet files.',
+    url: base,
+    distribution: [
+      ...files.map(({ path, bytes, sha256 }) => ({
+        ...{ '@type': 'cr:FileObject', '@id': path, name: path, contentUrl: `${base}/${path}` },
+        ...{ contentSize: `${bytes} B`, encodingFormat: 'application/vnd.apache.parquet', sha256 },
+      })),
+      ...datasets.map(({ name, partitions }) => ({
+        ...{ '@type': 'cr:FileSet', '@id': `${name}-files`, name: `${name}-files` },
+        containedIn: partitions.map(({ path }) => ({ '@id': path })),
+        ...{ encodingFormat: 'application/vnd.apache.parquet', includes: '*.parquet' },
+      })),
+    ],
+    recordSet: datasets.map(({ name, description, columns }) => ({
+      ...{ '@type': 'cr:RecordSet', '@id': name, name, description },
+      field: columns.map(({ name: column, description: about, type }) => {
+        const { dataType, isArray } = toCroissantType(type)
+        return {
+          ...{ '@type': 'cr:Field', '@id': `${name}/${column}`, name: column, description: about, dataType },
+          ...(isArray ? { repeated: true } : {}),
+          source: { fileSet: { '@id': `${name}-files` }, extract: { column } },
+        }
+      }),
+    })),
+  }
+  return `${JSON.stringify(document, null, 1)}\n`
+}
+
+function toReadme(datasets: readonly PublishedDataset[], base: string): string {
+  const rows = datasets.map(({ name, description, partitions }) => {
+    const sum = partitions.reduce((all, one) => all + one.rows, 0)
+    return `| \`${name}\` | ${sum} | ${description} |`
+  })
+  const columns = datasets.map(({ name, columns: own, sortedBy, partitionedBy }) => {
+    const lines = own.map((one) => `| \`${one.name}\` | ${one.type} | ${one.unit ?? ''} | ${one.description} |`)
+    const keys = partitionedBy.length === 0 ? 'One file.' : `Partitioned by ${partitionedBy.join(', ')}.`
+    const order = sortedBy.length === 0 ? '' : ` Sorted by ${sortedBy.join(', ')}.`
+    return `### ${name}\n\n${keys}${order}\n\n| column | type | unit | meaning |\n| --- | --- | --- | --- |\n${lines.join('\n')}`
+  })
+  return `# dao-data as files
+
+Data about decentralized organizations (DAOs) and their tokens, as Parquet files. Times are UTC, and an unknown value is null.
+\`catalog.json\` lists every file with its rows, bytes, SHA-256, time range, coverage and version. Read the files that it names:
+a replaced file stays in its folder for some days.
+
+| dataset | rows | |
+| --- | --- | --- |
+${rows.join('\n')}
+
+## DuckDB
+
+In this folder, \`duckdb -init load.sql\` opens the views. From elsewhere:
+
+\`\`\`sql
+SET VARIABLE published = '${base}';
+-- then the text of ${base}/load.sql
+SELECT token_symbol, day, top10_share FROM holders ORDER BY day DESC LIMIT 10;
+\`\`\`
+
+## Python
+
+\`\`\`python
+import pandas as pd, requests
+base = '${base}'
+catalog = requests.get(f'{base}/catalog.json').json()
+files = {d['name']: d['partitions'] for d in catalog['datasets']}
+days = [p['path'] for p in files['prices'] if p['keys']['interval'] == '1d']
+prices = pd.concat(pd.read_parquet(f'{base}/{path}') for path in days)
+\`\`\`
+
+## R
+
+\`\`\`r
+library(arrow); library(jsonlite)
+base <- '${base}'
+catalog <- fromJSON(paste0(base, '/catalog.json'), simplifyVector = FALSE)
+prices <- Filter(function(d) d$name == 'prices', catalog$datasets)[[1]]
+days <- Filter(function(p) p$keys$interval == '1d', prices$partitions)
+data <- do.call(rbind, lapply(days, function(p) read_parquet(paste0(base, '/', p$path))))
+\`\`\`
+
+## ClickHouse
+
+\`clickhouse.sql\` has a view for each dataset.
+
+## Columns
+
+${columns.join('\n\n')}
+`
+}
+
+/** The files beside the data: how to read it with common tools. Equal catalogs have equal files. */
+export function makeCompanions(all: readonly PublishedDataset[], publicUrl: string): { path: string; text: string }[] {
+  const base = `${publicUrl}/published`
+  // No view can be over nothing.
+  const datasets = all.filter(({ partitions }) => partitions.length > 0)
+  return [
+    { path: 'load.sql', text: toDuckdb(datasets) },
+    { path: 'clickhouse.sql', text: toClickHouse(datasets, base) },
+    { path: 'croissant.json', text: toCroissant(datasets, base) },
+    { path: 'README.md', text: toReadme(datasets, base) },
+  ]
+}

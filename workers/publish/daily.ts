@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import type { Config } from '../../shared/config/config.ts'
+import { toReason } from '../../shared/errors.ts'
+import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { toFixed } from '../../shared/registry/ends.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { withLock } from '../../shared/store/lock.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { startTicks, type Ticks } from '../watch/ticks.ts'
+
+/** Most daily data of the day before is collected by then, in milliseconds after midnight UTC. */
+const DUE_AFTER_MS = HOUR_MS
+/** Cron expression of the check whether the publication of the day is due. A failed one is repeated by it. */
+const TICK = '0 */10 * * * *'
+/** The job under which `job_state` has the last publication of each target. */
+const STATE_JOB = 'publish'
+
+/** The lock that keeps two publications of one database apart. */
+export const toLock = ({ name }: Database) => ({
+  name: `publish ${name}`,
+  taken: `another publication of ${name} is running: wait until it ends`,
+})
+
+const lastRun = z.object({ at: z.int() })
+
+async function isDue(db: Database, place: string, now: number): Promise<boolean> {
+  const [last] = await db.rows({
+    name: 'last-publication',
+    sql: 'SELECT toUnixTimestamp64Milli(max(written_at)) AS at FROM job_state FINAL WHERE job = {job: String} AND name = {place: String}',
+    params: { job: STATE_JOB, place },
+    schema: lastRun,
+  })
+  const due = toBucketStart(now - DUE_AFTER_MS, '1d') + DUE_AFTER_MS
+  return (last?.at ?? 0) < due
+}
+
+interface DailyOptions {
+  readonly db: Database
+  readonly config: Config
+  readonly registry: Registry
+  readonly log: Logger
+  readonly now: () => number
+}
+
+/** Publishes to a target if the publication of the day is due. Returns whether it did. */
+export async function publishDaily(
+  { db, config, registry, log, now }: DailyOptions,
+  to: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (!(await isDue(db, to, now()))) return false
+  // Loaded when needed: they read the descriptions of the API's routes, which the scheduler needs for nothing else.
+  const [{ publish }, { openTarget }] = await Promise.all([import('./publish.ts'), import('./target.ts')])
+  const { s3, keepDays } = config.publish
+  const outcome = await withLock(db, { ...toLock(db), log }, () =>
+    publish({
+      ...{
+        db,
+        registry: toFixed(registry),
+        target: openTarget(db, to, s3),
+        keepDays,
+        publicUrl: config.api.publicUrl,
+        now,
+        signal,
+      },
+    }),
+  )
+  const value = JSON.stringify({ written: outcome.written.length, rows: outcome.rows, bytes: outcome.bytes })
+  const written_at = new Date(now()).toISOString()
+  await db.insert({ table: 'job_state', rows: [{ job: STATE_JOB, name: to, value, written_at }] })
+  log.info({ to, written: outcome.written.length, unchanged: outcome.unchanged, bytes: outcome.bytes }, 'published')
+  return true
+}
+
+/** Publishes once a day while the scheduler runs, if PUBLISH_TO is set. Several schedulers publish once. */
+export function startPublishing(options: DailyOptions): Ticks | undefined {
+  const { to } = options.config.publish
+  if (to === undefined) return undefined
+  const { log } = options
+  const stopping = new AbortController()
+  const tick = async () => {
+    try {
+      await publishDaily(options, to, stopping.signal)
+    } catch (error) {
+      if (!stopping.signal.aborted) log.warn({ to, reason: toReason(error) }, 'not published: it is tried again')
+    }
+  }
+  const ticks = startTicks(TICK, tick, log)
+  const first = tick()
+  return {
+    stop: async () => {
+      stopping.abort(new Error('the scheduler is stopping'))
+      await ticks.stop()
+      await first
+    },
+  }
+}

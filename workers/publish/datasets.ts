@@ -1,0 +1,491 @@
+import { z } from 'zod'
+import { toIdSql } from '../../api/answers/keyset.ts'
+import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
+import { toTier, VALUES } from '../../api/prices/points.ts'
+import type { Route } from '../../api/route/define-route.ts'
+import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
+import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'
+import { feesHistoricRoute } from '../../api/routes/daos/fees/historic.ts'
+import { governanceProposalsRoute } from '../../api/routes/daos/governance/proposals.ts'
+import { governanceVotesRoute, VOTE_ID } from '../../api/routes/daos/governance/votes.ts'
+import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
+import { historicDiscordRoute } from '../../api/routes/daos/socials/historic-discord.ts'
+import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-telegram.ts'
+import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
+import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
+import { TREASURY_VALUES, treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
+import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
+import { daosRoute } from '../../api/routes/daos.ts'
+import { indexHistoricRoute } from '../../api/routes/index/historic.ts'
+import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
+import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
+import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
+import { holdersHistoricRoute, TOP_10 } from '../../api/routes/tokens/holders/historic.ts'
+import { tokensRoute } from '../../api/routes/tokens.ts'
+import { dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { discordMembers } from '../../shared/datasets/discord.ts'
+import { daoFees } from '../../shared/datasets/fees.ts'
+import { governance } from '../../shared/datasets/governance.ts'
+import { tokenHolders } from '../../shared/datasets/holders.ts'
+import { indexPoints } from '../../shared/datasets/index-points.ts'
+import { indexToken } from '../../shared/datasets/index-token.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { daoRatings } from '../../shared/datasets/ratings.ts'
+import { telegramMembers } from '../../shared/datasets/telegram.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { daoTreasury } from '../../shared/datasets/treasury.ts'
+import { treasuryValue } from '../../shared/datasets/treasury-value.ts'
+import { twitterCounts } from '../../shared/datasets/twitter.ts'
+import { twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
+import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+
+/** A column of the files. `unit` is absent for texts, times and plain counts. */
+interface Column {
+  readonly name: string
+  readonly description: string
+  readonly unit?: string
+}
+
+/** A dataset of the publication. */
+export interface Published {
+  readonly name: string
+  readonly description: string
+  /** The stored dataset whose coverage the partitions report; absent for the registry's records. */
+  readonly of?: DatasetFacts
+  /** The entity of a row: its id and names are columns of each row. */
+  readonly about?: 'token' | 'dao'
+  /** The values of the partition key `interval`; absent if the dataset has one step. */
+  readonly intervals?: readonly Interval[]
+  /** The table and its column with the time by which rows are partitioned; absent for a dataset in one file. */
+  readonly extent?: (interval: Interval) => { readonly table: string; readonly time: string }
+  /**
+   * SQL for the rows of `{from: DateTime64(3, 'UTC')}` (inclusive) to `{to: ...}` (exclusive): `key` of the entity, and a
+   * column for each of `columns`.
+   */
+  readonly rows: (interval: Interval) => string
+  readonly params?: (registry: Registry) => Readonly<Record<string, unknown>>
+  /** The first column is the time, for a dataset with an extent. */
+  readonly columns: readonly Column[]
+  /** Columns after entity and time that make the order of rows unique. */
+  readonly order?: readonly string[]
+}
+
+/** The description of a record's member in the API's documentation, which is the only place that has it. */
+function documented({ record, response, path }: Route, member: string): string {
+  let schema: z.ZodType = record ?? response
+  for (const name of member.split('.')) {
+    const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
+    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[name] : undefined
+    if (next === undefined) throw new Error(`${path} has no member ${member}`)
+    schema = next
+  }
+  const { description } = schema
+  if (description === undefined) throw new Error(`${path} does not describe ${member}`)
+  return description
+}
+
+type Columns = readonly (readonly [name: string, member: string, unit?: string])[]
+
+/** Columns that are members of a route's records. */
+const from = (route: Route, columns: Columns): Column[] =>
+  columns.map(([name, member, unit]) => ({
+    name,
+    description: documented(route, member),
+    ...(unit === undefined ? {} : { unit }),
+  }))
+
+const RANGE = (time: string) => `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`
+const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
+const FIVE_MINUTES = asTime("toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')")
+const DAY = asTime("toStartOfDay(observed_at, 'UTC')")
+
+function toPriceRows(interval: Interval): string {
+  const { table, time, isOfTier } = toTier(interval)
+  const bucket = interval === '5m' ? FIVE_MINUTES : asTime(time)
+  const first = interval === '5m' ? '\nORDER BY token, observed_at LIMIT 1 BY token, timestamp' : ''
+  return `SELECT token AS key, ${bucket} AS timestamp, observed_at, ${VALUES}
+FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}${first}`
+}
+
+/** A dataset with a row per DAO and day, which the table has under `observed_at`. */
+function daily(
+  dataset: DatasetFacts,
+  route: Route,
+  { values, ...own }: Pick<Published, 'name' | 'description' | 'columns'> & { readonly values: string },
+): Published {
+  const { table, time, entity } = dataset.series
+  return {
+    ...own,
+    of: dataset,
+    about: 'dao',
+    extent: () => ({ table, time }),
+    rows: () => `SELECT ${entity} AS key, ${DAY} AS day, ${values} FROM ${table} FINAL WHERE ${RANGE(time)}`,
+    columns: [...from(route, [['day', Object.keys(route.record?.shape ?? {})[0] ?? '']]), ...own.columns],
+  }
+}
+
+/** Sums over all entities of a day. */
+function sums(dataset: DatasetFacts, route: Route, [sum, count]: [string, string], description: string): Published {
+  const { table, time } = dataset.series
+  return {
+    ...{ name: dataset.name, description, of: dataset, extent: () => ({ table, time }) },
+    rows: () =>
+      `SELECT 0 AS key, ${asTime('recorded_at')} AS day, value_usd, member_count FROM ${table} FINAL WHERE ${RANGE(time)}`,
+    columns: from(route, [
+      ['day', 'recordedAt'],
+      ['value_usd', `${sum}.value`, 'USD'],
+      ['member_count', `${sum}.metadata.${count}`],
+    ]),
+  }
+}
+
+const allGovernance = ({ daos }: Registry) => ({ ...toScope(daos, SOURCES) })
+const proposals = { table: 'dao_proposals', time: 'created_at' }
+const votes = { table: 'dao_cast_votes', time: 'created_at' }
+const TRADE_ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
+
+/** Every dataset of the publication, in the order in which it is written. */
+export const published: readonly Published[] = [
+  {
+    name: 'tokens',
+    description: 'The tokens that the service knows, also those that ended.',
+    about: 'token',
+    rows: () => 'SELECT key, contract_address, decimals, chain_id, cmc_id, live FROM tokens FINAL',
+    columns: from(tokensRoute, [
+      ['contract_address', 'contractAddress'],
+      ['decimals', 'decimal'],
+      ['chain_id', 'chain'],
+      ['cmc_id', 'cmcId'],
+      ['live', 'live'],
+    ]),
+  },
+  {
+    name: 'daos',
+    description: 'The DAOs that the service knows, also those that ended.',
+    about: 'dao',
+    rows: () =>
+      'SELECT key, slug, category_ids, chain_ids, mission, description, website, live, verified FROM daos FINAL',
+    columns: from(daosRoute, [
+      ['slug', 'slug'],
+      ['category_ids', 'category'],
+      ['chain_ids', 'chain'],
+      ['mission', 'mission'],
+      ['description', 'description'],
+      ['website', 'website'],
+      ['live', 'live'],
+      ['verified', 'verified'],
+    ]),
+  },
+  {
+    name: 'prices',
+    description:
+      'Price, volume, market cap and supplies of each token: the first observation of each bucket, for each interval. The same points as /data/tokens/historic-financial.',
+    of: tokenPrices,
+    about: 'token',
+    intervals: INTERVALS,
+    extent: toTier,
+    rows: toPriceRows,
+    columns: from(historicFinancialRoute, [
+      ['timestamp', 'timestamp'],
+      ['observed_at', 'quote.USD.timestamp'],
+      ['price', 'quote.USD.price', 'USD'],
+      ['volume_24h', 'quote.USD.volume_24h', 'USD'],
+      ['market_cap', 'quote.USD.market_cap', 'USD'],
+      ['total_supply', 'quote.USD.total_supply', 'tokens'],
+      ['circulating_supply', 'quote.USD.circulating_supply', 'tokens'],
+    ]),
+  },
+  {
+    name: 'holders',
+    description:
+      'Holders of each token by day: the first snapshot of the day. The same points as /data/tokens/holders/historic.',
+    of: { ...tokenHolders, cadence: '1d' },
+    about: 'token',
+    extent: () => tokenHolders.series,
+    rows: () => `SELECT token AS key, ${DAY} AS day, total_holders, holders.share AS shares, ${TOP_10} AS top10_share, top100_share
+FROM token_holders FINAL WHERE ${RANGE('observed_at')} ORDER BY token, observed_at LIMIT 1 BY token, day`,
+    columns: from(holdersHistoricRoute, [
+      ['day', 'recordedAt'],
+      ['total_holders', 'totalHolders'],
+      ['top10_share', 'top10Share', 'percent'],
+      ['top100_share', 'top100Share', 'percent'],
+    ]),
+  },
+  {
+    name: 'dex-trades',
+    description: 'Trades of tokens on decentralized exchanges. The same trades as /data/tokens/historic-dex-trades.',
+    of: dexTrades,
+    about: 'token',
+    extent: () => dexTrades.series,
+    rows: () => `SELECT token AS key, traded_at, ${TRADE_ID} AS trade_id, transaction_hash, toString(side) AS type, amount, amount_usd, price
+FROM dex_trades FINAL WHERE ${RANGE('traded_at')}`,
+    columns: from(historicDexTradesRoute, [
+      ['traded_at', 'recordedAt'],
+      ['trade_id', '_id'],
+      ['transaction_hash', 'transactionHash'],
+      ['type', 'type'],
+      ['amount', 'amount', 'tokens'],
+      ['amount_usd', 'amountUsd', 'USD'],
+      ['price', 'price', 'USD'],
+    ]),
+    order: ['trade_id'],
+  },
+  daily(daoTreasury, treasuryHistoricRoute, {
+    name: 'treasury',
+    description: 'The value of each treasury by day. The same points as /data/daos/treasury/historic.',
+    values: `value_usd, ${TREASURY_VALUES.own} AS own_token_usd, ${TREASURY_VALUES.stable} AS stablecoin_usd,
+  ${TREASURY_VALUES.other} AS other_usd, length(tokens) AS assets`,
+    columns: from(treasuryHistoricRoute, [
+      ['value_usd', 'valueUsd', 'USD'],
+      ['own_token_usd', 'ownTokenUsd', 'USD'],
+      ['stablecoin_usd', 'stablecoinUsd', 'USD'],
+      ['other_usd', 'otherUsd', 'USD'],
+      ['assets', 'assets'],
+    ]),
+  }),
+  daily(daoFees, feesHistoricRoute, {
+    name: 'fees',
+    description: 'Fees and revenue of the protocols of each DAO by day. The same points as /data/daos/fees/historic.',
+    values: 'fees_usd, revenue_usd',
+    columns: from(feesHistoricRoute, [
+      ['fees_usd', 'feesUsd', 'USD'],
+      ['revenue_usd', 'revenueUsd', 'USD'],
+    ]),
+  }),
+  {
+    name: 'tvl',
+    description: 'Value locked in the protocols of each DAO, as it was collected.',
+    of: protocolTvl,
+    about: 'dao',
+    extent: () => protocolTvl.series,
+    rows: () => `SELECT dao AS key, observed_at, tvl_usd FROM protocol_tvl FINAL WHERE ${RANGE('observed_at')}`,
+    columns: [
+      { name: 'observed_at', description: 'Time of the observation.' },
+      ...from(tokensRoute, [['tvl_usd', 'financialData.tvl', 'USD']]),
+    ],
+  },
+  {
+    name: 'ratings',
+    description: 'Ratings of each DAO, as the file of ratings had them on each day of its import.',
+    of: daoRatings,
+    about: 'dao',
+    extent: () => daoRatings.series,
+    rows: () => `SELECT dao AS key, observed_at, rated_at, overall_rating, fundamental_rating, governance, team,
+  competitive_moat, value_proposition, token_economics
+FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
+    columns: [
+      { name: 'observed_at', description: 'The day of the import: its first moment.' },
+      ...from(ratingsRoute, [
+        ['rated_at', 'ratings.lastUpdated'],
+        ['overall_rating', 'ratings.overallRating', 'points'],
+        ['fundamental_rating', 'ratings.fundamentalRating', 'points'],
+        ['governance', 'ratings.fundamentals.governance', 'points'],
+        ['team', 'ratings.fundamentals.team', 'points'],
+        ['competitive_moat', 'ratings.fundamentals.competitiveMoat', 'points'],
+        ['value_proposition', 'ratings.fundamentals.valueProposition', 'points'],
+        ['token_economics', 'ratings.fundamentals.tokenEconomics', 'points'],
+      ]),
+    ],
+  },
+  daily(twitterCounts, historicTwitterRoute, {
+    name: 'twitter',
+    description: 'Accounts of DAOs on Twitter by day. The same points as /data/daos/socials/historic-twitter.',
+    values: 'followers, following, tweets',
+    columns: from(historicTwitterRoute, [
+      ['followers', 'followers'],
+      ['following', 'following'],
+      ['tweets', 'tweets'],
+    ]),
+  }),
+  daily(discordMembers, historicDiscordRoute, {
+    name: 'discord',
+    description: 'Communities of DAOs on Discord by day. The same points as /data/daos/socials/historic-discord.',
+    values: 'active_members, total_members',
+    columns: from(historicDiscordRoute, [
+      ['active_members', 'activeMembers'],
+      ['total_members', 'totalMembers'],
+    ]),
+  }),
+  daily(telegramMembers, historicTelegramRoute, {
+    name: 'telegram',
+    description: 'Communities of DAOs on Telegram by day. The same points as /data/daos/socials/historic-telegram.',
+    values: 'active_members, total_members',
+    columns: from(historicTelegramRoute, [
+      ['active_members', 'activeMembers'],
+      ['total_members', 'totalMembers'],
+    ]),
+  }),
+  daily(twitterSentiment, historicTwitterSentimentRoute, {
+    name: 'twitter-sentiment',
+    description:
+      'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment.',
+    values: `tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative`,
+    columns: from(historicTwitterSentimentRoute, [
+      ['positive', 'sentiment.positive', 'share'],
+      ['neutral', 'sentiment.neutral', 'share'],
+      ['negative', 'sentiment.negative', 'share'],
+    ]),
+  }),
+  {
+    name: 'proposals',
+    description:
+      'Proposals of each DAO on Snapshot and on its governors, by the month in which they were made. The same proposals as /data/daos/governance/proposals with source=all.',
+    of: governance,
+    about: 'dao',
+    extent: () => proposals,
+    params: allGovernance,
+    rows: () => `WITH ${COUNTED}
+SELECT p.dao AS key, ${asTime('p.created_at')} AS created_at, p.id AS proposal_id, ${toSource('p.space')} AS source, d.title AS title,
+  p.author AS author, d.choices AS choices, d.scores AS scores, d.scores_total AS scores_total, d.votes AS votes, d.quorum AS quorum,
+  ${asTime('d.starts_at')} AS starts_at, ${asTime('d.ends_at')} AS ends_at, nullIf(toString(d.outcome), '') AS outcome
+FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS} AND ${RANGE('created_at')}) AS p
+LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
+  ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal`,
+    columns: from(governanceProposalsRoute, [
+      ['created_at', 'createdAt'],
+      ['proposal_id', '_id'],
+      ['title', 'title'],
+      ['author', 'author'],
+      ['choices', 'choices'],
+      ['scores', 'scores', 'voting power'],
+      ['scores_total', 'scoresTotal', 'voting power'],
+      ['votes', 'votes'],
+      ['quorum', 'quorum', 'voting power'],
+      ['starts_at', 'startsAt'],
+      ['ends_at', 'endsAt'],
+    ]).concat(
+      from(ofSource(governanceProposalsRoute), [
+        ['source', 'source'],
+        ['outcome', 'outcome'],
+      ]),
+    ),
+    order: ['proposal_id'],
+  },
+  {
+    name: 'votes',
+    description:
+      'Votes in each DAO on Snapshot and on its governors. The same votes as /data/daos/governance/votes with source=all.',
+    of: governance,
+    about: 'dao',
+    extent: () => votes,
+    params: allGovernance,
+    rows: () => `WITH ${COUNTED}
+SELECT key, cast_at AS created_at, vote_id, proposal_id, voter, choice, voting_power, source FROM
+(
+  SELECT dao AS key, ${asTime('created_at')} AS cast_at, ${VOTE_ID} AS vote_id, ${toIdSql("'proposal'", 'dao', 'proposal')} AS proposal_id,
+    voter, nullIf(nullIf(choice, ''), 'null') AS choice, voting_power, ${toSource('space')} AS source
+  FROM dao_cast_votes FINAL WHERE ${COUNTS} AND NOT is_replaced AND ${RANGE('created_at')}
+)`,
+    columns: [
+      ...from(governanceVotesRoute, [
+        ['created_at', 'createdAt'],
+        ['vote_id', '_id'],
+        ['proposal_id', 'proposal'],
+        ['voter', 'voter'],
+      ]),
+      { name: 'choice', description: `As JSON. ${documented(governanceVotesRoute, 'choice')}` },
+      ...from(governanceVotesRoute, [['voting_power', 'votingPower', 'voting power']]),
+      ...from(ofSource(governanceVotesRoute), [['source', 'source']]),
+    ],
+    order: ['vote_id'],
+  },
+  sums(
+    marketCap,
+    marketCapRoute,
+    ['marketCapUsd', 'tokensIncluded'],
+    'The market cap of all tokens together by day. The same points as /data/aggregated/market-cap.',
+  ),
+  sums(
+    treasuryValue,
+    treasuryValueRoute,
+    ['treasuryValueUsd', 'daosIncluded'],
+    'The value of all treasuries together by day. The same points as /data/aggregated/treasury-value.',
+  ),
+  {
+    name: 'index',
+    description: 'The value of the Index in each slot. The same points as /data/index/historic.',
+    of: indexPoints,
+    extent: () => indexPoints.series,
+    params: ({ index }) => ({ index: index.key }),
+    rows: () =>
+      `SELECT index_key AS key, created_at, value_usd, toString(composition) AS composition FROM index_points FINAL WHERE index_key = {index: UInt64} AND ${RANGE('created_at')}`,
+    columns: from(indexHistoricRoute, [
+      ['created_at', 'createdAt'],
+      ['value_usd', 'valueUsd', 'USD'],
+      ['composition', 'composition'],
+    ]),
+  },
+  {
+    name: 'index-token',
+    description: 'The Index Token at each block that was read, as /data/index/token-data has the newest.',
+    of: indexToken,
+    extent: () => indexToken.series,
+    params: ({ index }) => ({ index: index.key }),
+    rows: () => `SELECT index_key AS key, created_at, toDecimal128(value, 18) AS value, toDecimal128(total_supply, 18) AS total_supply, value_usd
+FROM index_token FINAL WHERE index_key = {index: UInt64} AND ${RANGE('created_at')}`,
+    columns: from(indexTokenRoute, [
+      ['created_at', 'createdAt'],
+      ['value', 'value', 'ETH'],
+      ['total_supply', 'totalSupply', 'tokens'],
+      ['value_usd', 'valueUsd', 'USD'],
+    ]),
+  },
+]
+
+/** A route with the record that its parameter widens. */
+function ofSource(route: Route): Route {
+  return { ...route, record: route.recordWith?.record }
+}
+
+const ENTITIES = {
+  token: {
+    columns: [
+      ...from(tokensRoute, [
+        ['token_id', '_id'],
+        ['token_name', 'name'],
+        ['token_symbol', 'symbol'],
+        ['dao_id', 'dao'],
+      ]),
+      ...from(daosRoute, [['dao_name', 'name']]),
+    ],
+    values: 't.id AS token_id, t.name AS token_name, t.symbol AS token_symbol, t.dao_id AS dao_id, d.name AS dao_name',
+    joins: `INNER JOIN (SELECT key, id, name, symbol, dao_id, dao_key FROM tokens FINAL) AS t ON t.key = r.key
+LEFT JOIN (SELECT key, name FROM daos FINAL) AS d ON d.key = t.dao_key`,
+    first: 'token_id',
+  },
+  dao: {
+    columns: from(daosRoute, [
+      ['dao_id', '_id'],
+      ['dao_name', 'name'],
+    ]),
+    values: 'd.id AS dao_id, d.name AS dao_name',
+    joins: 'INNER JOIN (SELECT key, id, name FROM daos FINAL) AS d ON d.key = r.key',
+    first: 'dao_id',
+  },
+} as const
+
+/** All columns of a dataset's files, in their order. */
+export const toColumns = ({ about, columns }: Published): readonly Column[] =>
+  about === undefined ? columns : [...ENTITIES[about].columns, ...columns]
+
+/** The columns by which the rows of a file are sorted. */
+export const toOrder = ({ about, columns, extent, order = [] }: Published): string[] => [
+  ...(about === undefined ? [] : [ENTITIES[about].first]),
+  ...(extent === undefined ? [] : columns.slice(0, 1).map(({ name }) => name)),
+  ...order,
+]
+
+/** SQL for the rows of the files; `isKeyed` adds the key of the entity. */
+export function toSelect(dataset: Published, interval: Interval, isKeyed = false): string {
+  const { about, columns, rows } = dataset
+  const entity = about === undefined ? undefined : ENTITIES[about]
+  const values = [
+    ...(isKeyed ? ['r.key AS key'] : []),
+    ...(entity === undefined ? [] : [entity.values]),
+    ...columns.map(({ name }) => `r.${name} AS ${name}`),
+  ]
+  return `SELECT ${values.join(', ')}\nFROM (${rows(interval)}) AS r\n${entity?.joins ?? ''}`
+}

@@ -1,0 +1,371 @@
+import {
+  type Buckets,
+  intersect,
+  subtract,
+  toBucket,
+  toBuckets,
+  toBucketTime,
+  toSettledEnd,
+  toStepSeconds,
+  toTimes,
+  union,
+} from '../../shared/coverage/grid.ts'
+import {
+  addCoverage,
+  type Note,
+  OPEN_END,
+  type Report,
+  readNewestStored,
+  readNotes,
+  writeNotes,
+} from '../../shared/coverage/ledger.ts'
+import { readWanted } from '../../shared/coverage/wanted.ts'
+import { groupBy } from '../../shared/group-by.ts'
+import {
+  type Cadence,
+  DAY_MS,
+  HOUR_MS,
+  INTERVAL_SECONDS,
+  type TimeRange,
+  toMs,
+  toStepStart,
+} from '../../shared/intervals.ts'
+import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
+import { untilEnd } from '../../shared/registry/ends.ts'
+import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Job } from '../job/define-job.ts'
+import type { Answer, Collected, Given, Step } from './collect.ts'
+
+/**
+ * Records the coverage of a run, and notes that explain what is missing. Call only after the rows are stored and all
+ * dependent computations are noted: covered entities are not collected again.
+ */
+export async function recordCoverage(db: Database, given: Omit<Reported, 'readSince'>): Promise<void> {
+  const { job, payload } = given
+  const run = job.resumes && payload.kind === 'slot' ? { ...given, readSince: await findReadSince(db, job) } : given
+  const reports = toReports(run)
+  await addCoverage(db, job.dataset, reports)
+  const keys = run.collected.answers.all().map(({ entity }) => entity.key)
+  // Includes the notes of the bucket before the slot's, which a note may continue.
+  const twoSlots = 2000 * INTERVAL_SECONDS[job.dataset.cadence]
+  const about = payload.kind === 'slot' ? { from: payload.slot - twoSlots, to: OPEN_END } : payload
+  const before = keys.length === 0 ? [] : await readNotes(db, job.dataset, keys, about)
+  await writeNotes(db, job.dataset, toNotes({ ...run, reports, before }))
+}
+
+/**
+ * Returns a function that finds the first bucket that a slot of a resuming job covers for an entity. If the job has no
+ * history, its cursors began at the first wanted time, so a finished reading covers everything. If the job has history,
+ * its cursors began at some slot. The slot then covers nothing before the last bucket stored by the same provider.
+ */
+async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
+  if (history === undefined) {
+    const wanted = await readWanted(db, dataset)
+    const first = wanted[0] && toBuckets({ from: wanted[0].from, to: OPEN_END }, dataset.cadence)?.first
+    return () => first
+  }
+  const newest = await readNewestStored(db, dataset)
+  const toKey = (provider: string, entity: number) => `${entity} ${provider}`
+  const lastOf = new Map(newest.map(({ provider, entity, last }) => [toKey(provider, entity), last]))
+  return (provider, entity) => lastOf.get(toKey(provider, entity))
+}
+
+/** Input of the coverage reports of a run. `now` is in Unix milliseconds. */
+export interface Reported {
+  readonly job: Job
+  readonly payload: JobPayload
+  readonly collected: Collected
+  readonly now: number
+  /**
+   * Returns the first bucket covered by a provider's reading up to the slot; undefined means the slot's own bucket. Set
+   * only for slots of resuming jobs.
+   */
+  readonly readSince?: (provider: string, entity: number) => number | undefined
+}
+
+/**
+ * Returns the coverage of a run. Rows: their buckets, at the step of the provider. Ranges: also the buckets in which
+ * the provider has no data, up to each entity's end. Resuming jobs: everything that the reading covers.
+ */
+export function toReports(reported: Reported): Report[] {
+  const stored = reported.collected.given.flatMap((given) =>
+    reported.job.resumes ? toReadReports(given, reported) : toRowReports(given, reported),
+  )
+  return [...stored, ...toEmptyReports(stored, reported)]
+}
+
+/** Rows are ordered by time, so a run usually extends the previous one. */
+function add(runs: Buckets[], run: Buckets): void {
+  const before = runs.at(-1)
+  if (before !== undefined && before.first <= run.first && run.first <= before.last + 1)
+    runs[runs.length - 1] = { first: before.first, last: Math.max(before.last, run.last) }
+  else runs.push(run)
+}
+
+/** A retraction stores no data. */
+const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
+
+function toRowReports({ provider, rows, steps }: Given, { job, payload, collected, now }: Reported): Report[] {
+  const { dataset } = job
+  const cadence = INTERVAL_SECONDS[dataset.cadence]
+  const asked = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
+  const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
+  const entities = new Map(collected.answers.all().map(({ entity }) => [entity.key, entity]))
+  const slot = payload.kind === 'slot' ? payload.slot : undefined
+  const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
+  for (const row of rows) {
+    if (isRetracted(row)) continue
+    const at = toMs(String(Reflect.get(row, dataset.series.time)))
+    // A lagging row, for example the time of a chain's block, fills only the bucket of the slot right after it.
+    const isOfSlot = slot !== undefined && dataset.lagsBehindSlot === true && at < slot && at >= slot - cadence * 1000
+    const time = isOfSlot ? slot : at
+    const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
+    const entity = toEntityKey(job, row)
+    const key = `${entity} ${seconds}`
+    const own = found.get(key) ?? { entity, seconds, runs: [] }
+    found.set(key, own)
+    // The value of a slot begins at the slot's bucket. A history row covers the whole step that contains it.
+    const step = payload.kind === 'slot' ? cadence : seconds
+    const first = toBucket(toStepStart(time, step), dataset.cadence)
+    const stop = Math.min(end, entities.get(entity)?.until ?? end)
+    const last = Math.min(first + seconds / cadence - 1, Math.max(first, toBucket(stop - 1, dataset.cadence)))
+    add(own.runs, { first, last })
+  }
+  return [...found.values()].flatMap(({ entity, seconds, runs }) =>
+    union(runs).map((run) => ({ entity, state: 'stored' as const, provider, seconds, ...run })),
+  )
+}
+
+const toEntityKey = ({ dataset }: Job, row: object): number =>
+  dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
+
+/** A slot covers everything that its reading goes back to; a range covers exactly itself. */
+function toReadReports({ provider, read }: Given, { job, payload, collected, now, readSince }: Reported): Report[] {
+  const { cadence } = job.dataset
+  const seconds = INTERVAL_SECONDS[cadence]
+  const report = (entity: number, buckets: Buckets): Report => ({
+    entity,
+    state: 'stored',
+    provider,
+    seconds,
+    ...buckets,
+  })
+  if (payload.kind === 'slot') {
+    const last = toBucket(Math.min(payload.slot, now), cadence)
+    return read.map((entity) => report(entity, { first: Math.min(readSince?.(provider, entity) ?? last, last), last }))
+  }
+  return collected.answers
+    .all()
+    .filter((answer) => answer.provider === provider && ['rows', 'nothing'].includes(answer.state))
+    .flatMap(({ entity }) => {
+      const buckets = toBuckets(untilEnd(payload, entity), cadence)
+      return buckets === undefined ? [] : [report(entity.key, buckets)]
+    })
+}
+
+/**
+ * Returns the buckets of a range in which the answering provider has no data, at that provider's step. Excluded are the
+ * newest buckets, which the provider may not have yet; entities for which an earlier provider failed; and computed
+ * datasets, whose inputs may still arrive.
+ */
+function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
+  if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
+  const { cadence } = job.dataset
+  const stepsOf = new Map(collected.given.map(({ provider, steps }) => [provider, steps]))
+  return collected.answers.all().flatMap(({ entity, state, provider, failure }) => {
+    const asked = toBuckets(untilEnd(payload, entity), cadence)
+    if (asked === undefined || failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
+    const had = union(stored.filter((report) => report.entity === entity.key))
+    const left = subtract(asked, had)
+    return toStepped(payload, cadence, stepsOf.get(provider) ?? []).flatMap(({ from, to, seconds }) => {
+      const settled = toBuckets({ from, to: Math.min(to, toSettledEnd(now, seconds)) }, cadence)
+      return intersect(left, settled).map((run) => ({
+        entity: entity.key,
+        state: 'nothing' as const,
+        provider,
+        seconds,
+        ...run,
+      }))
+    })
+  })
+}
+
+/** Splits a range by the provider's step; parts without a reported step use the requested one. */
+function toStepped(range: RangePayload, cadence: Cadence, steps: readonly Step[]): Step[] {
+  const inside = steps
+    .map((step) => ({ ...step, from: Math.max(step.from, range.from), to: Math.min(step.to, range.to) }))
+    .filter(({ from, to }) => from < to)
+    .sort((a, b) => a.from - b.from)
+  const seconds = toStepSeconds(range.interval, cadence)
+  let at = range.from
+  const parts: Step[] = []
+  for (const step of inside) {
+    if (at < step.from) parts.push({ from: at, to: step.from, seconds })
+    parts.push(step)
+    at = Math.max(at, step.to)
+  }
+  return at < range.to ? [...parts, { from: at, to: range.to, seconds }] : parts
+}
+
+/** A run with its coverage reports and the existing notes of its entities. */
+interface Noted extends Reported {
+  readonly reports: readonly Report[]
+  readonly before: readonly Note[]
+}
+
+/** State of one time range of an entity. */
+type Told = TimeRange & Pick<Note, 'state' | 'reason'> & { readonly failure: Answer['failure'] }
+
+const NOT_COMPUTED = 'not all that it is computed from is stored'
+
+const FIRST_PAUSE_MS = 5 * 60_000
+
+/** Returns the notes that a run starts, continues or ends. */
+export function toNotes(noted: Noted): Note[] {
+  const { payload } = noted
+  const notesOf = groupBy(noted.before, ({ entity }) => entity)
+  return noted.collected.answers.all().flatMap((answer) => {
+    const before = notesOf.get(answer.entity.key) ?? []
+    if (payload.kind === 'slot') return toLiveNote(answer, before, payload.slot, noted)
+    const notes = toTold(answer, payload, noted).map((told) => toRangeNote(answer, told, before, payload, noted))
+    return [...notes, ...toPartialRangeNote(answer, before, noted)]
+  })
+}
+
+/** Returns the note of left out elements. It covers everything that a range stored: their times may be unknown. */
+function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Noted): Note[] {
+  const own = union(noted.reports.filter(({ entity, state }) => entity === answer.entity.key && state === 'stored'))
+  const [first, last] = [own[0]?.first, own.at(-1)?.last]
+  if (first === undefined || last === undefined) return []
+  const { from, to } = toTimes({ first, last }, noted.job.dataset.cadence)
+  // A note replaces the one that begins at the same time, which may explain more.
+  const isReplacing = before.some((note) => note.lane === 'live' && note.from === from && note.to > to)
+  return isReplacing ? [] : toPartialNote(answer, before, { first, last }, noted)
+}
+
+/**
+ * A live note begins at the bucket that the slot fills, or at the bucket where a full reading would start. It is
+ * rewritten only if its reason changes, so an outage is one row. If the job has no history, failed buckets are
+ * permanently missing, unless the job resumes from its cursors.
+ */
+function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job, now, readSince }: Noted): Note[] {
+  if (answer.state === 'put-off') return []
+  const { cadence, hasOwnTimes } = job.dataset
+  const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
+  const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
+  if (answer.state === 'rows' || answer.state === 'nothing') {
+    const partial = toPartialNote(answer, before, { first: filled, last: filled }, { job, now })
+    if (open === undefined) return partial
+    const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
+    const isLost = job.history === undefined && !job.resumes && open.state === 'failed'
+    const end: Note = isLost
+      ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` }
+      : ended
+    // A partial note that begins in the same bucket replaces the open note: that bucket is stored now.
+    return partial.some(({ from }) => from === end.from) ? partial : [end, ...partial]
+  }
+  const { state, provider, reason } = answer
+  if (open?.state === state && open.reason === reason) return []
+  const since = open?.state === state ? open.since : now
+  const tries = (open?.tries ?? 0) + 1
+  const { key } = answer.entity
+  const unread = job.history === undefined ? readSince?.(provider, key) : undefined
+  const from = toBucketTime(Math.min(unread ?? filled, filled), cadence)
+  const times = { from: open?.from ?? from, to: OPEN_END, since, nextTry: now }
+  return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
+}
+
+/**
+ * Returns a note for stored buckets of which elements were left out. It continues the note of the buckets before them if
+ * the reason is the same.
+ */
+function toPartialNote(
+  { entity, provider, leftOut: reason }: Answer,
+  before: readonly Note[],
+  { first, last }: Buckets,
+  { job, now }: Pick<Reported, 'job' | 'now'>,
+): Note[] {
+  if (reason === '') return []
+  const { from, to } = toTimes({ first, last }, job.dataset.cadence)
+  const isContinued = ({ lane, state, ...note }: Note) =>
+    lane === 'live' && state === 'coarser' && note.to === from && note.reason === reason
+  const continued = before.find(isContinued)
+  const times = { from: continued?.from ?? from, to, since: continued?.since ?? now, nextTry: now }
+  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason, tries: 1, ...times }]
+}
+
+/**
+ * Returns the parts of a range that need a note: all of it if no provider answered; otherwise the buckets with a
+ * coarser step and the missing buckets. Unfinished buckets and buckets after the entity's end were not requested and
+ * get no note.
+ */
+function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): Told[] {
+  const { cadence } = job.dataset
+  const { entity, state, provider, reason, failure } = answer
+  const over = { from: payload.from, to: Math.min(payload.to, toBucketTime(toBucket(now, cadence), cadence)) }
+  const asked = toBuckets(untilEnd(over, entity), cadence)
+  if (asked === undefined || state === 'put-off') return []
+  if (state === 'failed' || state === 'unserved') return [{ ...toTimes(asked, cadence), state, reason, failure }]
+  const own = reports.filter((report) => report.entity === entity.key)
+  const step = toStepSeconds(payload.interval, cadence)
+  const coarse = intersect(union(own.filter(({ seconds }) => seconds > step)), asked)
+  const left = subtract(asked, union(own))
+  const gap = { first: left[0]?.first ?? 0, last: left.at(-1)?.last ?? -1 }
+  const why = (fallback: string) => (reason === '' ? fallback : reason)
+  return [
+    ...coarse.map((run) => ({
+      ...toTimes(run, cadence),
+      state: 'coarser' as const,
+      reason: why(`${provider} has nothing finer`),
+      failure,
+    })),
+    ...(left.length === 0 ? [] : [{ ...toTimes(gap, cadence), ...toGapReason(job.computedFrom.length > 0), failure }]),
+  ]
+  function toGapReason(isComputed: boolean): Pick<Told, 'state' | 'reason'> {
+    if (isComputed) return { state: 'unserved', reason: NOT_COMPUTED }
+    if (failure !== undefined) return { state: 'failed', reason: why(provider) }
+    return { state: 'pending', reason: `${provider} has nothing there yet` }
+  }
+}
+
+function toRangeNote(
+  { entity, provider }: Answer,
+  { from, to, state, reason, failure }: Told,
+  before: readonly Note[],
+  payload: RangePayload,
+  { job, now }: Noted,
+): Note {
+  const last = before.find((note) => note.lane === 'history' && note.from === from && note.state === state)
+  // All attempts of one job count as one.
+  const tries = last === undefined ? 1 : last.nextTry > now ? last.tries : last.tries + 1
+  const seconds = toStepSeconds(payload.interval, job.dataset.cadence)
+  const nextTry = toNextTry({ state, failure }, { now, tries, seconds })
+  return {
+    entity: entity.key,
+    lane: 'history',
+    from,
+    to,
+    state,
+    provider,
+    reason,
+    since: last?.since ?? now,
+    tries,
+    nextTry,
+  }
+}
+
+/**
+ * Returns the time of the next attempt. Failed: growing pauses. Unserved: after a week. Pending: three times until the
+ * time is settled. Coarser without a failure: never, because only another provider could have a finer step.
+ */
+function toNextTry(
+  { state, failure }: Pick<Told, 'state' | 'failure'>,
+  { now, tries, seconds }: { now: number; tries: number; seconds: number },
+): number {
+  if (state === 'coarser' && failure === undefined) return OPEN_END
+  if (state === 'unserved') return now + 7 * DAY_MS
+  if (state === 'pending') return now + (now - toSettledEnd(now, seconds)) / 3
+  const pause = Math.min(state === 'coarser' ? DAY_MS : 6 * HOUR_MS, FIRST_PAUSE_MS * 2 ** (tries - 1))
+  return now + Math.max(pause, failure?.retryAfterMs ?? 0)
+}
