@@ -3,7 +3,7 @@ import type { Admission, ClientKey } from '../admission/admission.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
-import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
+import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/flight.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
 import { breakOff } from '../http/break-off.ts'
 import type { FlatHeaders } from '../http/headers.ts'
@@ -186,7 +186,12 @@ export function createServing(
   }
 
   /** Finds an answer in the caches or makes it. */
-  const find = async (route: Route, settled: ReturnType<Route['settle']>, client: ClientKey, left: Leaving) => {
+  const find = async (
+    route: Route,
+    settled: ReturnType<Route['settle']>,
+    client: ClientKey,
+    left: DisconnectSignal,
+  ) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
     const lookup = {
@@ -208,7 +213,7 @@ export function createServing(
     exchange: Exchange,
     inPath: InPath,
     client: ClientKey,
-    left: Leaving,
+    left: DisconnectSignal,
   ): Promise<void> => {
     const { url = '', headers } = exchange.request
     const asked = parse(route, headers.accept, readQuery(url), inPath)
@@ -236,10 +241,10 @@ export function createServing(
       // An answer that was served before may be cached, or another request may be making it.
       const isResolved = resolvedRequests.find(request) !== undefined
       if (!isResolved && !route.volatile && !route.isUrgent) queue.rejectEarly(client)
-      const left = toLeaving(response)
+      const left = createDisconnectSignal(response)
       const work = () => serveOnce(route, exchange, inPath, client, left)
       await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
-        if (!(error instanceof ClientLeft)) throw error
+        if (!(error instanceof ClientDisconnected)) throw error
       })
     },
     answer: async (route, { url, client, requestId }, left) => {

@@ -16,7 +16,7 @@ function gather(options: { atOnce?: number; most?: number } = {}) {
       abandoned.addEventListener('abort', () => reject(abandoned.reason))
       readings.push({ all, abandoned, end: () => resolve(all.map(String)), fail: reject })
     })
-  const ask = createGathering({ read, atOnce: 1, most: 10, weigh: (one: number) => one, ...options })
+  const ask = createGathering({ read, concurrency: 1, most: 10, weigh: (one: number) => one, ...options })
   return { readings, ask, stay: (one: number) => ask(one, new AbortController().signal) }
 }
 

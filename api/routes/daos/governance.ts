@@ -70,9 +70,9 @@ export const governanceRoute = defineRoute({
   handle: async ({ found: dao, db }): Promise<Answer> => {
     const scope = toScope([dao])
     const params = { ...scope }
-    const known = dao.snapshotSpace === null ? undefined : await summarize(db, scope)
-    if (known === undefined) throw toNoData(dao)
-    const { read_at: asOf, votes, voters, proposals, digest } = known
+    const totals = dao.snapshotSpace === null ? undefined : await summarize(db, scope)
+    if (totals === undefined) throw toNoData(dao)
+    const { read_at: asOf, votes, voters, proposals, digest } = totals
     const before = `{"_id":"${dao.id}","votes":{"count":${votes},"uniqueVotingAddresses":`
     const toAfter = (count: number) => `,"uniqueAddressesCount":${count}},"proposals":${proposals}}`
     if (voters <= MOST_KEPT.voters) {

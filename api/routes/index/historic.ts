@@ -19,7 +19,7 @@ import {
   countSince,
   countSlices,
   findNewest,
-  isOfWholeRows,
+  hasFullRows,
   type PieceSource,
   readRange,
   writeRows,
@@ -159,7 +159,7 @@ async function answerPoints(
   const toStatement = ({ from, to }: TimeRange, limit: number) => {
     return { name: 'index-historic', sql: `${RECORDS} LIMIT {limit: UInt32}`, params: { ...entity, from, to, limit } }
   }
-  if (isLong || !isOfWholeRows(call.representation)) {
+  if (isLong || !hasFullRows(call.representation)) {
     const late = { from: Math.max(range.from, due), to: range.to }
     const [{ records, ...answer }, early] = await Promise.all([
       answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong }),
