@@ -39,7 +39,7 @@ describe.each([
     disk.fail()
     pipeline.clock.now += 5 * MINUTE
     const failed = once(runner, 'failed')
-    await pipeline.scheduler.look()
+    await pipeline.scheduler.scan()
     await failed
     expect(await pipeline.metric('worker_storage_failures_total', { dataset: 'prices' })).toBeGreaterThan(0)
     expect(await pipeline.metric('worker_jobs_total', { dataset: 'prices', outcome: 'retried' })).toBeGreaterThan(0)

@@ -97,7 +97,7 @@ function schedule(
   })
   onStopSignal(async () => void (await Promise.all(schedulers.map((scheduler) => scheduler.stop()))))
   return async (isUsual) =>
-    void (await Promise.all(schedulers.map((scheduler) => (isUsual ? scheduler.tick() : scheduler.look()))))
+    void (await Promise.all(schedulers.map((scheduler) => (isUsual ? scheduler.tick() : scheduler.scan()))))
 }
 
 runProgram(main)

@@ -10,7 +10,7 @@ import { DataError } from '../../shared/errors.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { collectAsks } from '../../workers/backfill/collect-ask.ts'
+import { collectHistories } from '../../workers/backfill/collect-ask.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import { isAsGoodAsProviders, isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../../workers/backfill/outcome-table.ts'
@@ -56,7 +56,7 @@ const ask = (only: string | undefined, dataset = 'prices', interval = '5m') =>
 /** Collects it; writes its progress lines to `lines`. */
 async function collect(one: ReturnType<typeof ask>, again = false): Promise<Outcome> {
   const out = Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.WriteStream
-  const [outcome] = await collectAsks([one], toStores(), { again, out })
+  const [outcome] = await collectHistories([one], toStores(), { again, out })
   if (outcome === undefined) throw new Error('nothing was asked for')
   return outcome
 }
@@ -143,7 +143,7 @@ describe('back-fill', () => {
       new PassThrough().on('data', (line) => lines.push(String(line))),
       { isTTY: false },
     )
-    const collected = collectAsks([one], toStores(), { again: true, out: out as unknown as NodeJS.WriteStream })
+    const collected = collectHistories([one], toStores(), { again: true, out: out as unknown as NodeJS.WriteStream })
     const prefix = toQueuePrefix(pipeline.config.redis.prefix, queue.name)
     const worker = new Worker(queue.name, null, { connection: pipeline.context.blocking, prefix })
     runners.push(worker)
@@ -253,7 +253,7 @@ it('findLedgerGaps returns the gaps of a range, and the planned jobs fill them',
   const gaps = await find()
   expect(gaps).toMatchObject([{ entity: { id: uni.id }, ...hour, missing: 12, state: 'pending' }])
   const chunks = planRepair(prices, gaps, '5m')
-  const outcome = await collect({ ...ask('UNI'), range: hour, chunks, isWanted: true }, true)
+  const outcome = await collect({ ...ask('UNI'), range: hour, chunks, isExpected: true }, true)
   expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, 12])
   expect(await find()).toEqual([])
 })

@@ -96,7 +96,7 @@ describe('batch of calls to a node', () => {
       })
     })
     closers.push(server.close)
-    const http = createHttpClients({ log: silent, limitsOf: () => ({ whole: limit, history: limit }) })
+    const http = createHttpClients({ log: silent, limitsOf: () => ({ total: limit, history: limit }) })
     const client = http.open({
       provider: 'rpc-test',
       baseUrl: server.baseUrl,

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { DataError } from '../../shared/errors.ts'
 import { enqueueRanges } from '../../shared/queue/queues.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { toAgain, wantAsked } from '../../workers/backfill/ask.ts'
+import { recordExpectedHistory, toRepeated } from '../../workers/backfill/ask.ts'
 import { readOutcome } from '../../workers/backfill/outcome.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -101,7 +101,7 @@ describe('a failing provider', () => {
     const to = pipeline.clock.now - 24 * HOUR
     const request = { dataset: 'prices', from: new Date(to - HOUR).toISOString(), to: new Date(to).toISOString() }
     const ask = planBackfill({ ...request, interval: '5m', only: 'UNI' }, pipeline.registry, pipeline.clock.now)
-    await wantAsked(pipeline.context.db, ask)
+    await recordExpectedHistory(pipeline.context.db, ask)
     const usedUp = new DataError('provider_exhausted', 'acme: used up', { retryAfterMs: 8 * HOUR })
     const collector = { provider: 'acme', covers: () => true, collect: () => Promise.reject(usedUp) }
     const job = { ...prices, connect: () => [collector] }
@@ -129,7 +129,7 @@ describe('a failing provider', () => {
     const again = createRunner(job, pipeline.context, 'history')
     pipeline.runners.push(again)
     await history.obliterate({ force: true })
-    await enqueueRanges(history, toAgain(ask.chunks))
+    await enqueueRanges(history, toRepeated(ask.chunks))
     expect((await untilDone(again, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
   })
 

@@ -32,7 +32,7 @@ describe('HTTP client: successful responses', () => {
     expect(Object.fromEntries(server.requests[0]?.url.searchParams ?? [])).toEqual({ id: '1,2', page: '3' })
     expect(server.requests[0]?.headers).toMatchObject({ 'x-api-key': KEY, 'content-type': 'application/json' })
     expect(calls).toMatchObject([
-      { provider: 'acme', path: '/{things}', outcome: 'ok', status: 200, retries: 0, quotaLeft: 41 },
+      { provider: 'acme', path: '/{things}', outcome: 'ok', status: 200, retries: 0, remainingQuota: 41 },
     ])
   })
 

@@ -7,7 +7,7 @@ import indexToken from '../../workers/jobs/index-token.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { SchedulerContext } from '../../workers/schedule/due-slots.ts'
-import { tellLost } from '../../workers/schedule/lost.ts'
+import { reportMissed } from '../../workers/schedule/lost.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
@@ -285,7 +285,7 @@ describe('Index Token with ether', () => {
     const entity = { ...pipeline.registry.index, ...index }
     const missing = [{ entity, runs: [{ first: bucket - 1, last: bucket - 1 }] }]
     const context = { ...pipeline.context, metrics } as unknown as SchedulerContext
-    await tellLost(indexToken, missing, context)
+    await reportMissed(indexToken, missing, context)
     expect(counted).toEqual([['lost', 1]])
   })
 

@@ -98,7 +98,7 @@ describe.skipIf(!isThere)('recorded responses of X', () => {
     const headers = { 'x-rate-limit-remaining': left ?? '', 'x-rate-limit-reset': reset ?? '' }
     const { calls, source } = await connect(xCounts, (_, response) => sendJson(response, recorded.body, 200, headers))
     await source.fetchCounts([alfa], slot, signal)
-    expect(calls[0]?.quotaLeft).toBe(299)
+    expect(calls[0]?.remainingQuota).toBe(299)
     const { source: limited } = await connect(xCounts, (_, response) => sendJson(response, {}, 429, headers))
     expect((await failure(limited.fetchCounts([alfa], slot, signal))).retryAfterMs).toBeUndefined()
   })

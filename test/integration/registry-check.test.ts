@@ -47,7 +47,7 @@ describe('registry check against provider lists', () => {
       ['coingecko', true],
       ['coinmarketcap', true],
     ])
-    expect(lists.spaces[0]?.known?.size).toBeGreaterThan(80)
+    expect(lists.spaces[0]?.knownSpaces?.size).toBeGreaterThan(80)
   })
 
   it.each([

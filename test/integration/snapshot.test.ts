@@ -115,7 +115,7 @@ describe('Snapshot client', () => {
     const tooMany = standIn.failure(429, 0)
     hub.next.push({ ...tooMany, headers: { ...tooMany.headers, 'retry-after': '0' } })
     expect(await read()).toMatchObject({ isComplete: true })
-    expect(calls[0]).toMatchObject({ provider: 'snapshot', outcome: 'ok', retries: 1, quotaLeft: 99 })
+    expect(calls[0]).toMatchObject({ provider: 'snapshot', outcome: 'ok', retries: 1, remainingQuota: 99 })
     hub.next.push({ ...tooMany, headers: { ...tooMany.headers, 'retry-after': '90' } })
     await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable', retryAfterMs: 90_000 })
     const { 'retry-after': _, ...headers } = tooMany.headers

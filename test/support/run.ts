@@ -1,5 +1,5 @@
 import type { DataError } from '../../shared/errors.ts'
-import type { Entity, LeftOut, Run } from '../../workers/job/define-job.ts'
+import type { Entity, Omitted, Run } from '../../workers/job/define-job.ts'
 import type { JobState } from '../../workers/job/state.ts'
 import type { Step } from '../../workers/run/collect.ts'
 import { silent } from './silent.ts'
@@ -12,7 +12,7 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
   const [read, putOff]: [number[], number[]] = [[], []]
   const steps: Step[] = []
   const { entities = [] } = given
-  const leftOut = new Map<number, LeftOut>()
+  const omitted = new Map<number, Omitted>()
   const run: TestRun<E> = {
     providerName: 'somewhere',
     entities,
@@ -23,7 +23,7 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
     state: { get: async () => undefined, set: () => {}, save: async () => {} },
     noteRead: (entities) => void read.push(...entities.map(({ key }) => key)),
     refuse: ({ key }, reason) => void refused.set(key, reason),
-    leaveOut: ({ key }, elements) => void leftOut.set(key, elements),
+    omit: ({ key }, elements) => void omitted.set(key, elements),
     putOff: (entities) => void putOff.push(...entities.map(({ key }) => key)),
     noteStep: ({ from, to }, seconds) => void steps.push({ from, to, seconds }),
     noteMore: () => {},
@@ -31,7 +31,7 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
     signal: new AbortController().signal,
     ...given,
   }
-  return { run, refused, read, leftOut, putOff, steps }
+  return { run, refused, read, omitted, putOff, steps }
 }
 
 /** A state that survives a run. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Range } from '../../workers/job/define-job.ts'
-import { askEach } from '../../workers/providers/ask.ts'
+import { requestEach } from '../../workers/providers/ask.ts'
 import { createState, toRun } from '../support/run.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))
@@ -15,7 +15,7 @@ const keys = entities.map(({ key }) => key)
 async function ask(fails: (key: number) => Error | undefined, options: { concurrency?: number; range?: Range } = {}) {
   const asked: number[] = []
   const { run, refused } = toRun()
-  const outcome = askEach(
+  const outcome = requestEach(
     entities,
     async ({ key }) => {
       asked.push(key)
@@ -78,22 +78,22 @@ describe('askEach', () => {
 
   it('treats empty responses for all entities as a failure, and for some entities as a result', async () => {
     const all = toRun()
-    expect(await askEach(entities, async () => undefined, { ...all.run, concurrency: 2 })).toEqual([])
+    expect(await requestEach(entities, async () => undefined, { ...all.run, concurrency: 2 })).toEqual([])
     expect(new Set([...all.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
     expect(all.refused.size).toBe(entities.length)
     const some = toRun()
-    const answers = await askEach(entities, async ({ key }) => (key < 3 ? key : undefined), {
+    const answers = await requestEach(entities, async ({ key }) => (key < 3 ? key : undefined), {
       ...some.run,
       concurrency: 2,
     })
     expect(answers).toEqual([0, 1, 2])
     expect(some.refused.size).toBe(0)
-    expect(await askEach([], async () => undefined, { ...some.run, concurrency: 2 })).toEqual([])
+    expect(await requestEach([], async () => undefined, { ...some.run, concurrency: 2 })).toEqual([])
   })
 
   it('accepts provider_unknown for all of a few remaining entities', async () => {
     const { run, refused } = toRun()
-    await askEach(entities.slice(0, 9), () => Promise.reject(unknown), { ...run, concurrency: 1 })
+    await requestEach(entities.slice(0, 9), () => Promise.reject(unknown), { ...run, concurrency: 1 })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
   })
 
@@ -105,7 +105,11 @@ describe('askEach', () => {
 
   it('accepts provider_unknown for all remaining entities of a slot', async () => {
     const { run, refused } = toRun()
-    await askEach(entities.slice(0, 12), () => Promise.reject(unknown), { ...run, concurrency: 1, whole: entities })
+    await requestEach(entities.slice(0, 12), () => Promise.reject(unknown), {
+      ...run,
+      concurrency: 1,
+      expected: entities,
+    })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
   })
 
@@ -121,7 +125,7 @@ describe('askEach', () => {
         return key
       }
       const { run } = toRun({ state })
-      return (await askEach(entities.slice(0, 8), ask, { ...run, concurrency: 1 })).length
+      return (await requestEach(entities.slice(0, 8), ask, { ...run, concurrency: 1 })).length
     }
     expect([await round(), asked]).toEqual([0, [0, 1, 2]])
     expect([await round(), asked]).toEqual([4, [3, 4, 5, 6, 7, 0, 1, 2]])
@@ -134,7 +138,7 @@ describe('askEach', () => {
   it('runs at most `concurrency` requests at a time', async () => {
     let open = 0
     let most = 0
-    const answers = await askEach(
+    const answers = await requestEach(
       entities,
       async ({ key }) => {
         open += 1

@@ -41,8 +41,9 @@ const unavailable = new DataError('provider_unavailable', 'first: 503')
 const rejected = new DataError('provider_rejected', 'second: 401')
 const rejection = new DataError('provider_malformed', 'first: price: less than 0')
 
-const rowsOf = ({ given }: Collected) => given.flatMap(({ rows }) => rows).map((row) => Reflect.get(row, 'token'))
-const providersOf = ({ given }: Collected) => given.map(({ provider }) => provider)
+const rowsOf = ({ results: given }: Collected) =>
+  given.flatMap(({ rows }) => rows).map((row) => Reflect.get(row, 'token'))
+const providersOf = ({ results: given }: Collected) => given.map(({ provider }) => provider)
 const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => state)
 const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
@@ -331,7 +332,7 @@ describe('collect', () => {
       },
     })
     const collected = await collect([noting(unavailable), noting()], wanted, silent)
-    expect(collected.given).toMatchObject([{ rows: [], read: [3, 4] }])
+    expect(collected.results).toMatchObject([{ rows: [], read: [3, 4] }])
     expect(statesOf(collected)).toEqual(['failed', 'failed', 'rows', 'rows'])
   })
 
@@ -347,7 +348,7 @@ describe('collect', () => {
     }
     const collected = await collect([limited], wanted, silent)
     expect(statesOf(collected)).toEqual(['rows', 'put-off', 'put-off', 'put-off'])
-    expect(collected.given[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
+    expect(collected.results[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
     // A failed entity is retried before its turn. An entity without a result is not.
     const failing = provider('failing', { covers: [1, 2], fails: unavailable })
     const ignorant = provider('ignorant', { covers: [3], answers: [] })

@@ -220,13 +220,13 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
     },
     silent,
   )
-  const rows = collected.given.flatMap((one) => one.rows)
+  const rows = collected.results.flatMap((one) => one.rows)
   const compared = rows.map((row) => toApproximate(row, given.approximate ?? []))
   const parts = new Map<string, string>()
   // Duplicate rows are stored as one.
   for (const [key, text] of new Map(compared.flatMap(toParts).map((part) => [part.join(), part])).values())
     parts.set(key, (parts.get(key) ?? '') + text)
-  const told = collected.answers.all().flatMap(({ reason, leftOut }) => [reason, leftOut])
+  const told = collected.answers.all().flatMap(({ reason, omitted }) => [reason, omitted])
   return { parts, reports: told.filter((text) => text !== ''), sizes, isDestroyed }
 }
 

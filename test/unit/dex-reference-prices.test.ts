@@ -53,8 +53,8 @@ describe('reference pool', () => {
 
   it('toPriceAtPlace() returns undefined if the last swap is too old', () => {
     const priceAt = toPriceAtPlace([at(100, 7, 2_000)], reference)
-    expect(priceAt({ blockNumber: 100 + reference.lookBack, logIndex: 0 })).toBeCloseTo(2_000, 9)
-    expect(priceAt({ blockNumber: 101 + reference.lookBack, logIndex: 0 })).toBeUndefined()
+    expect(priceAt({ blockNumber: 100 + reference.maxAgeBlocks, logIndex: 0 })).toBeCloseTo(2_000, 9)
+    expect(priceAt({ blockNumber: 101 + reference.maxAgeBlocks, logIndex: 0 })).toBeUndefined()
   })
 
   it('toPriceAtPlace() ignores removed logs, other pools and logs without a price', () => {

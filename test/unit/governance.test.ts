@@ -81,7 +81,7 @@ function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: A
       const told = toRun({ entities: [dao], state, slot })
       const rows = (await collector.collect(told.run)) as (GovernanceRow & Record<string, unknown>)[]
       const of = (kind: string) => rows.filter((row) => row.kind === kind)
-      return { ...told, rows, leftOut: told.leftOut.get(dao.key), proposals: of('proposal'), votes: of('vote'), of }
+      return { ...told, rows, omitted: told.omitted.get(dao.key), proposals: of('proposal'), votes: of('vote'), of }
     },
   }
 }
@@ -111,10 +111,10 @@ describe('unreadable element', () => {
 
   it('loses only itself if the hub returns null and an error with the data, and is reported', async () => {
     const { read } = openSpace({ proposals, votes: toVotes(3, HUB_START + 100) })
-    const { proposals: found, votes, read: done, refused, leftOut } = await read()
+    const { proposals: found, votes, read: done, refused, omitted } = await read()
     expect(found.map(({ proposal }) => proposal)).toEqual(['0xa', '0xc'])
     expect([votes.length, done, refused.size]).toEqual([3, [expect.any(Number)], 0])
-    expect(leftOut).toEqual({ count: 1, reason: expect.stringMatching(/^one\.eth: Int cannot represent/) })
+    expect(omitted).toEqual({ count: 1, reason: expect.stringMatching(/^one\.eth: Int cannot represent/) })
   })
 
   it('is not treated as a proposal deleted by its author', async () => {
@@ -134,8 +134,8 @@ describe('unreadable element', () => {
         ? answer
         : { data: { votes: data.votes.map((vote, at) => (at === 1 ? { ...vote, ...change } : vote)) } }
     })
-    const { votes, leftOut, refused } = await read()
-    expect([votes.length, leftOut?.count, refused.size]).toEqual([2, 1, 0])
+    const { votes, omitted, refused } = await read()
+    expect([votes.length, omitted?.count, refused.size]).toEqual([2, 1, 0])
   })
 
   it('is requested again once a day until it is readable', async () => {

@@ -5,7 +5,7 @@ import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer
 import { sumShares } from '../../workers/providers/holder-values.ts'
 import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis/holder-rows.ts'
 import { toTurn, toTurnOfRun } from '../../workers/providers/plan.ts'
-import { toWholeTokens } from '../../workers/providers/whole-tokens.ts'
+import { toTokenUnits } from '../../workers/providers/whole-tokens.ts'
 import { toTestToken } from '../samples.ts'
 
 const slot = Date.UTC(2024, 4, 6, 7)
@@ -26,23 +26,23 @@ describe('toWholeTokens', () => {
     ['0', 18, 0],
     ['12345678', 0, 12345678],
   ])('converts %s with %i decimals without losing a digit', (raw, decimals, whole) => {
-    expect(toWholeTokens(raw, decimals)).toBe(whole)
+    expect(toTokenUnits(raw, decimals)).toBe(whole)
   })
 
   it('accepts 77 digits, about the maximum of a contract', () => {
     const raw = '11579208923731619542357098500868790785326998466564056403945758400791312963993'
-    expect(toWholeTokens(raw, 18)).toBe(Number(BigInt(raw) / 10n ** 18n))
+    expect(toTokenUnits(raw, 18)).toBe(Number(BigInt(raw) / 10n ** 18n))
   })
 
   it('returns the nearest number to the exact quotient, unlike floating-point division', () => {
     const rounded = Array.from({ length: 2_000 }, (_, n) => String(10n ** 24n + BigInt(n) * 987_654_321_987n))
     const exact = rounded.map((text) => Number(`${text.slice(0, -18)}.${text.slice(-18)}`))
-    expect(rounded.map((text) => toWholeTokens(text, 18))).toEqual(exact)
+    expect(rounded.map((text) => toTokenUnits(text, 18))).toEqual(exact)
     expect(rounded.map((text) => Number(text) / 1e18)).not.toEqual(exact)
   })
 
   it.each([[undefined], [null], [''], ['0x10'], ['-5'], ['lots'], [{}]])('returns null for %s', (raw) => {
-    expect(toWholeTokens(raw, 18)).toBeNull()
+    expect(toTokenUnits(raw, 18)).toBeNull()
   })
 })
 

@@ -159,7 +159,7 @@ describe('calls of a slot split into chunks', () => {
       Array.from({ length: PIECES }, async (_, index) => {
         const piece = { index, of: PIECES }
         const calls = toShare(perSlot, slot, piece)
-        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, piece })).left()
+        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, piece })).remaining()
       }),
     )
 
@@ -185,8 +185,8 @@ describe('calls of a slot split into chunks', () => {
       return openSlotAllowance(state, { name: 'a', slot: DAY, calls: toShare(16, DAY, piece), piece })
     }
     const first = await open(0)
-    expect([first.take(), first.left()]).toEqual([true, 1])
+    expect([first.take(), first.remaining()]).toEqual([true, 1])
     await first.save()
-    expect([(await open(0)).left(), (await open(1)).left()]).toEqual([1, 2])
+    expect([(await open(0)).remaining(), (await open(1)).remaining()]).toEqual([1, 2])
   })
 })

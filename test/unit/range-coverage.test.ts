@@ -7,7 +7,7 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import type { Given } from '../../workers/run/collect.ts'
+import type { ProviderRows } from '../../workers/run/collect.ts'
 import { createAnswers } from '../../workers/run/collect.ts'
 import { toNotes, toReports } from '../../workers/run/coverage.ts'
 
@@ -18,7 +18,7 @@ const registry = loadRegistry()
 function tell(
   job: Job,
   range: { from: string; to: string; interval: '5m' | '1d' | '7d' },
-  given: Given,
+  given: ProviderRows,
   until?: string,
 ) {
   const [first] = job.entities(registry)
@@ -27,12 +27,12 @@ function tell(
   const payload = { kind: 'range', ...range, from: Date.parse(range.from), to: Date.parse(range.to) } as const
   const answers = createAnswers([entity], true)
   const withRows = new Set([entity.key])
-  answers.given([entity], given.provider, { withRows, read: new Set(), refused: new Map(), putOff: new Set() })
+  answers.answered([entity], given.provider, { withRows, read: new Set(), refused: new Map(), putOff: new Set() })
   const reported = {
     job,
     payload,
     now: NOW,
-    collected: { given: [given], rejected: 0, answers, failures: [], more: false },
+    collected: { results: [given], rejected: 0, answers, failures: [], more: false },
   }
   const reports = toReports(reported)
   const time = (bucket: number) => new Date(toBucketTime(bucket, job.dataset.cadence)).toISOString().slice(0, 16)
@@ -104,7 +104,7 @@ it('toReports starts weeks on Mondays, also unfinished ones', () => {
 describe('stored buckets of which values were left out', () => {
   const [token] = prices.entities(registry)
   if (token === undefined) throw new Error('a token is needed')
-  const leftOut = new Map([[token.key, { count: 1, reason: 'coinmarketcap: market_cap: Too big' }]])
+  const omitted = new Map([[token.key, { count: 1, reason: 'coinmarketcap: market_cap: Too big' }]])
   const toAnswers = (isRange: boolean) => {
     const answers = createAnswers([token], isRange)
     const said = {
@@ -113,7 +113,7 @@ describe('stored buckets of which values were left out', () => {
       refused: new Map(),
       putOff: new Set<number>(),
     }
-    answers.given([token], 'coinmarketcap', { ...said, leftOut })
+    answers.answered([token], 'coinmarketcap', { ...said, omitted })
     return answers
   }
   const noteOf = (payload: JobPayload, times: readonly string[], before: readonly Note[] = []) => {
@@ -124,7 +124,7 @@ describe('stored buckets of which values were left out', () => {
       job: prices,
       payload,
       now: NOW,
-      collected: { given, rejected: 0, answers, failures: [], more: false },
+      collected: { results: given, rejected: 0, answers, failures: [], more: false },
     }
     return toNotes({ ...run, reports: toReports(run), before })
   }

@@ -13,7 +13,7 @@ function compare(ours: string | null, theirs: readonly (string | null)[]) {
   const protocols = theirs.map((twitter, at): Protocol => {
     return { slug: `uniswap-v${at}`, parent, coingeckoId: null, cmcId: null, twitter, space: null }
   })
-  const list = { list: 'defillama', isWhole: false, lacksParents: false, protocols }
+  const list = { list: 'defillama', isComplete: false, lacksParents: false, protocols }
   const lists = { coins: [], contracts: [], protocols: [list], spaces: [], unread: [] }
   return compareRegistry({ ...registry, tokens: [], daos }, lists, NOW).map((found) => [found.ours, found.theirs])
 }

@@ -3,7 +3,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow, tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { LEFT_OUT } from '../../workers/job/define-job.ts'
+import { OMITTED } from '../../workers/job/define-job.ts'
 import { toUnreadable } from '../../workers/providers/answer.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { silent } from '../support/silent.ts'
@@ -39,7 +39,7 @@ describe('checkRows', () => {
   it('counts the omitted parts of a row, and does not store their reasons', () => {
     const told: [string, number][] = []
     const onRejected = (reason: string, count: number) => void told.push([reason, count])
-    const candidate = { ...good, [LEFT_OUT]: ['holders: no address', 'holders: no address'] }
+    const candidate = { ...good, [OMITTED]: ['holders: no address', 'holders: no address'] }
     const { rows, rejected } = checkRows(dataset, 'somewhere', [candidate], { now, log: silent, onRejected })
     expect([JSON.stringify(rows), rejected]).toEqual([JSON.stringify([good]), 0])
     expect(told).toEqual([['somewhere: left out: holders: no address', 2]])
@@ -49,10 +49,10 @@ describe('checkRows', () => {
     const price = Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null]))
     const quote = { ...price, token: 1, observed_at: good.observed_at, is_latest: true, price: 1.5, market_cap: 1e40 }
     const prices = tokenPrices as unknown as Dataset
-    const { rows, rejected, leftOut } = checkRows(prices, 'somewhere', [quote], { now, log: silent })
+    const { rows, rejected, omitted } = checkRows(prices, 'somewhere', [quote], { now, log: silent })
     expect([rows, rejected]).toEqual([[expect.objectContaining({ price: 1.5, market_cap: null })], 0])
     const reason = expect.stringMatching(/^somewhere: market_cap: Too big/)
-    expect([...(leftOut ?? [])]).toEqual([[1, { count: 1, reason }]])
+    expect([...(omitted ?? [])]).toEqual([[1, { count: 1, reason }]])
   })
 
   it('returns the reason of an unreadable element, with or without a known entity', () => {
@@ -211,6 +211,6 @@ describe('checkRows', () => {
   })
 
   it('accepts an empty response', () => {
-    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map(), leftOut: new Map() })
+    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map(), omitted: new Map() })
   })
 })

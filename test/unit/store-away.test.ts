@@ -94,9 +94,11 @@ describe('untilDone', () => {
       said.push(line)
       stop.abort()
     }
-    const ask = { title: 'prices 5m' } as Parameters<typeof untilDone>[0]['ask']
+    const ask = { title: 'prices 5m' } as Parameters<typeof untilDone>[0]['request']
     const isDone = () => db.command({ name: 'look', sql: 'SELECT 1' }).then(() => true)
-    await untilDone({ ask, signal: stop.signal, say }, isDone).catch((error: Error) => said.push(error.message))
+    await untilDone({ request: ask, signal: stop.signal, say }, isDone).catch((error: Error) =>
+      said.push(error.message),
+    )
     expect(said).toEqual([expect.stringContaining(told)])
   })
 })

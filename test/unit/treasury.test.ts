@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { LEFT_OUT } from '../../workers/job/define-job.ts'
+import { OMITTED } from '../../workers/job/define-job.ts'
 import { checkAnswer } from '../../workers/providers/answer.ts'
 import { createKinds } from '../../workers/providers/asset-kinds.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
@@ -252,7 +252,7 @@ describe('GoldRush balances', () => {
     const good = held('ethereum', '0x1', 'A', 2, 20)
     const row = toRow([good, held('ethereum', '0x2', 'B', 1e40, 1), held('ethereum', '0x3', 'C', 1, 1e13)])
     expect(row).toMatchObject({ value_usd: 20, tokens: [{ symbol: 'A' }, { symbol: 'C', value_usd: null }] })
-    expect(row?.[LEFT_OUT]).toEqual([
+    expect(row?.[OMITTED]).toEqual([
       'holdings.*.quantity: no amount that can be',
       'holdings.*.value_usd: no value that can be',
     ])

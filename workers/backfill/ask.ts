@@ -8,14 +8,14 @@ import type { Entity, Job } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 
 /** A request to collect history. `title` is its name in the progress output and the result table. */
-export interface Ask {
+export interface BackfillRequest {
   readonly title: string
   readonly job: Job
   readonly entities: readonly Entity[]
   /** Whether the request names entities instead of covering the whole dataset. */
   readonly isNamed: boolean
   /** Whether the range is already recorded as wanted. */
-  readonly isWanted?: true
+  readonly isExpected?: true
   readonly range: TimeRange
   readonly interval: Interval
   /** Jobs for the whole request, including data that is already covered. */
@@ -23,7 +23,7 @@ export interface Ask {
 }
 
 /** Returns the requested step in seconds. */
-export const toSeconds = ({ job, interval }: Pick<Ask, 'job' | 'interval'>): number =>
+export const toSeconds = ({ job, interval }: Pick<BackfillRequest, 'job' | 'interval'>): number =>
   toStepSeconds(interval, job.dataset.cadence)
 
 /** Requested buckets that are due, with their entities. */
@@ -36,7 +36,10 @@ export interface Due {
  * Returns the requested buckets that are due, for each entity up to its end. Entities without such buckets are left
  * out.
  */
-export function toDue({ job, range, entities }: Pick<Ask, 'job' | 'range' | 'entities'>, now: number): Due[] {
+export function toDue(
+  { job, range, entities }: Pick<BackfillRequest, 'job' | 'range' | 'entities'>,
+  now: number,
+): Due[] {
   const due = { from: range.from, to: Math.min(range.to, toDueEnd(job.dataset, now)) }
   return groupByEnd(entities, due).flatMap((group) => {
     const within = toBuckets(group.range, job.dataset.cadence)
@@ -48,22 +51,22 @@ export function toDue({ job, range, entities }: Pick<Ask, 'job' | 'range' | 'ent
  * Records the history as wanted, unless it is already recorded. The scheduler then collects it even if the queues are
  * lost.
  */
-export async function wantAsked(db: Database, ask: Ask): Promise<void> {
-  const { job, entities, isNamed, range, interval } = ask
-  if (ask.isWanted) return
+export async function recordExpectedHistory(db: Database, request: BackfillRequest): Promise<void> {
+  const { job, entities, isNamed, range, interval } = request
+  if (request.isExpected) return
   const said = (await readExpected(db, job.dataset)).filter(({ seconds }) => seconds <= INTERVAL_SECONDS[interval])
-  const asked = isNamed ? entities : [{ key: EVERYBODY }]
-  const ranges = asked.flatMap(({ key: entity, ...lifetime }) => {
+  const targets = isNamed ? entities : [{ key: EVERYBODY }]
+  const ranges = targets.flatMap(({ key: entity, ...lifetime }) => {
     const own = said.filter((one) => one.entity === EVERYBODY || one.entity === entity)
-    return withoutRanges(untilEnd(range, lifetime), own).map((left) => ({ entity, ...left, interval }))
+    return withoutRanges(untilEnd(range, lifetime), own).map((gap) => ({ entity, ...gap, interval }))
   })
   await recordExpected(db, job.dataset, ranges)
 }
 
 function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange[] {
   return taken.reduce<TimeRange[]>(
-    (left, { from, to }) =>
-      left.flatMap((one) =>
+    (remaining, { from, to }) =>
+      remaining.flatMap((one) =>
         [
           { from: one.from, to: Math.min(one.to, from) },
           { from: Math.max(one.from, to), to: one.to },
@@ -74,12 +77,12 @@ function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange
 }
 
 /** Returns the jobs with buckets that are due and not covered at the requested step. */
-export async function toMissingChunks(db: Database, ask: Ask, now: number): Promise<Chunk[]> {
-  const { job, chunks } = ask
+export async function toMissingChunks(db: Database, request: BackfillRequest, now: number): Promise<Chunk[]> {
+  const { job, chunks } = request
   const byId = new Map<string, readonly Buckets[]>()
-  for (const { within, entities } of toDue(ask, now)) {
+  for (const { within, entities } of toDue(request, now)) {
     const keys = entities.map(({ key }) => key)
-    const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: toSeconds(ask) })
+    const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: toSeconds(request) })
     for (const { id, key } of entities) byId.set(id, missing.get(key) ?? [])
   }
   return chunks.filter(({ payload }) =>
@@ -93,5 +96,5 @@ export async function toMissingChunks(db: Database, ask: Ask, now: number): Prom
 }
 
 /** Returns the same jobs with other ids and with `again` set, so that covered data is collected again. */
-export const toAgain = (chunks: readonly Chunk[]): Chunk[] =>
+export const toRepeated = (chunks: readonly Chunk[]): Chunk[] =>
   chunks.map(({ id, payload }) => ({ id: `${id}.again`, payload: { ...payload, again: true } }))

@@ -1,6 +1,6 @@
 import { type Note, readNotes } from '../../shared/coverage/ledger.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Ask } from './ask.ts'
+import type { BackfillRequest } from './ask.ts'
 
 /**
  * Creates a reporter that prints each new reason for a failed collection once. Reasons recorded before its creation are
@@ -8,7 +8,7 @@ import type { Ask } from './ask.ts'
  */
 export async function createFailureTeller(
   db: Database,
-  { title, job, entities, range }: Ask,
+  { title, job, entities, range }: BackfillRequest,
   say: (line: string) => void,
 ) {
   const keys = entities.map(({ key }) => key)
@@ -18,13 +18,13 @@ export async function createFailureTeller(
     )
   const toTry = ({ entity, from, tries, since }: Note) => `${entity} ${from} ${tries} ${since}`
   const before = new Set((await read()).map(toTry))
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return {
     tell: async () => {
       const fresh = (await read()).filter((note) => !before.has(toTry(note)))
       for (const { state, reason } of fresh) {
-        if (told.has(`${state} ${reason}`)) continue
-        told.add(`${state} ${reason}`)
+        if (reported.has(`${state} ${reason}`)) continue
+        reported.add(`${state} ${reason}`)
         const of = new Set(fresh.filter((note) => note.reason === reason).map(({ entity }) => entity)).size
         say(`${title}: ${state}, so far for ${of} of ${entities.length}: ${reason}`)
       }

@@ -59,7 +59,10 @@ export async function readStatus(
         idle: off.includes(dataset.name) ? 'off' : newest === null && isUnserved ? 'unserved' : null,
         rows: await countRows(db, dataset.series.table),
         complete,
-        failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),
+        failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, failure]) => ({
+          provider,
+          ...failure,
+        })),
       }
     }),
   )

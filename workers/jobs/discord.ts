@@ -1,6 +1,6 @@
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askForMembers } from '../providers/ask.ts'
+import { requestMembers } from '../providers/ask.ts'
 import { discord } from '../providers/discord/members.ts'
 
 /** Members of every live DAO's Discord server, by its invite. */
@@ -10,5 +10,5 @@ export default defineJob({
   dataset: discordMembers,
   providers: [discord],
   entities: discordMembers.entities,
-  run: askForMembers,
+  run: requestMembers,
 })

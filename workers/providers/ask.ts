@@ -18,7 +18,7 @@ const MANY = 10
 /** Result of a request that was not sent because of the run's limit. */
 export const NOT_SENT = Symbol('not sent')
 
-type AskEachOptions<E extends Entity> = {
+type RequestEachOptions<E extends Entity> = {
   readonly concurrency: number
   /** Set for history. */
   readonly range?: Range | undefined
@@ -26,7 +26,7 @@ type AskEachOptions<E extends Entity> = {
    * All entities that would be requested from the provider in this slot if none were stored; default `entities`.
    * `entities` may be only those still without an answer.
    */
-  readonly whole?: readonly Entity[]
+  readonly expected?: readonly Entity[]
 } & Pick<Run<unknown, E>, 'log' | 'refuse' | 'state' | 'providerName'>
 
 /**
@@ -38,10 +38,10 @@ type AskEachOptions<E extends Entity> = {
  * for a whole slot, or knows none of many entities, it counts as failed.
  * @throws any error that is not a DataError.
  */
-export async function askEach<E extends Entity, Answer>(
+export async function requestEach<E extends Entity, Answer>(
   entities: readonly E[],
-  ask: (entity: E) => Promise<Answer | typeof NOT_SENT | undefined>,
-  { concurrency, log, refuse, range, whole = entities, state, providerName }: AskEachOptions<E>,
+  fetchOne: (entity: E) => Promise<Answer | typeof NOT_SENT | undefined>,
+  { concurrency, log, refuse, range, expected = entities, state, providerName }: RequestEachOptions<E>,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
   const unanswered: E[] = []
@@ -53,9 +53,9 @@ export async function askEach<E extends Entity, Answer>(
   let next = 0
   let end: DataError | undefined
 
-  async function askOne(entity: E): Promise<void> {
+  async function requestOne(entity: E): Promise<void> {
     try {
-      const answer = await ask(entity)
+      const answer = await fetchOne(entity)
       if (answer === NOT_SENT) return
       inARow = 0
       failures.answered(entity)
@@ -75,22 +75,22 @@ export async function askEach<E extends Entity, Answer>(
       if (isAboutProvider(error) || inARow >= MOST_FAILURES_IN_A_ROW) end ??= error
     }
   }
-  async function askOn(): Promise<void> {
+  async function requestRemaining(): Promise<void> {
     for (let entity = turns[next]; entity !== undefined; entity = turns[next]) {
       next += 1
-      if (end === undefined) await askOne(entity)
-      else refuse(entity, toNotAsked(end))
+      if (end === undefined) await requestOne(entity)
+      else refuse(entity, toNotRequested(end))
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, askOn))
+  await Promise.all(Array.from({ length: concurrency }, requestRemaining))
   await failures.save()
   const names = unanswered.map(({ name }) => name)
   if (unanswered.length > 0) log.warn({ unanswered: names }, 'no data: what is stored stays')
   const isSilent = unanswered.length > 1 || unknown.length >= MANY
-  const asked = new Set(entities.map(({ key }) => key))
-  const isWhole = whole.every(({ key }) => asked.has(key))
+  const requested = new Set(entities.map(({ key }) => key))
+  const isComplete = expected.every(({ key }) => requested.has(key))
   // In a range, it is normal that all entities of a part have no data.
-  if (range === undefined && isWhole && answers.length === 0 && isSilent) {
+  if (range === undefined && isComplete && answers.length === 0 && isSilent) {
     const silent = [...unanswered, ...unknown]
     const silence = new DataError('provider_unavailable', `no data for any of ${silent.length}`)
     for (const entity of silent) refuse(entity, silence)
@@ -103,7 +103,7 @@ export async function askEach<E extends Entity, Answer>(
  * The reason for an entity that was not requested. The message states that another request failed, because it names
  * that request.
  */
-function toNotAsked(error: DataError): DataError {
+function toNotRequested(error: DataError): DataError {
   const { code, message, retryAfterMs, status } = error
   return new DataError(code, `not asked after another request failed: ${message}`, {
     cause: error,
@@ -134,7 +134,7 @@ async function readFailures<E extends Entity>(
   const changed = new Map<E, number>()
   let place = Math.max(0, ...before.values())
   return {
-    sort: (all) => all.toSorted((one, other) => placeOf(one) - placeOf(other)),
+    sort: (all) => all.toSorted((a, b) => placeOf(a) - placeOf(b)),
     answered: (entity) => void (placeOf(entity) > 0 && changed.set(entity, 0)),
     failed: (entity) => {
       place += 1
@@ -161,19 +161,19 @@ const ABOUT_ANSWER: ReadonlySet<string> = new Set(['provider_malformed', 'provid
  * If the failure affects more than this response, the remaining calls are not made and their entities are refused, too.
  * @throws DataError the first failure, if no call succeeded.
  */
-export async function askBatches<E extends Entity, B extends Batch<E>, Row>(
+export async function requestBatches<E extends Entity, B extends Batch<E>, Row>(
   batches: readonly B[],
-  ask: (batch: B) => Promise<readonly Row[]>,
+  fetchBatch: (batch: B) => Promise<readonly Row[]>,
   { refuse }: Pick<Run<unknown, E>, 'refuse'>,
 ): Promise<Row[]> {
   const rows: (readonly Row[])[] = []
   const failed: { batch: B; error: DataError }[] = []
   let end: DataError | undefined
   for (const batch of batches) {
-    if (end !== undefined) failed.push({ batch, error: toNotAsked(end) })
+    if (end !== undefined) failed.push({ batch, error: toNotRequested(end) })
     else {
       try {
-        rows.push(await ask(batch))
+        rows.push(await fetchBatch(batch))
       } catch (error) {
         if (!(error instanceof DataError)) throw error
         failed.push({ batch, error })
@@ -188,17 +188,17 @@ export async function askBatches<E extends Entity, B extends Batch<E>, Row>(
 }
 
 /** Queries a provider for the members of each community. A community without a number is logged and has no row. */
-export async function askForMembers({
+export async function requestMembers({
   provider,
   entities,
   slot,
   signal,
   ...run
 }: Run<MembersSource, Dao>): Promise<Candidate<MembersRow>[]> {
-  const askFor = async (dao: Dao): Promise<Candidate<MembersRow>> => {
+  const fetchOne = async (dao: Dao): Promise<Candidate<MembersRow>> => {
     const members = await provider.fetchMembers(dao, signal)
     if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
     throw new DataError('provider_unknown', members)
   }
-  return askEach(entities, askFor, { ...run, concurrency: provider.concurrency, whole: run.peers.own })
+  return requestEach(entities, fetchOne, { ...run, concurrency: provider.concurrency, expected: run.peers.own })
 }

@@ -74,9 +74,9 @@ function createDoubt({ what, entity, value, believedMs, code }: Doubted, stored:
       const before = lastOf.get(key)
       const at = Date.parse(String(Reflect.get(row, 'observed_at')))
       if (before === undefined || isNear(now, before.value) || Math.abs(at - before.at) > believedMs) return true
-      const others = doubted.get(key) ?? []
-      if (others.some((other) => isSame(other, now))) return true
-      doubted.set(key, [...others, now])
+      const doubtedValues = doubted.get(key) ?? []
+      if (doubtedValues.some((earlier) => isSame(earlier, now))) return true
+      doubted.set(key, [...doubtedValues, now])
       const since = new Date(before.at).toISOString()
       const times = toTimes(now / before.value)
       const reason = `${provider}: a ${what} of ${now} is ${times} the last ${what}, ${before.value} at ${since}`
@@ -93,7 +93,7 @@ function createDoubt({ what, entity, value, believedMs, code }: Doubted, stored:
 
 const isNear = (value: number, before: number) => value < before * MOST_TIMES && value > before / MOST_TIMES
 
-const isSame = (one: number, other: number) => Math.abs(one - other) <= SAME_SHARE * Math.max(one, other)
+const isSame = (a: number, b: number) => Math.abs(a - b) <= SAME_SHARE * Math.max(a, b)
 
 /** Formats a factor: `100x`, or `1/100x` for a fall. */
 function toTimes(ratio: number): string {

@@ -17,7 +17,7 @@ import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
 import type { Missing } from './gaps.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
-import { coverRecentRows, tellLost } from './lost.ts'
+import { coverRecentRows, reportMissed } from './lost.ts'
 
 /** Limit of waiting range jobs per dataset; the next run enqueues the rest. */
 const MOST_WAITING = 200
@@ -31,15 +31,15 @@ const MOST_WAITING = 200
 export async function enqueueMissing(job: Job, queue: DatasetQueue, context: SchedulerContext): Promise<number> {
   // Slots of such a job continue from their cursors, which started at the beginning, so no data is ever missed.
   if (job.resumes && job.history === undefined) return 0
-  const wanted = await readExpected(context.db, job.dataset)
+  const expected = await readExpected(context.db, job.dataset)
   let enqueued = 0
-  for (const seconds of toSteps(job, wanted)) {
+  for (const seconds of toSteps(job, expected)) {
     // Without history, data only exists at the step at which it was collected.
-    const missing = await findMissing(job, wanted, seconds, job.history === undefined ? ANY_STEP : seconds, context)
+    const missing = await findMissing(job, expected, seconds, job.history === undefined ? ANY_STEP : seconds, context)
     if (missing.length === 0) continue
     if (job.history === undefined) await coverRecentRows(job, missing, context)
     const open = await withoutExplained(job, missing, context)
-    if (job.history === undefined) await tellLost(job, await withoutNotes(job, open, context), context)
+    if (job.history === undefined) await reportMissed(job, await withoutNotes(job, open, context), context)
     else enqueued += await enqueueRepair(job, open, toInterval(job, seconds), queue, context)
   }
   if (enqueued > 0) context.log.info({ dataset: job.name, jobs: enqueued }, 'missing data is collected')
@@ -47,8 +47,10 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
 }
 
 /** Returns the wanted steps in seconds, finest first. */
-const toSteps = ({ dataset }: Job, wanted: readonly ExpectedRange[]): number[] =>
-  [...new Set(wanted.map(({ seconds }) => Math.max(seconds, INTERVAL_SECONDS[dataset.cadence])))].sort((a, b) => a - b)
+const toSteps = ({ dataset }: Job, expected: readonly ExpectedRange[]): number[] =>
+  [...new Set(expected.map(({ seconds }) => Math.max(seconds, INTERVAL_SECONDS[dataset.cadence])))].sort(
+    (a, b) => a - b,
+  )
 
 /**
  * Returns the step to request. A wanted step of 7d accepts any step, so the finest one is used, as for the neighbouring
@@ -87,46 +89,46 @@ async function withoutPoison(
   chunks: readonly Chunk[],
   context: SchedulerContext,
 ): Promise<Chunk[]> {
-  const left: Chunk[] = []
+  const remaining: Chunk[] = []
   for (const chunk of chunks) {
     const ended = await queue.getJob(chunk.id)
     if (ended?.failedReason !== undefined && isPoison(ended)) {
-      await tellPoison(job, chunk.payload, ended.failedReason, context)
+      await reportPoison(job, chunk.payload, ended.failedReason, context)
       continue
     }
     if (ended?.finishedOn !== undefined) await ended.remove()
-    left.push(chunk)
+    remaining.push(chunk)
   }
-  return left
+  return remaining
 }
 
-async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, context: SchedulerContext) {
+async function reportPoison(job: Job, payload: Chunk['payload'], reason: string, context: SchedulerContext) {
   const { db, registry, now } = context
   const ids = new Set(payload.entities)
   const entities = job.entities(registry).filter(({ id }) => ids.has(id))
   const { from, to } = payload
   const times = { from, to, since: now(), nextTry: now() + DAY_MS }
-  const told = { lane: 'history', state: 'failed', provider: '', reason, tries: 1 } as const
+  const note = { lane: 'history', state: 'failed', provider: '', reason, tries: 1 } as const
   await writeNotes(
     db,
     job.dataset,
-    entities.map(({ key }) => ({ entity: key, ...told, ...times })),
+    entities.map(({ key }) => ({ entity: key, ...note, ...times })),
   )
 }
 
 /** Returns the buckets wanted at step `seconds` that are not covered at a step of at most `most` seconds. */
 async function findMissing(
   job: Job,
-  wanted: readonly ExpectedRange[],
+  expected: readonly ExpectedRange[],
   seconds: number,
   most: number,
   { db, now, registry }: SchedulerContext,
 ): Promise<Missing[]> {
   const entities = job.entities(registry)
-  const some = wanted.filter((one) => Math.max(one.seconds, INTERVAL_SECONDS[job.dataset.cadence]) === seconds)
+  const ofStep = expected.filter((one) => Math.max(one.seconds, INTERVAL_SECONDS[job.dataset.cadence]) === seconds)
   const found = new Map<number, readonly Buckets[]>()
-  for (const group of groupByExpected(entities, some)) {
-    const runs = toExpectedRuns(some, group[0], job.dataset, toDueEnd(job.dataset, now()))
+  for (const group of groupByExpected(entities, ofStep)) {
+    const runs = toExpectedRuns(ofStep, group[0], job.dataset, toDueEnd(job.dataset, now()))
     const keys = group.map(({ key }) => key)
     const missing = await readMissing(db, job.dataset, keys, { expected: runs, seconds: most })
     for (const [key, own] of missing) found.set(key, own)
@@ -194,9 +196,9 @@ async function readWaiting(job: Job, queue: DatasetQueue): Promise<(entity: Enti
 
 function take(missing: readonly Missing[], taken: (entity: Entity) => readonly Buckets[]): Missing[] {
   return missing.flatMap(({ entity, runs }) => {
-    const away = union(taken(entity))
-    const left = runs.flatMap((run) => subtract(run, away))
-    return left.length === 0 ? [] : [{ entity, runs: left }]
+    const removed = union(taken(entity))
+    const remaining = runs.flatMap((run) => subtract(run, removed))
+    return remaining.length === 0 ? [] : [{ entity, runs: remaining }]
   })
 }
 

@@ -30,7 +30,7 @@ export async function coverRecentRows(job: Job, missing: readonly Missing[], con
  * Records missed slots that no provider can serve any more, once, so that the reason is known. If the rows are stored
  * (their worker may have died before it recorded the coverage), records the coverage instead.
  */
-export async function tellLost(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
+export async function reportMissed(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
   if (missing.length === 0) return
   const { db, now, log, metrics } = context
   const found = await readStored(job, missing, db)
@@ -38,8 +38,8 @@ export async function tellLost(job: Job, missing: readonly Missing[], context: S
   const foundOf = groupBy(found, ({ entity }) => entity)
   const lost = missing.flatMap(({ entity, runs }) => {
     const own = union(foundOf.get(entity.key) ?? [])
-    const left = runs.flatMap((run) => subtract(run, own))
-    return left.length === 0 ? [] : [{ entity, runs: left }]
+    const remaining = runs.flatMap((run) => subtract(run, own))
+    return remaining.length === 0 ? [] : [{ entity, runs: remaining }]
   })
   await writeNotes(
     db,
@@ -75,7 +75,7 @@ async function readStored(job: Job, missing: readonly Missing[], db: Database): 
   const provider = first !== undefined && more.length === 0 ? first.name : 'unknown'
   const seconds = INTERVAL_SECONDS[job.dataset.cadence]
   const found: Report[] = []
-  for (const batch of toBatches(missing, ENTITIES_AT_ONCE)) {
+  for (const batch of toBatches(missing, ENTITIES_PER_BATCH)) {
     const runsOf = new Map(batch.map(({ entity, runs }) => [entity.key, runs]))
     const isMissing = (entity: number, bucket: number) =>
       runsOf.get(entity)?.some((run) => run.first <= bucket && bucket <= run.last) ?? false
@@ -89,7 +89,7 @@ async function readStored(job: Job, missing: readonly Missing[], db: Database): 
 }
 
 /** A year of an hourly dataset has 8,760 buckets per entity. */
-const ENTITIES_AT_ONCE = 20
+const ENTITIES_PER_BATCH = 20
 
 async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Database) {
   const { table, entity = String(ENTIRE_REGISTRY.key), time } = dataset.series

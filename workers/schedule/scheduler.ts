@@ -11,7 +11,7 @@ import { enqueueComputation, toRanges } from './recompute.ts'
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
 /** Cron expression of the search for missing data. It runs more often than the shortest cadence. */
-const LOOK = '30 * * * * *'
+const SCAN = '30 * * * * *'
 
 /** Time for the job that stored the inputs to enqueue the computation itself. */
 const COMPUTED_WITHIN_MS = 60_000
@@ -20,15 +20,15 @@ export interface Scheduler {
   /** Enqueues the due slots of every cadence now. */
   tick(): Promise<void>
   /** Enqueues due slots and all missing data now. */
-  look(): Promise<void>
+  scan(): Promise<void>
   stop(): Promise<void>
 }
 
 /** Enqueues due slots immediately and then on every tick. A failed tick is logged and repeated by the next one. */
 export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
   const outage = createOutageLog(context.log, 'error')
-  const each = async (some: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
-    for (const one of some) {
+  const each = async (ofCadence: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
+    for (const one of ofCadence) {
       try {
         await context.sync?.()
         await work(one)
@@ -45,20 +45,20 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
       'slots could not be enqueued',
       (one) => enqueueDue(one, context),
     )
-  const lookForMissing = () => each(scheduled, 'what is missing could not be found', (one) => enqueueLost(one, context))
+  const scanForMissing = () => each(scheduled, 'what is missing could not be found', (one) => enqueueLost(one, context))
   const ticks = [
     ...CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log)),
-    startTicks(LOOK, lookForMissing, context.log),
+    startTicks(SCAN, scanForMissing, context.log),
   ]
   const tickAll = async () => void (await Promise.all(CADENCES.map(tick)))
-  const look = async () => {
+  const scan = async () => {
     await tickAll()
-    await lookForMissing()
+    await scanForMissing()
   }
-  const first = look()
+  const first = scan()
   return {
     tick: tickAll,
-    look,
+    scan,
     stop: async () => {
       await Promise.all(ticks.map((each) => each.stop()))
       await first

@@ -45,7 +45,7 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
   const { db, datasets, records, log, now } = options
   let found: Found | undefined
   let countedAt = Number.NEGATIVE_INFINITY
-  const told = new Map<string, string>()
+  const reported = new Map<string, string>()
   const outage = createOutageLog(log, 'error')
   createGauges(() => found, options)
   return {
@@ -67,8 +67,8 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
         const there = entities(records).filter((entity) => isThereAt(entity, countedAt))
         if (lost.length > 0 && lost.length === there.length) continue
         const names = lost.map(({ entity }) => entity.id).join()
-        if (names !== (told.get(dataset) ?? '')) tellLost(dataset, lost, log)
-        told.set(dataset, names)
+        if (names !== (reported.get(dataset) ?? '')) reportOverdue(dataset, lost, log)
+        reported.set(dataset, names)
       }
     },
     lost: (dataset) => found?.completeness.get(dataset)?.lost.length ?? 0,
@@ -94,7 +94,7 @@ async function count({
 const MOST_NAMED = 10
 const MOST_REASONS = 3
 
-function tellLost(dataset: string, lost: readonly Lost[], log: Logger): void {
+function reportOverdue(dataset: string, lost: readonly Lost[], log: Logger): void {
   if (lost.length === 0) {
     log.info({ dataset }, 'no entities are lost any more')
     return

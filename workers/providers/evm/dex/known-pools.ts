@@ -19,16 +19,19 @@ export async function refreshPools(
   const isFresh = found !== undefined && slot - found.foundAt < DAY_MS
   const all = [...new Set([...(found?.tokens ?? []), ...tokens])]
   const fresh = new Set(isFresh ? found.tokens : [])
-  const wanted = all.filter((address) => !fresh.has(address))
-  if (isFresh && wanted.length === 0) return { pools: toPoolsOf(tokens, found.pools), failed: new Map() }
-  const search = await findPools(reader.node.rpc, reader.chain, wanted, signal)
+  const unsearched = all.filter((address) => !fresh.has(address))
+  if (isFresh && unsearched.length === 0) return { pools: toPoolsOf(tokens, found.pools), failed: new Map() }
+  const search = await findPools(reader.node.rpc, reader.chain, unsearched, signal)
   const searched = toDated(search.pools, found)
   const before = (found?.pools ?? []).filter(({ token }) => isFresh || search.failed.has(token))
   const pools = toDistinct([...before, ...searched])
   const isFound = (address: string) => !search.failed.has(address)
   noteFoundPools(state, reader.slug, { foundAt: isFresh ? found.foundAt : slot, tokens: all.filter(isFound), pools })
-  const known = new Set(pools.map(({ token }) => token))
-  return { pools: toPoolsOf(tokens, pools), failed: new Map([...search.failed].filter(([token]) => !known.has(token))) }
+  const tokensWithPools = new Set(pools.map(({ token }) => token))
+  return {
+    pools: toPoolsOf(tokens, pools),
+    failed: new Map([...search.failed].filter(([token]) => !tokensWithPools.has(token))),
+  }
 }
 
 /**
@@ -37,10 +40,10 @@ export async function refreshPools(
  */
 function toDated(pools: readonly Pool[], before: FoundPools | undefined): readonly Pool[] {
   if (before === undefined) return pools
-  const known = new Map(before.pools.map((pool) => [pool.address, pool]))
+  const byAddress = new Map(before.pools.map((pool) => [pool.address, pool]))
   const searched = new Set(before.tokens)
   return pools.map((pool) => {
-    const own = known.get(pool.address)
+    const own = byAddress.get(pool.address)
     const absentAt = searched.has(pool.token) ? before.foundAt : undefined
     return { ...pool, absentAt: own === undefined ? absentAt : own.absentAt }
   })
@@ -54,10 +57,10 @@ export async function findRangePools(
   const tokens = entities.map(({ contractAddress }) => contractAddress)
   const found = await readFoundPools(state, reader.slug)
   const unknown = tokens.filter((address) => !found?.tokens.includes(address))
-  const known = toPoolsOf(tokens, found?.pools ?? [])
-  if (unknown.length === 0) return { pools: known, failed: new Map() }
+  const stored = toPoolsOf(tokens, found?.pools ?? [])
+  if (unknown.length === 0) return { pools: stored, failed: new Map() }
   const { pools, failed } = await findPools(reader.node.rpc, reader.chain, unknown, signal)
-  return { pools: toDistinct([...known, ...pools]), failed }
+  return { pools: toDistinct([...stored, ...pools]), failed }
 }
 
 /** Tokens that are connected by shared pools, directly or through other tokens, with all their pools. */
@@ -96,6 +99,6 @@ function toDistinct(pools: readonly Pool[]): Pool[] {
 }
 
 export function toPoolsOf(tokens: readonly string[], pools: readonly Pool[]): Pool[] {
-  const wanted = new Set(tokens)
-  return pools.filter(({ token, quote }) => wanted.has(token) || wanted.has(quote))
+  const requested = new Set(tokens)
+  return pools.filter(({ token, quote }) => requested.has(token) || requested.has(quote))
 }
