@@ -42,7 +42,7 @@ async function read(budget: Budget) {
   return { bytes: new Map(bytes), room: (await find('api_kept_room_bytes')).map(({ value }) => value) }
 }
 
-async function ask(api: TestApi, path: string): Promise<string> {
+async function request(api: TestApi, path: string): Promise<string> {
   const response = await fetch(api.url + path)
   expect([path, response.status]).toEqual([path, 200])
   return response.text()
@@ -57,9 +57,9 @@ it('the response cache stays within its byte limit and reports its size in the m
     const path = `/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${start}&end=${start + DAY_MS}&limit=${300 - days}`
     // A response built from chunks is cached at the second request.
     for (let times = 0; times < 2; times++) {
-      const [one, other, third] = await Promise.all(Object.values(apis).map((api) => ask(api, path)))
+      const [one, second, third] = await Promise.all(Object.values(apis).map((api) => request(api, path)))
       expect(one, path).toBe(third)
-      expect(other, path).toBe(third)
+      expect(second, path).toBe(third)
     }
     const { bytes } = await read('little')
     for (const [of, value] of bytes) expect(value, String(of)).toBeLessThanOrEqual(BUDGETS.little / 2)

@@ -60,7 +60,7 @@ async function readInTurn(paths: readonly string[]): Promise<string[]> {
 }
 
 /** Sends a request on a separate connection that is not read yet. */
-function ask(path: string): Socket {
+function sendRequest(path: string): Socket {
   const { hostname, port } = new URL(memory?.url ?? '')
   const socket = connect({ host: hostname, port: Number(port) })
   socket.pause()
@@ -94,7 +94,7 @@ it('responses built from chunks are complete for slow readers while others are w
 
   // Far more bytes than the connections buffer: most of the data waits in the service.
   const slow = Array.from({ length: SLOW }, (_, number) => toPath(2 + number, POINTS))
-  const sockets = slow.map(ask)
+  const sockets = slow.map(sendRequest)
   const quick = Array.from({ length: 60 }, (_, number) =>
     number % 3 === 0 ? toList(1 + number) : toPath(100 + number, number % 3 === 1 ? POINTS : 288),
   )
@@ -115,8 +115,8 @@ it('cached responses do not change while others are built', async () => {
   const second = await open(path)
   expect(await read(second)).toBe(first)
   for (let number = 301; number < 340; number += 1) await read(await open(toPath(number, 288)))
-  const kept = await open(path)
-  expect(String(kept.headers['server-timing'])).toMatch(/^cache/)
-  expect(await read(kept)).toBe(first)
+  const cached = await open(path)
+  expect(String(cached.headers['server-timing'])).toMatch(/^cache/)
+  expect(await read(cached)).toBe(first)
   expect(first).toBe(await readEngine(path))
 })

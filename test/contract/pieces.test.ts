@@ -86,7 +86,7 @@ const cover = (token: Token, buckets: readonly number[], seconds: number) =>
     })),
   )
 
-interface Asked {
+interface RecordedRequest {
   readonly token: Token
   readonly interval: Interval
   readonly start: number
@@ -94,7 +94,7 @@ interface Asked {
   readonly limit?: number | undefined
 }
 
-const toPath = ({ token, interval, start, end, limit }: Asked) => {
+const toPath = ({ token, interval, start, end, limit }: RecordedRequest) => {
   const query = new URLSearchParams({ id: token.id, interval, start: new Date(start).toISOString() })
   if (end !== undefined) query.set('end', new Date(end).toISOString())
   if (limit !== undefined) query.set('limit', String(limit))
@@ -109,14 +109,14 @@ interface Answered {
   readonly body: string
 }
 
-async function ask(of: TestApi, path: string): Promise<Answered> {
+async function request(of: TestApi, path: string): Promise<Answered> {
   const response = await fetch(of.url + path, { headers: { 'accept-encoding': 'identity' } })
   const headers = Object.fromEntries([...response.headers].filter(([name]) => !OWN.has(name)))
   return { status: response.status, headers, body: await response.text() }
 }
 
 /** Returns the series as written by one statement. */
-async function readStraight({ token, interval, start, end, limit = 1_000_000 }: Asked): Promise<string> {
+async function readStraight({ token, interval, start, end, limit = 1_000_000 }: RecordedRequest): Promise<string> {
   const { from, to } = toSeriesRange({ start, end, interval }, clock.now)
   const params = { token: token.key, from, to, limit }
   const { body } = await writeArray(database.db, { name: 'straight', sql: pointsSql(interval).records, params })
@@ -124,17 +124,17 @@ async function readStraight({ token, interval, start, end, limit = 1_000_000 }: 
 }
 
 /** Compares the responses of all services with the database, and returns the response. */
-async function compare(asked: Asked) {
-  const path = toPath(asked)
-  const [one, other, third, straight] = await Promise.all([
-    ask(api, path),
-    ask(small, path),
-    ask(plain, path),
-    readStraight(asked),
+async function compare(requested: RecordedRequest) {
+  const path = toPath(requested)
+  const [one, second, third, straight] = await Promise.all([
+    request(api, path),
+    request(small, path),
+    request(plain, path),
+    readStraight(requested),
   ])
   expect(one.status, path).toBe(200)
   expect(one, path).toEqual(third)
-  expect(other, path).toEqual(third)
+  expect(second, path).toEqual(third)
   const isShort = Number(one.headers['x-series-points']) <= MOST_CACHED.pricePoints && straight.length < 1_000_000
   if (isShort && !one.body.includes('\n')) expect(one.body === straight, path).toBe(true)
   else expect(JSON.parse(one.body)).toEqual(JSON.parse(straight))
@@ -142,7 +142,7 @@ async function compare(asked: Asked) {
 }
 
 /** Returns a pseudo-random request for the seed and turn. */
-function toAsked(key: number, turn: number): Asked {
+function toQuery(key: number, turn: number): RecordedRequest {
   let draw = 0
   const next = () => unit(key, turn * 16 + draw++)
   const token = next() < 0.5 ? dense : sparse
@@ -172,8 +172,8 @@ describe('responses built from chunks', () => {
     const key = toNoiseKey(seed, 'pieces')
     const links: boolean[] = []
     for (let turn = 0; turn < 32; turn++) {
-      const asked = toAsked(key, turn)
-      links.push((await compare(asked)).headers.link !== undefined)
+      const requestedQuery = toQuery(key, turn)
+      links.push((await compare(requestedQuery)).headers.link !== undefined)
       if (turn % 3 === 2) await change(key, turn)
     }
     // Check that both pages and complete responses were compared.
@@ -183,13 +183,13 @@ describe('responses built from chunks', () => {
   it.each([4])('are equal for concurrent requests that share batched statements (seed %d)', async (seed) => {
     const key = toNoiseKey(seed, 'pieces at once')
     for (let burst = 0; burst < 4; burst++) {
-      await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toAsked(key, 12 * burst + at))))
+      await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toQuery(key, 12 * burst + at))))
       await change(key, burst)
     }
   })
 
   it('return the same pages as the service without a cache', async () => {
-    const wanted = JSON.parse(await readStraight({ token: sparse, interval: '5m', start: clock.now - 200 * DAY_MS }))
+    const expected = JSON.parse(await readStraight({ token: sparse, interval: '5m', start: clock.now - 200 * DAY_MS }))
     const found: unknown[] = []
     let path: string | undefined
     path = toPath({
@@ -199,18 +199,18 @@ describe('responses built from chunks', () => {
       limit: 700,
     })
     while (path !== undefined) {
-      const one: Answered = await ask(api, path)
-      expect(one).toEqual(await ask(plain, path))
+      const one: Answered = await request(api, path)
+      expect(one).toEqual(await request(plain, path))
       found.push(...JSON.parse(one.body).data)
       const next = toNext(one.headers.link)
       path = next === undefined ? undefined : SERIES + next
     }
-    expect(found).toEqual(wanted.data)
+    expect(found).toEqual(expected.data)
   })
 })
 
 const QUIET_END = BEGIN - 10 * DAY_MS
-const day = (daysAgo: number, more: Partial<Asked> = {}): Asked => {
+const day = (daysAgo: number, more: Partial<RecordedRequest> = {}): RecordedRequest => {
   const start = Math.floor(QUIET_END / DAY_MS) * DAY_MS - daysAgo * DAY_MS
   return { token: quiet, interval: '5m', start, end: start + DAY_MS, ...more }
 }
@@ -218,7 +218,7 @@ const day = (daysAgo: number, more: Partial<Asked> = {}): Asked => {
 describe('statements of the series cache', () => {
   it('are one for all missing chunks, and none for cached chunks', async () => {
     commits.commit('prices')
-    await ask(api, toPath(day(12)))
+    await request(api, toPath(day(12)))
     expect(statements.sort()).toEqual(['coarse-tokens', 'historic-financial'])
     statements = []
     const noon = day(4, { start: day(4).start + DAY_MS / 2, end: day(1).end })
@@ -232,37 +232,37 @@ describe('statements of the series cache', () => {
 
   it('are one for concurrent requests of the same or overlapping ranges', async () => {
     commits.commit('prices')
-    await ask(api, toPath(day(12)))
+    await request(api, toPath(day(12)))
     statements = []
     const same = toPath(day(8, { end: day(6).end }))
-    const asked = [
+    const queries = [
       ...Array.from({ length: 20 }, () => same),
       toPath(day(8)),
       toPath(day(7)),
       toPath(day(6, { limit: 9 })),
     ]
-    const bodies = await Promise.all(asked.map((path) => ask(api, path)))
+    const bodies = await Promise.all(queries.map((path) => request(api, path)))
     expect(statements).toEqual(['historic-financial'])
-    expect(bodies).toEqual(await Promise.all(asked.map((path) => ask(plain, path))))
+    expect(bodies).toEqual(await Promise.all(queries.map((path) => request(plain, path))))
   })
 
   it('are batched for concurrent requests without common chunks', async () => {
     commits.commit('prices')
-    await ask(api, toPath(day(12)))
+    await request(api, toPath(day(12)))
     statements = []
     const days = Array.from({ length: 12 }, (_, ago) => ago)
-    const asked = [quiet, dense].flatMap((token) => days.map((ago) => toPath(day(ago, { token }))))
-    const answers = await Promise.all(asked.map((path) => ask(api, path)))
-    expect(statements.length).toBeLessThan(asked.length / 2)
-    expect(answers).toEqual(await Promise.all(asked.map((path) => ask(plain, path))))
+    const queries = [quiet, dense].flatMap((token) => days.map((ago) => toPath(day(ago, { token }))))
+    const answers = await Promise.all(queries.map((path) => request(api, path)))
+    expect(statements.length).toBeLessThan(queries.length / 2)
+    expect(answers).toEqual(await Promise.all(queries.map((path) => request(plain, path))))
     statements = []
-    await Promise.all(asked.map((path) => ask(api, path)))
+    await Promise.all(queries.map((path) => request(api, path)))
     expect(statements).toEqual([])
   })
 
   it('are repeated exactly for the range of a change event', async () => {
     commits.commit('prices')
-    for (const ago of [9, 8, 7]) await ask(api, toPath(day(ago)))
+    for (const ago of [9, 8, 7]) await request(api, toPath(day(ago)))
     statements = []
     const at = day(8).start + 3 * HOUR_MS
     await storeMarket(database.writer, { keys: [quiet.key], until: at, points: 1, stepMs: STEP, price: 99 })
@@ -282,15 +282,15 @@ describe('statements of the series cache', () => {
 
   it('are two more to find the next point across any gap', async () => {
     commits.commit('prices')
-    const asked = { token: sparse, interval: '5m', start: Date.parse('2022-02-01'), limit: 20 } as const
-    await compare(asked)
+    const grants = { token: sparse, interval: '5m', start: Date.parse('2022-02-01'), limit: 20 } as const
+    await compare(grants)
     expect(statements.filter((name) => name.startsWith('historic'))).toEqual([
       'historic-financial',
       'historic-financial-pieces',
       'historic-financial',
     ])
     statements = []
-    await compare({ ...asked, limit: 21 })
+    await compare({ ...grants, limit: 21 })
     expect(statements).toEqual([])
   })
 })
@@ -316,7 +316,7 @@ describe('short series', () => {
       `&start=${since(9)}&end=${since(2)}&limit=1`,
     ]
     const compareAll = async () => {
-      for (const part of parts) expect(await ask(api, path + part), part).toEqual(await ask(plain, path + part))
+      for (const part of parts) expect(await request(api, path + part), part).toEqual(await request(plain, path + part))
     }
     await compareAll()
     expect(statements).toEqual(['discord'])
@@ -325,9 +325,9 @@ describe('short series', () => {
     commits.commit('discord', { from: at, to: at })
     await compareAll()
     expect(statements).toEqual(['discord', 'discord'])
-    const next = toNext((await ask(api, `${path}&limit=2`)).headers.link)
-    const page = await ask(api, path.split('?')[0] + String(next))
-    expect(page).toEqual(await ask(plain, path.split('?')[0] + String(next)))
+    const next = toNext((await request(api, `${path}&limit=2`)).headers.link)
+    const page = await request(api, path.split('?')[0] + String(next))
+    expect(page).toEqual(await request(plain, path.split('?')[0] + String(next)))
     expect(JSON.parse(page.body)).toHaveLength(2)
   })
 
@@ -342,11 +342,11 @@ FROM (SELECT number, fromUnixTimestamp64Milli({end: Int64} - toInt64(number) * 3
     commits.commit('index')
     const path = '/data/index/historic'
     for (const period of [5, 5, 1, 3, 2, 20]) {
-      const [one, other] = await Promise.all([
-        ask(api, `${path}?period=${period}`),
-        ask(plain, `${path}?period=${period}`),
+      const [one, second] = await Promise.all([
+        request(api, `${path}?period=${period}`),
+        request(plain, `${path}?period=${period}`),
       ])
-      expect(one).toEqual(other)
+      expect(one).toEqual(second)
     }
     expect(statements).toEqual(['index-historic', 'index-historic'])
   })

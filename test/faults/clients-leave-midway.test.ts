@@ -26,7 +26,7 @@ let api: TestApi
 let series: string
 let days = 0
 /** Statements that the API sent to the database, with the abort signal of each. */
-const asked: { params: Readonly<Record<string, unknown>>; signal: AbortSignal | undefined }[] = []
+const requests: { params: Readonly<Record<string, unknown>>; signal: AbortSignal | undefined }[] = []
 /** Runs between the database's response and the code that sent the statement. */
 let afterRows: () => Promise<void> = async () => {}
 
@@ -57,15 +57,15 @@ function start(url: string): Client {
 }
 
 /** Resolves when the API has received all earlier requests: it accepts requests in order. */
-async function untilHeard(): Promise<void> {
+async function untilReceived(): Promise<void> {
   for (let round = 0; round < 3; round += 1) expect(await start(`${api.url}/health/live`).status).toBe(200)
 }
 
 /** Statements that read points; the number of coarser points is read by a separate statement. */
-const toStarts = ({ params }: (typeof asked)[number]) =>
+const toStarts = ({ params }: (typeof requests)[number]) =>
   Object.entries(params).flatMap(([name, value]) => (/^from\d*$/.test(name) ? [value] : []))
-const isAboutPoints = (one: (typeof asked)[number]) => toStarts(one).length > 0
-const askedFrom = (from: number) => asked.filter((one) => toStarts(one).includes(from))
+const isAboutPoints = (one: (typeof requests)[number]) => toStarts(one).length > 0
+const requestsFrom = (from: number) => requests.filter((one) => toStarts(one).includes(from))
 const sent = () => door.statements.filter((statement) => toValues(statement, 'from').length > 0).length
 const seenFrom = (from: number) => door.statements.filter((one) => toValues(one, 'from').includes(String(from)))
 
@@ -79,13 +79,13 @@ beforeAll(async () => {
   const watched: Database = {
     ...db,
     rows: async (statement) => {
-      asked.push({ params: { ...statement.params }, signal: statement.signal })
+      requests.push({ params: { ...statement.params }, signal: statement.signal })
       const rows = await db.rows(statement)
       await afterRows()
       return rows
     },
     stream: async (statement) => {
-      asked.push({ params: { ...statement.params }, signal: statement.signal })
+      requests.push({ params: { ...statement.params }, signal: statement.signal })
       return db.stream(statement)
     },
   }
@@ -109,31 +109,31 @@ describe('API when a client disconnects', { timeout: 300_000 }, () => {
   it('sends no statement for a request that was still queued', async () => {
     door.hold()
     const crowd = Array.from({ length: CROWD }, () => start(nextDay().url))
-    await expect.poll(() => asked.filter(isAboutPoints).length, PATIENTLY).toBe(OWN)
+    await expect.poll(() => requests.filter(isAboutPoints).length, PATIENTLY).toBe(OWN)
     const { url, from } = nextDay()
     const leaver = start(url)
-    await untilHeard()
+    await untilReceived()
     leaver.request.destroy()
     await leaver.status
-    await untilHeard()
+    await untilReceived()
     door.release()
     expect(new Set(await Promise.all(crowd.map(({ status }) => status)))).toEqual(new Set([200]))
     expect(await start(nextDay().url).status).toBe(200)
-    expect([askedFrom(from), seenFrom(from)]).toEqual([[], []])
+    expect([requestsFrom(from), seenFrom(from)]).toEqual([[], []])
   })
 
   it("leaves the disconnected client's range out of a shared statement", async () => {
     door.hold()
     const own = Array.from({ length: OWN }, () => start(nextDay().url))
-    await untilHeard()
+    await untilReceived()
     const days = [nextDay(), nextDay(), nextDay()] as const
-    const [leaver, ...others] = days.map(({ url }) => start(url))
-    await untilHeard()
+    const [leaver, ...rest] = days.map(({ url }) => start(url))
+    await untilReceived()
     leaver?.request.destroy()
     await leaver?.status
-    await untilHeard()
+    await untilReceived()
     door.release()
-    const statuses = await Promise.all([...own, ...others].map(({ status }) => status))
+    const statuses = await Promise.all([...own, ...rest].map(({ status }) => status))
     expect(new Set(statuses)).toEqual(new Set([200]))
     expect(days.map(({ from }) => seenFrom(from).length)).toEqual([0, 1, 1])
     expect(seenFrom(days[1].from)).toEqual(seenFrom(days[2].from))
@@ -142,10 +142,10 @@ describe('API when a client disconnects', { timeout: 300_000 }, () => {
   it('keeps a shared statement running until its last client disconnects', async () => {
     door.hold()
     const own = Array.from({ length: OWN }, () => start(nextDay().url))
-    await untilHeard()
+    await untilReceived()
     const days = [nextDay(), nextDay()] as const
     const leavers = days.map(({ url }) => start(url))
-    await untilHeard()
+    await untilReceived()
     door.release()
     door.hold()
     await Promise.all(own.map(({ status }) => status))
@@ -154,10 +154,10 @@ describe('API when a client disconnects', { timeout: 300_000 }, () => {
     expect(seenFrom(days[1].from)).toEqual([together])
     leavers[0]?.request.destroy()
     await leavers[0]?.status
-    await untilHeard()
-    expect(together?.hasLeft).toBe(false)
+    await untilReceived()
+    expect(together?.hasDisconnected).toBe(false)
     leavers[1]?.request.destroy()
-    await expect.poll(() => together?.hasLeft, PATIENTLY).toBe(true)
+    await expect.poll(() => together?.hasDisconnected, PATIENTLY).toBe(true)
   })
 
   it('cancels the statement that is running', async () => {
@@ -166,7 +166,7 @@ describe('API when a client disconnects', { timeout: 300_000 }, () => {
     const leaver = start(url)
     await expect.poll(() => seenFrom(from).length, PATIENTLY).toBe(1)
     leaver.request.destroy()
-    await expect.poll(() => seenFrom(from)[0]?.hasLeft, PATIENTLY).toBe(true)
+    await expect.poll(() => seenFrom(from)[0]?.hasDisconnected, PATIENTLY).toBe(true)
   })
 
   it('does not send the second statement after a disconnect between two', async () => {
@@ -179,11 +179,11 @@ describe('API when a client disconnects', { timeout: 300_000 }, () => {
     const count = sent()
     const leaver = start(`${series}&start=2022-02-01&end=2024-01-01&format=csv`)
     await expect.poll(() => hasRows, PATIENTLY).toBe(true)
-    const signal = asked.findLast(isAboutPoints)?.signal
+    const signal = requests.findLast(isAboutPoints)?.signal
     leaver.request.destroy()
     await expect.poll(() => signal?.aborted, PATIENTLY).toBe(true)
     goOn()
-    await untilHeard()
+    await untilReceived()
     expect(sent()).toBe(count + 1)
   })
 
@@ -192,24 +192,24 @@ describe('API when a client disconnects', { timeout: 300_000 }, () => {
     const { url, from } = nextDay()
     const clients = [start(url), start(url)] as const
     await expect.poll(() => seenFrom(from).length, PATIENTLY).toBe(1)
-    await untilHeard()
+    await untilReceived()
     clients[0].request.destroy()
     await clients[0].status
-    await untilHeard()
-    expect(seenFrom(from).map(({ hasLeft }) => hasLeft)).toEqual([false])
+    await untilReceived()
+    expect(seenFrom(from).map(({ hasDisconnected }) => hasDisconnected)).toEqual([false])
     door.release()
     expect(await clients[1].status).toBe(200)
     expect(seenFrom(from)).toHaveLength(1)
 
     door.hold()
-    const { url: otherUrl, from: otherFrom } = nextDay()
-    const leavers = [start(otherUrl), start(otherUrl)]
-    await expect.poll(() => seenFrom(otherFrom).length, PATIENTLY).toBe(1)
-    await untilHeard()
+    const { url: secondUrl, from: secondFrom } = nextDay()
+    const leavers = [start(secondUrl), start(secondUrl)]
+    await expect.poll(() => seenFrom(secondFrom).length, PATIENTLY).toBe(1)
+    await untilReceived()
     for (const { request } of leavers) request.destroy()
-    await expect.poll(() => seenFrom(otherFrom)[0]?.hasLeft, PATIENTLY).toBe(true)
+    await expect.poll(() => seenFrom(secondFrom)[0]?.hasDisconnected, PATIENTLY).toBe(true)
     door.release()
     // The API fetches a cancelled result again for the next client.
-    expect(await start(otherUrl).status).toBe(200)
+    expect(await start(secondUrl).status).toBe(200)
   })
 })

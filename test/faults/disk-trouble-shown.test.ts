@@ -62,13 +62,13 @@ describe.each([
     if (disk.mend !== undefined) {
       disk.mend()
       // The slot is late by now: its job enqueues a history job, and ends before that job does.
-      const look = async () => {
+      const scan = async () => {
         // The status is cached for some seconds.
         pipeline.clock.now += 10_000
         await pipeline.watch()
         return (await pipeline.status())?.state
       }
-      await expect.poll(look, { interval: 1_000 }).toBe('fresh')
+      await expect.poll(scan, { interval: 1_000 }).toBe('fresh')
     }
   })
 })

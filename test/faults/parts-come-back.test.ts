@@ -110,7 +110,7 @@ function startWriting() {
 function startAsking() {
   const statuses = { kept: new Map<number, number>(), missed: new Map<number, number>() }
   let isOver = false
-  const ask = async (path: string, counts: Map<number, number>) => {
+  const request = async (path: string, counts: Map<number, number>) => {
     // There is no response while the API itself is down.
     const { status } = await fetch(apiUrl + path).catch(() => ({ status: 0 }))
     counts.set(status, (counts.get(status) ?? 0) + 1)
@@ -118,8 +118,8 @@ function startAsking() {
   }
   const goOn = async () => {
     for (let n = 0; !isOver; n += 1) {
-      await ask('/data/daos/treasury?limit=3', statuses.kept)
-      await ask(
+      await request('/data/daos/treasury?limit=3', statuses.kept)
+      await request(
         `/data/tokens/historic-financial?name=Uniswap&interval=1d&start=2023-01-01&limit=${1 + (n % 900)}`,
         statuses.missed,
       )

@@ -71,21 +71,22 @@ afterAll(async () => {
 
 /** A provider that echoes the whole request in every kind of faulty response, one after the other. */
 async function createParrot() {
-  let asked = 0
+  let requestCount = 0
   return startProviderServer((request, response, url) => {
-    asked += 1
-    const heard = { url: url.href, ...request.headers }
+    requestCount += 1
+    const received = { url: url.href, ...request.headers }
     const ways = [
-      () => sendJson(response, { error: heard, message: JSON.stringify(heard) }, 401),
-      () => sendJson(response, { jsonrpc: '2.0', id: 0, error: { code: -32000, message: JSON.stringify(heard) } }),
-      () => sendJson(response, { errors: [{ message: JSON.stringify(heard) }], description: JSON.stringify(heard) }),
-      () => response.writeHead(500, { 'content-type': 'text/html' }).end(`<p>${JSON.stringify(heard)}</p>`),
-      () => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>${JSON.stringify(heard)}</p>`),
-      () => sendJson(response, `no JSON: ${JSON.stringify(heard)}`),
+      () => sendJson(response, { error: received, message: JSON.stringify(received) }, 401),
+      () => sendJson(response, { jsonrpc: '2.0', id: 0, error: { code: -32000, message: JSON.stringify(received) } }),
+      () =>
+        sendJson(response, { errors: [{ message: JSON.stringify(received) }], description: JSON.stringify(received) }),
+      () => response.writeHead(500, { 'content-type': 'text/html' }).end(`<p>${JSON.stringify(received)}</p>`),
+      () => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>${JSON.stringify(received)}</p>`),
+      () => sendJson(response, `no JSON: ${JSON.stringify(received)}`),
       () => response.writeHead(302, { location: `http://elsewhere.invalid${url.href.slice(15)}` }).end(),
       () => request.socket.destroy(),
     ]
-    ways[asked % ways.length]?.()
+    ways[requestCount % ways.length]?.()
   })
 }
 
@@ -190,10 +191,10 @@ describe('worker output, Redis and ClickHouse', { timeout: 900_000 }, () => {
     const env = await toEnvironment(pipeline.upstream.url, `${pipeline.upstream.url}/rpc/ethereum`)
     const { worker, said, exited } = startWorker({ ...env, ...toWrong() })
     await new Promise<void>((resolve) => {
-      let heard = ''
+      let received = ''
       worker.stderr.on('data', (bytes) => {
-        heard += String(bytes)
-        if (/AUTHENTICATION_FAILED|WRONGPASS/.test(heard)) resolve()
+        received += String(bytes)
+        if (/AUTHENTICATION_FAILED|WRONGPASS/.test(received)) resolve()
       })
     })
     worker.kill('SIGTERM')

@@ -65,9 +65,9 @@ describe('monitoring before the next tick', () => {
 
     pipeline.upstream.faults.clear()
     pipeline.clock.now += 5 * MINUTE
-    const again = once(runner, 'completed')
+    const repeated = once(runner, 'completed')
     await pipeline.scheduler.scan()
-    await again
+    await repeated
     expect((await pipeline.status()).note).toBeUndefined()
   })
 

@@ -15,7 +15,7 @@ import {
   slotAt,
   statesOf,
   TODAY,
-  toSome,
+  toSample,
 } from '../support/answered.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import type { Fault } from '../upstream/faults.ts'
@@ -104,16 +104,16 @@ describe('entity id that a provider does not know', () => {
     'leaves that entity unserved at $provider ($dataset, $payload.kind) and stores rows of the others',
     async (source) => {
       const { dataset, provider, payload, by, fault } = source
-      const [job, entities] = [jobOf(dataset), toSome(pipeline, source)]
+      const [job, entities] = [jobOf(dataset), toSample(pipeline, source)]
       const [first, second] = entities
       if (first === undefined || second === undefined) throw new Error('there are no two entities')
       pipeline.upstream.faults.set(provider, fault, { match: nameOf(first, by) })
       const ids = entities.map(({ id }) => id)
       const outcome = await runFor(pipeline, job, payload, { ids, providers: [provider] })
       expect(outcome).toMatchObject({ code: undefined, uncovered: 1 })
-      const told = await readLedger(pipeline, job, entities)
-      expect(told.filter(({ entity }) => entity === first.key)).toMatchObject([{ state: 'unserved', provider }])
-      expect(statesOf(told.filter(({ entity, buckets }) => entity === second.key && buckets > 0))).toContain('stored')
+      const ledger = await readLedger(pipeline, job, entities)
+      expect(ledger.filter(({ entity }) => entity === first.key)).toMatchObject([{ state: 'unserved', provider }])
+      expect(statesOf(ledger.filter(({ entity, buckets }) => entity === second.key && buckets > 0))).toContain('stored')
     },
   )
 })
@@ -134,7 +134,7 @@ describe('missing provider key', () => {
     async (...one) => {
       const [dataset, provider, payload, setting] = one
       const job = jobOf(dataset)
-      const entities = toSome(pipeline, { dataset, provider })
+      const entities = toSample(pipeline, { dataset, provider })
       expect(entities).toHaveLength(2)
       const { config } = pipeline.context
       const { coinmarketcap, moralis, goldrush, ratings, x } = config.providers
@@ -153,9 +153,9 @@ describe('missing provider key', () => {
       const outcome = await runFor({ context }, job, payload, { ids, providers: [provider] })
       expect(outcome).toEqual({ rows: 0, uncovered: 2, code: undefined, again: [] })
       expect(pipeline.upstream.requests.all()).toEqual([])
-      const told = await readLedger(pipeline, job, entities)
-      expect(told).toHaveLength(2)
-      for (const { state, reason } of told) {
+      const ledger = await readLedger(pipeline, job, entities)
+      expect(ledger).toHaveLength(2)
+      for (const { state, reason } of ledger) {
         expect(state).toBe('unserved')
         expect(reason).toContain(setting)
       }
@@ -168,7 +168,7 @@ describe('fallback provider', () => {
   const range = rangeOf(HOUR - 4 * HOUR_MS, HOUR - 2 * HOUR_MS, '5m')
 
   it('does not complete a range without rows after a truncated body: the next attempt stores all 20', async () => {
-    const entities = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 20)
+    const entities = toSample(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 20)
     const ids = entities.map(({ id }) => id)
     for (const fault of [{ kind: 'cut' }, { kind: 'truncate' }] as const) {
       await emptyLedger(pipeline)
@@ -176,33 +176,33 @@ describe('fallback provider', () => {
       pipeline.upstream.faults.set('coingecko', { kind: 'empty' })
       const failed = await runFor(pipeline, job, range, { ids })
       expect(failed.again).toEqual(ids)
-      const told = await readLedger(pipeline, job, entities)
-      expect(told).toHaveLength(20)
-      for (const { state, reason } of told) {
+      const ledger = await readLedger(pipeline, job, entities)
+      expect(ledger).toHaveLength(20)
+      for (const { state, reason } of ledger) {
         expect(state).toBe('failed')
         expect(reason).toMatch(/^coinmarketcap .+; coingecko: nothing in its answer$/)
       }
       pipeline.upstream.faults.clear()
       pipeline.upstream.faults.set('coingecko', { kind: 'reset' })
       expect(await runFor(pipeline, job, range, { ids: failed.again })).toMatchObject({ rows: 20 * 24, uncovered: 0 })
-      const known = (await readLedger(pipeline, job, entities)).filter(({ buckets }) => buckets > 0)
-      expect(known.filter(({ state }) => state === 'stored').map(({ buckets }) => buckets)).toEqual(Array(20).fill(24))
+      const values = (await readLedger(pipeline, job, entities)).filter(({ buckets }) => buckets > 0)
+      expect(values.filter(({ state }) => state === 'stored').map(({ buckets }) => buckets)).toEqual(Array(20).fill(24))
       pipeline.upstream.faults.clear()
     }
   })
 
   it("is recorded as coarser, with the reason of the finer provider's failure", async () => {
-    const [entity] = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 1)
+    const [entity] = toSample(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }, 1)
     if (entity === undefined) throw new Error('there is no token')
     const old = rangeOf(TODAY - 5 * DAY_MS, TODAY - 4 * DAY_MS, '5m')
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 403 })
     const failed = await runFor(pipeline, job, old, { ids: [entity.id] })
     expect(failed.again).toEqual([entity.id])
-    const told = await readLedger(pipeline, job, [entity])
-    expect(told).toContainEqual(
+    const ledger = await readLedger(pipeline, job, [entity])
+    expect(ledger).toContainEqual(
       expect.objectContaining({ state: 'stored', provider: 'coingecko', seconds: 3600, buckets: 288 }),
     )
-    expect(told).toContainEqual(
+    expect(ledger).toContainEqual(
       expect.objectContaining({
         state: 'coarser',
         provider: 'coingecko',
@@ -218,7 +218,7 @@ describe('fallback provider', () => {
 
   it('is asked only for entities that the first provider did not return', async () => {
     const holders = jobOf('holders')
-    const [first, second] = toSome(pipeline, { dataset: 'holders', provider: 'ethplorer' })
+    const [first, second] = toSample(pipeline, { dataset: 'holders', provider: 'ethplorer' })
     if (first === undefined || second === undefined) throw new Error('there are no two tokens')
     pipeline.upstream.faults.set('moralis', { kind: 'cut' }, { match: nameOf(first, 'contractAddress') })
     pipeline.upstream.requests.clear()

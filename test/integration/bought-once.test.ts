@@ -123,7 +123,7 @@ describe('paid reading of posts', () => {
     })
     const run = await start(baseUrl, toDaos(6), 5, 300)
     const tries: string[] = []
-    const tryOnce = async (more?: Partial<JobContext>) => {
+    const attempt = async (more?: Partial<JobContext>) => {
       tries.push(await run.collect(twitterSentiment, more).then(() => 'done', String))
       run.onInsert.current = () => {}
     }
@@ -133,16 +133,16 @@ describe('paid reading of posts', () => {
       saved += table === 'job_state' ? 1 : 0
       if (saved === 2) handBack.abort(new Error('handed back'))
     }
-    await tryOnce({ handBack: handBack.signal })
+    await attempt({ handBack: handBack.signal })
     expect(pages.length).toBeLessThan(6)
     // The limit for one account and a failure for another; then a kill before the rows are stored.
-    await tryOnce()
+    await attempt()
     expect(await run.countMoods()).toEqual({ rows: 4, posts: 1_200 })
     run.onInsert.current = (table) => {
       if (table === 'twitter_sentiment') throw new DataError('storage', 'killed')
     }
-    await tryOnce()
-    await tryOnce()
+    await attempt()
+    await attempt()
     expect(tries).toMatchObject([
       expect.stringContaining('handed back'),
       expect.stringContaining('2 without an answer'),

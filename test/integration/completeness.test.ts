@@ -169,11 +169,11 @@ describe('completeness watch', () => {
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
     const slot = { slot: TODAY, piece: undefined, isComplete: true, answered: [] }
-    const away = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
-    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [away] })
+    const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
+    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)
-    const told = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
-    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...told }])
+    const fields = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
+    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...fields }])
     expect(await check()).toEqual([])
     expect(watch.lost('telegram')).toBe(12)
     expect(await value('dataset_lost_entities\\{dataset="telegram"')).toBe('12')

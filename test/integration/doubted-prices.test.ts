@@ -48,9 +48,9 @@ beforeEach(async () => {
 function collectNext(coinmarketcap: number | null, coingecko: number | null) {
   Object.assign(says, { coinmarketcap, coingecko })
   pipeline.clock.now += SLOT_MS
-  return collectAgain()
+  return recollect()
 }
-const collectAgain = () => runFor(pipeline, prices, { kind: 'slot', slot: pipeline.clock.now }, { ids: [token.id] })
+const recollect = () => runFor(pipeline, prices, { kind: 'slot', slot: pipeline.clock.now }, { ids: [token.id] })
 
 async function readPrices(): Promise<number[]> {
   const sql = 'SELECT price FROM token_prices FINAL ORDER BY observed_at'
@@ -79,7 +79,7 @@ it.each([
       new RegExp(`^coinmarketcap: a price of ${price} is ${times} the last price, 2 at 2024-`),
     )
     says.coinmarketcap = 2.2
-    expect(await collectAgain()).toMatchObject({ rows: 1, uncovered: 0 })
+    expect(await recollect()).toMatchObject({ rows: 1, uncovered: 0 })
     expect(await readPrices()).toEqual([2, 2.2])
   },
 )

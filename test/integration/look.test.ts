@@ -35,13 +35,13 @@ const scheduler = () => {
   return { db, redis, registry, log, now, prefix: config.redis.prefix }
 }
 
-const look = (job: Job) => enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler())
+const scan = (job: Job) => enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler())
 
 /** Runs a scheduler's gap scan every minute, with a worker; returns how often the provider was asked. */
-async function countAsked(job: Job, minutes: number, answer: () => object[]): Promise<number> {
-  let asked = 0
+async function countRequests(job: Job, minutes: number, answer: () => object[]): Promise<number> {
+  let requestCount = 0
   const collect = async () => {
-    asked += 1
+    requestCount += 1
     return answer()
   }
   const provider: Collector = { provider: job.providers[0]?.name ?? '', covers: () => true, collect }
@@ -49,13 +49,13 @@ async function countAsked(job: Job, minutes: number, answer: () => object[]): Pr
   const start = pipeline.clock.now
   for (let minute = 0; minute < minutes; minute += 1) {
     pipeline.clock.now = start + minute * 60_000
-    await look(job)
+    await scan(job)
     for (const queued of await queue.getJobs(['waiting', 'prioritized'])) {
       await runJob(job, [provider], pipeline.context, queued.data)
       await queued.remove()
     }
   }
-  return asked
+  return requestCount
 }
 
 /** The coverage of all entities, without the last `fewer` buckets of the first entity. */
@@ -80,13 +80,13 @@ describe('gap scan if a provider does not have the newest data yet', () => {
     await recordExpected(db, prices.dataset, [{ entity: EVERYBODY, ...range, interval: '5m' }])
     await addCoverage(db, prices.dataset, stored(prices, range.from, range.to, 5))
     pipeline.clock.now = Date.parse('2024-05-06T07:00:30Z')
-    expect(await countAsked(prices, 5, () => [])).toBe(1)
+    expect(await countRequests(prices, 5, () => [])).toBe(1)
     const [first] = prices.entities(pipeline.registry)
     const notes = await readNotes(db, prices.dataset, [first?.key ?? 0], { from: 0, to: OPEN_END })
     expect(notes.map(({ state, reason }) => [state, reason])).toEqual([
       ['pending', `${prices.providers[0]?.name} has nothing there yet`],
     ])
-    expect(await countAsked(prices, 75, () => [])).toBe(3)
+    expect(await countRequests(prices, 75, () => [])).toBe(3)
     const what = { range, interval: undefined, now: pipeline.clock.now }
     expect(await findLedgerGaps(db, prices, pipeline.registry, what)).toEqual([])
   })
@@ -95,7 +95,7 @@ describe('gap scan if a provider does not have the newest data yet', () => {
     const { db } = pipeline.context
     await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
-    expect(await countAsked(treasury, 5, () => [])).toBe(1)
+    expect(await countRequests(treasury, 5, () => [])).toBe(1)
   })
 })
 
@@ -108,11 +108,11 @@ describe('gap scan of workers with different settings', () => {
       throw new DataError('provider_unconfigured', 'goldrush: GOLDRUSH_API_KEY is not set')
     }
     const goldrush = { ...config.providers.goldrush, apiKey: 'added' }
-    const other = { ...config, providers: { ...config.providers, goldrush } }
+    const second = { ...config, providers: { ...config.providers, goldrush } }
     await recordProviders(db, treasury.name, config)
-    expect(await countAsked(treasury, 5, unconfigured)).toBe(1)
-    await recordProviders(db, treasury.name, other)
-    expect(await countAsked(treasury, 5, unconfigured)).toBe(1)
+    expect(await countRequests(treasury, 5, unconfigured)).toBe(1)
+    await recordProviders(db, treasury.name, second)
+    expect(await countRequests(treasury, 5, unconfigured)).toBe(1)
   })
 })
 
@@ -128,7 +128,7 @@ describe('gap scan of a dataset without history', () => {
       await runJob(holders, holders.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
     }
     pipeline.clock.now = start + 14 * HOUR_MS + 90_000
-    await look(holders)
+    await scan(holders)
     const notes = await readNotes(db, holders.dataset, keys, { from: 0, to: OPEN_END })
     // Other tokens have their first turn later.
     expect(notes.filter(({ from }) => from >= start + 12 * HOUR_MS)).toEqual([])
@@ -138,9 +138,9 @@ describe('gap scan of a dataset without history', () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-05-03T00:00:00Z')
     await recordExpected(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
-    const [first, ...others] = stored(telegram, day, day + 4 * DAY_MS, 0)
+    const [first, ...rest] = stored(telegram, day, day + 4 * DAY_MS, 0)
     if (first === undefined) throw new Error('nobody is on Telegram')
-    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
+    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...rest])
     const times = { from: day, to: OPEN_END, since: day, nextTry: day }
     const failed = { lane: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
     await writeNotes(db, telegram.dataset, [{ entity: first.entity, ...failed, ...times }])
@@ -151,14 +151,14 @@ describe('gap scan of a dataset without history', () => {
       total_members: 10,
       active_members: 1,
     }
-    const again: Collector = { provider: 'telegram', covers: () => true, collect: async () => [row] }
-    await runJob(telegram, [again], pipeline.context, {
+    const repeat: Collector = { provider: 'telegram', covers: () => true, collect: async () => [row] }
+    await runJob(telegram, [repeat], pipeline.context, {
       kind: 'slot',
       slot: day + 2 * DAY_MS,
       entities: entities.map(({ id }) => id),
       again: true,
     })
-    await look(telegram)
+    await scan(telegram)
     const gaps = await findLedgerGaps(db, telegram, pipeline.registry, {
       range: { from: 0, to: NOW },
       interval: undefined,
@@ -173,10 +173,10 @@ describe('gap scan of a dataset without history', () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-04-28T00:00:00Z')
     await recordExpected(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
-    const [first, ...others] = stored(telegram, day, day + 8 * DAY_MS, 0)
+    const [first, ...rest] = stored(telegram, day, day + 8 * DAY_MS, 0)
     if (first === undefined) throw new Error('nobody is on Telegram')
-    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
-    await look(telegram)
+    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...rest])
+    await scan(telegram)
     const toGaps = () =>
       findLedgerGaps(db, telegram, pipeline.registry, {
         range: { from: 0, to: NOW },
@@ -188,7 +188,7 @@ describe('gap scan of a dataset without history', () => {
     const row = { dao: first.entity, observed_at: new Date(day).toISOString(), total_members: 10, active_members: 1 }
     const every = { collected_at: new Date(day).toISOString() }
     await db.insert({ table: telegram.dataset.table, rows: [row], every })
-    await look(telegram)
+    await scan(telegram)
     expect(await toGaps()).toEqual([])
   })
 })
@@ -210,14 +210,14 @@ describe('gap scan of a dataset with cursors', () => {
   it('covers the wanted range of entities that a slot has read to the end, and no others', async () => {
     const { db } = pipeline.context
     await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
-    const [read, unfinished, gone, ...others] = spaces()
+    const [read, unfinished, gone, ...rest] = spaces()
     if (read === undefined || unfinished === undefined || gone === undefined) throw new Error('too few DAOs vote')
     await slotOf(NOW - (NOW % HOUR_MS), async ({ noteRead, putOff }) => {
-      noteRead([read, ...others])
+      noteRead([read, ...rest])
       putOff([unfinished])
       return []
     })
-    await look(governance)
+    await scan(governance)
     expect(await statesOf()).toEqual(new Map([[unfinished.name, ['pending', 3]]]))
     const notes = await readNotes(db, governance.dataset, [gone.key], { from: 0, to: OPEN_END })
     expect(notes).toMatchObject([{ state: 'unserved', from: day, to: OPEN_END }])
@@ -231,7 +231,7 @@ describe('gap scan of a dataset with cursors', () => {
       return []
     })
     pipeline.clock.now = NOW
-    await look(governance)
+    await scan(governance)
     const keys = spaces().map(({ key }) => key)
     expect(await readNotes(db, governance.dataset, keys, { from: 0, to: OPEN_END })).toEqual([])
     await slotOf(NOW - (NOW % HOUR_MS), async ({ entities, noteRead }) => {
@@ -261,11 +261,11 @@ it('the first slot after an upgrade wants the range since the upgrade', async ()
   const before = { from: Date.parse('2024-01-01T00:00:00Z'), to: upgraded }
   await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, ...before, interval: '7d' }])
   await enqueueDue({ job: treasury, queues: pipeline.queues('treasury') }, scheduler())
-  const wanted = await readExpected(db, treasury.dataset)
-  expect(wanted.map(({ from, to }) => ({ from, to }))).toEqual(
+  const expected = await readExpected(db, treasury.dataset)
+  expect(expected.map(({ from, to }) => ({ from, to }))).toEqual(
     expect.arrayContaining([before, { from: expect.any(Number), to: OPEN_END }]),
   )
-  expect(wanted.find(({ to }) => to === OPEN_END)?.from).toBeLessThanOrEqual(upgraded)
+  expect(expected.find(({ to }) => to === OPEN_END)?.from).toBeLessThanOrEqual(upgraded)
 })
 
 describe('history chunk', () => {

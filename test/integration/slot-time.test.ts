@@ -58,10 +58,10 @@ async function runSlot(
         { ...run, providerName: 'discord', concurrency: 1 },
       ),
   }
-  const through = <A extends { name?: string; table?: string }, R>(ask: (statement: A) => R) => {
+  const through = <A extends { name?: string; table?: string }, R>(request: (statement: A) => R) => {
     return (statement: A): R => {
       options.onStatement?.(statement.name ?? `insert ${statement.table}`)
-      return ask(statement)
+      return request(statement)
     }
   }
   const { db } = context

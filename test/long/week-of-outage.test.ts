@@ -105,10 +105,10 @@ describe('the price queues after a week without workers', () => {
     for (const slot of slots) expect([slot, prices5m.rowsOf(slot)]).toEqual([slot, tokens.length])
 
     const until = toDueEnd(prices.dataset, clock.now)
-    const wanted = toExpectedRuns(await readExpected(db, prices.dataset), { key: 0 }, prices.dataset, until)
-    const begin = toBucketTime(wanted[0]?.first ?? 0, '5m')
+    const expected = toExpectedRuns(await readExpected(db, prices.dataset), { key: 0 }, prices.dataset, until)
+    const begin = toBucketTime(expected[0]?.first ?? 0, '5m')
     expect(until - begin).toBeGreaterThan(OUTAGE_MS)
     const keys = tokens.map(({ key }) => key)
-    expect([...(await readMissing(db, prices.dataset, keys, { expected: wanted, seconds: DAY_MS }))]).toEqual([])
+    expect([...(await readMissing(db, prices.dataset, keys, { expected: expected, seconds: DAY_MS }))]).toEqual([])
   })
 })

@@ -7,11 +7,11 @@ import { silent } from './silent.ts'
 type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>
 
 /** A run for tests that call a provider directly; records the provider's reports. */
-export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}) {
+export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}) {
   const refused = new Map<number, DataError>()
   const [read, putOff]: [number[], number[]] = [[], []]
   const steps: Step[] = []
-  const { entities = [] } = given
+  const { entities = [] } = input
   const omitted = new Map<number, Omitted>()
   const run: TestRun<E> = {
     providerName: 'somewhere',
@@ -29,7 +29,7 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
     noteMore: () => {},
     log: silent,
     signal: new AbortController().signal,
-    ...given,
+    ...input,
   }
   return { run, refused, read, omitted, putOff, steps }
 }

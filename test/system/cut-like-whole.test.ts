@@ -46,7 +46,7 @@ async function openBoth(settings: Readonly<Record<string, string>> = {}) {
     pipeline.upstream.requests.clear()
     return pipeline
   }
-  return { whole: await open(), pieces: await open() }
+  return { full: await open(), pieces: await open() }
 }
 
 /** Enqueues the current slot and collects it with two workers. @returns the number of jobs. */
@@ -112,7 +112,7 @@ async function readAll({ database, url, commits }: ServedPipeline, { dataset }: 
 }
 
 /** Requests to the provider, with their counts. */
-const toAsked = ({ upstream }: ServedPipeline, name?: string) =>
+const toQuery = ({ upstream }: ServedPipeline, name?: string) =>
   upstream.requests
     .all()
     .filter(({ provider }) => name === undefined || provider === name)
@@ -127,16 +127,16 @@ async function followCommits({ context }: ServedPipeline, { dataset }: Job) {
     prefix: config.redis.prefix,
   })
   await vi.waitFor(() => expect(feed.source).toBe('redis'), { timeout: 60_000, interval: 20 })
-  const heard: Commit[] = []
+  const received: Commit[] = []
   feed.follow((change) => {
-    if (change?.dataset === dataset.name && change.entities !== undefined) heard.push(change)
+    if (change?.dataset === dataset.name && change.entities !== undefined) received.push(change)
   })
   return {
     /** The merged content of a slot's change events. */
     sum: () => ({
-      from: Math.min(...heard.map(({ from }) => from ?? Number.NaN)),
-      to: Math.max(...heard.map(({ to }) => to ?? Number.NaN)),
-      entities: heard.reduce((sum, { entities }) => sum + (entities ?? 0), 0),
+      from: Math.min(...received.map(({ from }) => from ?? Number.NaN)),
+      to: Math.max(...received.map(({ to }) => to ?? Number.NaN)),
+      entities: received.reduce((sum, { entities }) => sum + (entities ?? 0), 0),
     }),
     close: () => feed.close(),
   }
@@ -154,10 +154,10 @@ async function readLargest({ database, registry, clock }: ServedPipeline): Promi
 
 /** A database that fails, like a killed process, after this many further writes. */
 function dyingAt(db: Database, writes: number): Database {
-  let left = writes
+  let remaining = writes
   const die = () => {
-    left -= 1
-    if (left < 0) throw new DataError('storage', DEAD)
+    remaining -= 1
+    if (remaining < 0) throw new DataError('storage', DEAD)
   }
   return {
     ...db,
@@ -190,48 +190,48 @@ const JOBS = [holders, dexTrades]
 
 describe('slot that is divided into several jobs', () => {
   it.each(JOBS)('stores the rows, coverage, change events and responses of a single job for $name', async (job) => {
-    const { whole, pieces } = await openBoth()
-    const heard = [await followCommits(whole, job), await followCommits(pieces, job)] as const
+    const { full, pieces } = await openBoth()
+    const received = [await followCommits(full, job), await followCommits(pieces, job)] as const
     for (let slot = 0; slot < 3; slot += 1) {
-      expect([await collectSlot(whole, job), await collectSlot(pieces, cut(job))]).toEqual([1, PIECES])
-      const expected = await readAll(whole, job)
+      expect([await collectSlot(full, job), await collectSlot(pieces, cut(job))]).toEqual([1, PIECES])
+      const expected = await readAll(full, job)
       expect(expected[job.dataset.table]).not.toHaveLength(0)
       expect(await readAll(pieces, job)).toEqual(expected)
-      expect(toAsked(pieces, 'moralis')).toEqual(toAsked(whole, 'moralis'))
-      await vi.waitFor(() => expect(heard[1].sum()).toEqual(heard[0].sum()), { timeout: 10_000, interval: 20 })
-      for (const pipeline of [whole, pieces]) pipeline.clock.now += HOUR
+      expect(toQuery(pieces, 'moralis')).toEqual(toQuery(full, 'moralis'))
+      await vi.waitFor(() => expect(received[1].sum()).toEqual(received[0].sum()), { timeout: 10_000, interval: 20 })
+      for (const pipeline of [full, pieces]) pipeline.clock.now += HOUR
     }
-    for (const each of heard) each.close()
+    for (const each of received) each.close()
   })
 
   it('rotates through the tokens of holders like a single job if the plan is too small for all', async () => {
-    const { whole, pieces } = await openBoth({ MORALIS_UNITS_PER_DAY: '40000' })
+    const { full, pieces } = await openBoth({ MORALIS_UNITS_PER_DAY: '40000' })
     for (let slot = 0; slot < 4; slot += 1) {
-      await collectSlot(whole, holders)
+      await collectSlot(full, holders)
       await collectSlot(pieces, cut(holders))
-      expect(await readAll(pieces, holders)).toEqual(await readAll(whole, holders))
-      expect(toAsked(pieces)).toEqual(toAsked(whole))
+      expect(await readAll(pieces, holders)).toEqual(await readAll(full, holders))
+      expect(toQuery(pieces)).toEqual(toQuery(full))
       expect(pieces.upstream.requests.count('moralis', '/owners')).toBeLessThanOrEqual((slot + 1) * 10)
-      for (const pipeline of [whole, pieces]) pipeline.clock.now += HOUR
+      for (const pipeline of [full, pieces]) pipeline.clock.now += HOUR
     }
     expect(pieces.upstream.requests.count('moralis', '/owners')).toBeGreaterThanOrEqual(4 * 9)
   })
 
   it('requests trades of the same largest tokens as a single job, with no more calls', async () => {
-    const { whole, pieces } = await openBoth({ RPC_URLS: '', MORALIS_UNITS_PER_DAY: '80000' })
-    await collectSlot(whole, dexTrades)
+    const { full, pieces } = await openBoth({ RPC_URLS: '', MORALIS_UNITS_PER_DAY: '80000' })
+    await collectSlot(full, dexTrades)
     await collectSlot(pieces, cut(dexTrades))
-    const asked = pieces.upstream.requests.all().filter(({ provider }) => provider === 'moralis')
+    const requests = pieces.upstream.requests.all().filter(({ provider }) => provider === 'moralis')
     const largest = await readLargest(pieces)
-    expect(asked.length).toBeGreaterThan(CALLS / 2)
-    expect(asked.filter(({ path }) => !largest.slice(0, CALLS).includes(path))).toEqual([])
+    expect(requests.length).toBeGreaterThan(CALLS / 2)
+    expect(requests.filter(({ path }) => !largest.slice(0, CALLS).includes(path))).toEqual([])
     expect(pieces.upstream.requests.count('moralis')).toBe(CALLS)
-    expect(whole.upstream.requests.count('moralis')).toBe(CALLS)
+    expect(full.upstream.requests.count('moralis')).toBe(CALLS)
   })
 
   it.each(JOBS)('completes $name if its jobs die at any write and run twice concurrently', async (job) => {
-    const { whole, pieces } = await openBoth()
-    await collectSlot(whole, job)
+    const { full, pieces } = await openBoth()
+    await collectSlot(full, job)
     const small = cut(job)
     let deaths = 0
     await Promise.all(
@@ -243,6 +243,6 @@ describe('slot that is divided into several jobs', () => {
       }),
     )
     expect(deaths).toBeGreaterThan(PIECES)
-    expect(await readAll(pieces, job)).toEqual(await readAll(whole, job))
+    expect(await readAll(pieces, job)).toEqual(await readAll(full, job))
   })
 })

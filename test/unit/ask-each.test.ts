@@ -12,33 +12,36 @@ const range: Range = { from: 0, to: 3_600_000, interval: '1h' }
 const keys = entities.map(({ key }) => key)
 
 /** Runs askEach over all entities. `fails` returns the error of an entity; without one the result is its key. */
-async function ask(fails: (key: number) => Error | undefined, options: { concurrency?: number; range?: Range } = {}) {
-  const asked: number[] = []
+async function request(
+  fails: (key: number) => Error | undefined,
+  options: { concurrency?: number; range?: Range } = {},
+) {
+  const requests: number[] = []
   const { run, refused } = toRun()
   const outcome = requestEach(
     entities,
     async ({ key }) => {
-      asked.push(key)
+      requests.push(key)
       const error = fails(key)
       if (error) throw error
       return key
     },
     { ...run, concurrency: 1, ...options },
   )
-  return { asked, outcome: await outcome.catch((error: unknown) => error), refused }
+  return { requests, outcome: await outcome.catch((error: unknown) => error), refused }
 }
 
 describe('askEach', () => {
   it('rejects a failed entity and returns all others', async () => {
-    const { outcome, refused } = await ask((key) => (key % 3 === 0 ? unavailable : undefined))
+    const { outcome, refused } = await request((key) => (key % 3 === 0 ? unavailable : undefined))
     expect(outcome).toEqual(keys.filter((key) => key % 3 !== 0))
     expect([...refused.keys()]).toEqual(keys.filter((key) => key % 3 === 0))
   })
 
   it('stops after three failures in a row, returns the answers and rejects all other entities', async () => {
-    const { asked, outcome, refused } = await ask((key) => (key >= 5 ? unavailable : undefined))
+    const { requests, outcome, refused } = await request((key) => (key >= 5 ? unavailable : undefined))
     expect(outcome).toEqual([0, 1, 2, 3, 4])
-    expect(asked).toHaveLength(8)
+    expect(requests).toHaveLength(8)
     expect([...refused.keys()]).toEqual(keys.slice(5))
     const reasons = [...refused.values()]
     expect(reasons.slice(0, 3)).toEqual([unavailable, unavailable, unavailable])
@@ -53,27 +56,27 @@ describe('askEach', () => {
     'sends no further request after %s',
     async (code) => {
       const refusal = new DataError(code, 'no')
-      const { asked, outcome, refused } = await ask((key) => (key === 2 ? refusal : undefined))
+      const { requests, outcome, refused } = await request((key) => (key === 2 ? refusal : undefined))
       expect(outcome).toEqual([0, 1])
-      expect(asked).toEqual([0, 1, 2])
+      expect(requests).toEqual([0, 1, 2])
       expect([...refused.keys()]).toEqual(keys.slice(2))
-      const [first, ...others] = refused.values()
+      const [first, ...rest] = refused.values()
       expect(first).toBe(refusal)
-      for (const other of others)
-        expect(other).toMatchObject({ code, message: 'not asked after another request failed: no' })
+      for (const second of rest)
+        expect(second).toMatchObject({ code, message: 'not asked after another request failed: no' })
     },
   )
 
   it('continues after any number of entities unknown to the provider', async () => {
-    const { asked, outcome, refused } = await ask((key) => (key < 10 ? unknown : undefined))
-    expect(asked).toEqual(keys)
+    const { requests, outcome, refused } = await request((key) => (key < 10 ? unknown : undefined))
+    expect(requests).toEqual(keys)
     expect(outcome).toEqual(keys.slice(10))
     expect([...refused]).toEqual(keys.slice(0, 10).map((key) => [key, unknown]))
   })
 
   it('rejects all entities if all requests fail', async () => {
-    expect((await ask(() => unavailable)).refused.size).toBe(entities.length)
-    expect(await ask(() => rejected)).toMatchObject({ asked: [0], outcome: [] })
+    expect((await request(() => unavailable)).refused.size).toBe(entities.length)
+    expect(await request(() => rejected)).toMatchObject({ asked: [0], outcome: [] })
   })
 
   it('treats empty responses for all entities as a failure, and for some entities as a result', async () => {
@@ -81,14 +84,14 @@ describe('askEach', () => {
     expect(await requestEach(entities, async () => undefined, { ...all.run, concurrency: 2 })).toEqual([])
     expect(new Set([...all.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
     expect(all.refused.size).toBe(entities.length)
-    const some = toRun()
+    const selected = toRun()
     const answers = await requestEach(entities, async ({ key }) => (key < 3 ? key : undefined), {
-      ...some.run,
+      ...selected.run,
       concurrency: 2,
     })
     expect(answers).toEqual([0, 1, 2])
-    expect(some.refused.size).toBe(0)
-    expect(await requestEach([], async () => undefined, { ...some.run, concurrency: 2 })).toEqual([])
+    expect(selected.refused.size).toBe(0)
+    expect(await requestEach([], async () => undefined, { ...selected.run, concurrency: 2 })).toEqual([])
   })
 
   it('accepts provider_unknown for all of a few remaining entities', async () => {
@@ -98,9 +101,9 @@ describe('askEach', () => {
   })
 
   it('accepts provider_unknown for all entities of a range, but not of the current slot', async () => {
-    const { refused } = await ask(() => unknown, { range })
+    const { refused } = await request(() => unknown, { range })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
-    expect((await ask(() => unknown)).refused.get(0)).toMatchObject({ code: 'provider_unavailable' })
+    expect((await request(() => unknown)).refused.get(0)).toMatchObject({ code: 'provider_unavailable' })
   })
 
   it('accepts provider_unknown for all remaining entities of a slot', async () => {
@@ -115,24 +118,24 @@ describe('askEach', () => {
 
   it('requests recently failed entities last, the least recently requested first, and forgets resolved failures', async () => {
     const state = createState()
-    const asked: number[] = []
+    const requests: number[] = []
     const down = new Set([0, 1, 2, 3])
     const round = async () => {
-      asked.length = 0
-      const ask = async ({ key }: { key: number }) => {
-        asked.push(key)
+      requests.length = 0
+      const request = async ({ key }: { key: number }) => {
+        requests.push(key)
         if (down.has(key)) throw unavailable
         return key
       }
       const { run } = toRun({ state })
-      return (await requestEach(entities.slice(0, 8), ask, { ...run, concurrency: 1 })).length
+      return (await requestEach(entities.slice(0, 8), request, { ...run, concurrency: 1 })).length
     }
-    expect([await round(), asked]).toEqual([0, [0, 1, 2]])
-    expect([await round(), asked]).toEqual([4, [3, 4, 5, 6, 7, 0, 1, 2]])
-    expect([await round(), asked]).toEqual([4, [4, 5, 6, 7, 3, 0, 1]])
+    expect([await round(), requests]).toEqual([0, [0, 1, 2]])
+    expect([await round(), requests]).toEqual([4, [3, 4, 5, 6, 7, 0, 1, 2]])
+    expect([await round(), requests]).toEqual([4, [4, 5, 6, 7, 3, 0, 1]])
     down.clear()
-    expect([await round(), asked]).toEqual([8, [4, 5, 6, 7, 2, 3, 0, 1]])
-    expect([await round(), asked]).toEqual([8, [0, 1, 2, 3, 4, 5, 6, 7]])
+    expect([await round(), requests]).toEqual([8, [4, 5, 6, 7, 2, 3, 0, 1]])
+    expect([await round(), requests]).toEqual([8, [0, 1, 2, 3, 4, 5, 6, 7]])
   })
 
   it('runs at most `concurrency` requests at a time', async () => {
@@ -154,8 +157,8 @@ describe('askEach', () => {
   })
 
   it('rethrows a programming error', async () => {
-    const { asked, outcome } = await ask((key) => (key === 1 ? new TypeError('x') : undefined))
+    const { requests, outcome } = await request((key) => (key === 1 ? new TypeError('x') : undefined))
     expect(outcome).toBeInstanceOf(TypeError)
-    expect(asked).toEqual([0, 1])
+    expect(requests).toEqual([0, 1])
   })
 })

@@ -31,8 +31,8 @@ describe('createBodyRoom', () => {
     const room = createBufferPool()
     const lent = Array.from({ length: 40 }, () => room.take(2 ** 20))
     for (const body of lent) room.release(body)
-    const again = new Set(Array.from({ length: 40 }, () => room.take(2 ** 20).buffer))
-    expect(lent.filter(({ buffer }) => again.has(buffer))).toHaveLength(16)
+    const repeat = new Set(Array.from({ length: 40 }, () => room.take(2 ** 20).buffer))
+    expect(lent.filter(({ buffer }) => repeat.has(buffer))).toHaveLength(16)
   })
 
   it.each([0, 10, 3 * 2 ** 20])('does not pool bodies of %i bytes', (bytes) => {

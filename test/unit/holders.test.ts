@@ -25,8 +25,8 @@ describe('toWholeTokens', () => {
     [123456, 4, 12.3456],
     ['0', 18, 0],
     ['12345678', 0, 12345678],
-  ])('converts %s with %i decimals without losing a digit', (raw, decimals, whole) => {
-    expect(toTokenUnits(raw, decimals)).toBe(whole)
+  ])('converts %s with %i decimals without losing a digit', (raw, decimals, full) => {
+    expect(toTokenUnits(raw, decimals)).toBe(full)
   })
 
   it('accepts 77 digits, about the maximum of a contract', () => {
@@ -192,19 +192,19 @@ describe('rotation of tokens', () => {
 
   it('toTurnOfRun() adds no other tokens when a slot is retried', () => {
     const due = toTurn(tokens, 8, slot, '1h')
-    const again = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
-    expect(keysOf(again)).toEqual([])
+    const repeat = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
+    expect(keysOf(repeat)).toEqual([])
   })
 
   it('toTurnOfRun() uses free places for tokens unknown to another provider, and reaches each of them', () => {
     const unknown = (key: number) => key % 5 === 0
-    const asked = new Set<number>()
+    const requestedKeys = new Set<number>()
     for (let n = 0; n < 24 * 14; n += 1) {
       const keys = keysOf(toPieces(slot + n * hour, unknown))
       expect(keys.length).toBeLessThanOrEqual(8)
-      for (const key of keys) asked.add(key)
+      for (const key of keys) requestedKeys.add(key)
     }
-    expect([...asked].sort((a, b) => a - b)).toEqual(tokens.filter(unknown))
+    expect([...requestedKeys].sort((a, b) => a - b)).toEqual(tokens.filter(unknown))
   })
 
   it('toTokensPerSlot() stays below the weekly limit of the free key and the time limit of a job', () => {

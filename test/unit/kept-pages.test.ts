@@ -5,11 +5,11 @@ import { expect, it } from 'vitest'
 import { createPageHandler } from '../../api/pages/kept.ts'
 
 it('createKept builds a page again after a failure, then caches it', async () => {
-  let made = 0
+  let created = 0
   const make = () => {
-    made += 1
-    if (made === 1) throw new Error('out of memory')
-    return `page ${made}`
+    created += 1
+    if (created === 1) throw new Error('out of memory')
+    return `page ${created}`
   }
   const app = express()
   app.use((_, response, next) => {
@@ -21,13 +21,13 @@ it('createKept builds a page again after a failure, then caches it', async () =>
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')
   try {
-    const ask = async () => {
+    const request = async () => {
       const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
       return [response.status, await response.text()]
     }
-    expect(await ask()).toEqual([500, ''])
-    expect(await ask()).toEqual([200, 'page 2'])
-    expect(await ask()).toEqual([200, 'page 2'])
+    expect(await request()).toEqual([500, ''])
+    expect(await request()).toEqual([200, 'page 2'])
+    expect(await request()).toEqual([200, 'page 2'])
   } finally {
     server.close()
   }

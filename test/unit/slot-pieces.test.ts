@@ -13,12 +13,12 @@ const plan = (entities: number, slotEntities = 1000) => planSlot({ name: 'prices
 
 describe('planSlot', () => {
   it('plans one job if its entities fit', () => {
-    const whole = [{ id: 'prices.20240506T070500Z', payload: { kind: 'slot', slot: SLOT } }]
-    expect(plan(0)).toEqual(whole)
-    expect(plan(1000)).toEqual(whole)
-    expect(plan(100_000, Number.POSITIVE_INFINITY)).toEqual(whole)
+    const full = [{ id: 'prices.20240506T070500Z', payload: { kind: 'slot', slot: SLOT } }]
+    expect(plan(0)).toEqual(full)
+    expect(plan(1000)).toEqual(full)
+    expect(plan(100_000, Number.POSITIVE_INFINITY)).toEqual(full)
     const registry = loadRegistry()
-    expect(planSlot(prices, prices.entities(registry).length, SLOT)).toEqual(whole)
+    expect(planSlot(prices, prices.entities(registry).length, SLOT)).toEqual(full)
   })
 
   it('plans the needed number of jobs, rounded up to a power of two', () => {
@@ -42,10 +42,10 @@ describe('planSlot', () => {
 
   it('keeps the tokens of a chain with a node in one job, and splits other chains', () => {
     const registry = loadRegistry()
-    const known = { registry, config: parseConfig({ RPC_URLS: 'ethereum=http://127.0.0.1:1' }) }
+    const existing = { registry, config: parseConfig({ RPC_URLS: 'ethereum=http://127.0.0.1:1' }) }
     const chainOf = new Map(registry.tokens.map(({ id, chain }) => [id, chain]))
-    const all = toEntities(dexTrades, known, { kind: 'slot', slot: SLOT })
-    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(dexTrades, known, payload))
+    const all = toEntities(dexTrades, existing, { kind: 'slot', slot: SLOT })
+    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(dexTrades, existing, payload))
     expect(pieces.flatMap((piece) => piece.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
     const withChain = (isOne: (chain: string | undefined) => boolean) =>
       pieces.filter((piece) => piece.some(({ id }) => isOne(chainOf.get(id)))).length
@@ -56,10 +56,10 @@ describe('planSlot', () => {
   it('retries only the remaining entities of a job', () => {
     const registry = loadRegistry()
     const [payload] = plan(20, 10).map((planned) => planned.payload)
-    const [first, ...others] = toEntities(prices, { registry, config }, payload ?? { kind: 'slot', slot: SLOT })
-    expect(others.length).toBeGreaterThan(0)
-    const left = parsePayload(prices, { ...payload, entities: [first?.id] })
-    expect(toEntities(prices, { registry, config }, left)).toEqual([first])
+    const [first, ...rest] = toEntities(prices, { registry, config }, payload ?? { kind: 'slot', slot: SLOT })
+    expect(rest.length).toBeGreaterThan(0)
+    const remaining = parsePayload(prices, { ...payload, entities: [first?.id] })
+    expect(toEntities(prices, { registry, config }, remaining)).toEqual([first])
   })
 
   it.each([

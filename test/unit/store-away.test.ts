@@ -86,7 +86,7 @@ describe('untilDone', () => {
   it.each([
     ['waits while ClickHouse is overloaded', TOO_MANY, 'waiting for the stores: '],
     ['ends after a permanent rejection', WRONG_PASSWORD, 'code 516'],
-  ])('%s', async (_what, turn, told) => {
+  ])('%s', async (_what, turn, observed) => {
     const { db } = await open(turn)
     const stop = new AbortController()
     const said: string[] = []
@@ -94,11 +94,11 @@ describe('untilDone', () => {
       said.push(line)
       stop.abort()
     }
-    const ask = { title: 'prices 5m' } as Parameters<typeof untilDone>[0]['request']
+    const request = { title: 'prices 5m' } as Parameters<typeof untilDone>[0]['request']
     const isDone = () => db.command({ name: 'look', sql: 'SELECT 1' }).then(() => true)
-    await untilDone({ request: ask, signal: stop.signal, say }, isDone).catch((error: Error) =>
+    await untilDone({ request: request, signal: stop.signal, say }, isDone).catch((error: Error) =>
       said.push(error.message),
     )
-    expect(said).toEqual([expect.stringContaining(told)])
+    expect(said).toEqual([expect.stringContaining(observed)])
   })
 })

@@ -1,4 +1,4 @@
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { loadRegistry, RegistryError, toRegistry } from '../../shared/registry/registry.ts'
 import { readFiles, SHIPPED } from '../../shared/registry/source.ts'
@@ -9,7 +9,7 @@ async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns
   let [turns, isOver] = [0, false]
   const turn = async () => {
     while (!isOver) {
-      await others()
+      await yieldToEventLoop()
       turns += 1
     }
   }

@@ -8,7 +8,7 @@ import { createAnswerFiles } from '../../api/serving/whole-files.ts'
 import { silent } from '../support/silent.ts'
 
 const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
-const stays = new AbortController().signal
+const neverAborted = new AbortController().signal
 const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
 
 /** Counts open files and reads of the source. */
@@ -36,7 +36,7 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
         yield Buffer.from(text)
       })()
     }
-    return files.get(tag, 'one', open, stays)
+    return files.get(tag, 'one', open, neverAborted)
   }
   return { seen, get, files }
 }
@@ -44,10 +44,10 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
 describe('createWholeFiles', () => {
   it('writes a file once, and serves ranges', async () => {
     const { seen, get } = createWatched()
-    const [whole] = await Promise.all([get('a', 'abcdef'), get('a', 'abcdef')])
-    expect(whole?.length).toBe(6)
-    if (whole === undefined) throw new Error('there is no file')
-    expect(String(await buffer(whole.read({ start: 2, end: 4 })))).toBe('cde')
+    const [complete] = await Promise.all([get('a', 'abcdef'), get('a', 'abcdef')])
+    expect(complete?.length).toBe(6)
+    if (complete === undefined) throw new Error('there is no file')
+    expect(String(await buffer(complete.read({ start: 2, end: 4 })))).toBe('cde')
     await get('a')
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
@@ -56,39 +56,39 @@ describe('createWholeFiles', () => {
     const { get, files } = createWatched()
     const text = 'x'.repeat(900_000)
     let go = () => {}
-    const going = new Promise<void>((resolve) => {
+    const pending = new Promise<void>((resolve) => {
       go = resolve
     })
-    let isAsked = false
+    let isRequested = false
     const open = async () =>
       (async function* () {
-        isAsked = true
-        await going
+        isRequested = true
+        await pending
         yield Buffer.from(text)
       })()
-    const other = files.get('b', 'one', open, stays)
-    await expect.poll(() => isAsked).toBe(true)
+    const second = files.get('b', 'one', open, neverAborted)
+    await expect.poll(() => isRequested).toBe(true)
     await get('a', text)
-    const given = await get('a')
+    const input = await get('a')
     go()
     for (let step = 0; step < 50; step += 1) await undefined
-    if (given === undefined) throw new Error('there is no file')
-    expect(String(await buffer(given.read({ start: 0, end: 2 })))).toBe('xxx')
-    expect(await other).toBeUndefined()
+    if (input === undefined) throw new Error('there is no file')
+    expect(String(await buffer(input.read({ start: 0, end: 2 })))).toBe('xxx')
+    expect(await second).toBeUndefined()
   })
 
   it('keeps a file for other clients if one disconnects', async () => {
     const { seen, get } = createWatched()
     const text = 'x'.repeat(900_000)
-    const whole = async () => (await get('a', text)) ?? Promise.reject(new Error('there is no file'))
+    const complete = async () => (await get('a', text)) ?? Promise.reject(new Error('there is no file'))
     const range = { start: 0, end: text.length - 1 }
-    const beside = (await whole()).read(range)
-    const leaving = (await whole()).read(range)
-    await once(leaving, 'readable')
-    leaving.destroy()
-    await once(leaving, 'close')
-    expect(String(await buffer(beside))).toBe(text)
-    expect(String(await buffer((await whole()).read(range)))).toBe(text)
+    const concurrent = (await complete()).read(range)
+    const disconnecting = (await complete()).read(range)
+    await once(disconnecting, 'readable')
+    disconnecting.destroy()
+    await once(disconnecting, 'close')
+    expect(String(await buffer(concurrent))).toBe(text)
+    expect(String(await buffer((await complete()).read(range)))).toBe(text)
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
@@ -113,7 +113,7 @@ describe('createWholeFiles', () => {
 
   it('throws the error of the source, and leaves no file open', async () => {
     const { seen, files } = createWatched()
-    const failing = files.get('a', 'one', () => Promise.reject(new Error('ClickHouse is away')), stays)
+    const failing = files.get('a', 'one', () => Promise.reject(new Error('ClickHouse is away')), neverAborted)
     await expect(failing).rejects.toThrow('ClickHouse is away')
     expect(seen.open).toBe(0)
   })
