@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'

@@ -7,8 +7,6 @@ import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
-import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
-import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
 import {
   createExpectedFinder,
   type ExpectedRange,
@@ -16,7 +14,9 @@ import {
   readAllExpected,
   toDueEnd,
   toExpectedRuns,
-} from './wanted.ts'
+} from './expected.ts'
+import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
+import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
 
 /** An overdue entity: its newest stored bucket is more than 1.5 cadences old. */
 export interface Lost {

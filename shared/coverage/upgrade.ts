@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { HISTORY_START, toBucketStart } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { EVERYBODY, recordExpected } from './expected.ts'
 import { addFromRows, type Recounted } from './recount.ts'
-import { EVERYBODY, recordExpected } from './wanted.ts'
 
 const state = z.object({ dataset: z.string(), value: z.string() })
 const held = z.object({ entities: z.number(), first: z.number().nullable() })

@@ -59,19 +59,19 @@ describe('X counts client', () => {
     )
     const { rows, missing } = await source.fetchCounts([alfa, bravo], slot, signal)
     expect(rows).toEqual([{ dao: 2, observed_at, followers: 5, following: null, tweets: null }])
-    expect(missing).toEqual([{ dao: alfa, reason: 'Not Found Error', isTold: true }])
+    expect(missing).toEqual([{ dao: alfa, reason: 'Not Found Error', isExplicit: true }])
     expect(rows.map((row) => twitterCounts.row.safeParse(row).success)).toEqual([true])
   })
 
   it('returns no row without a found account or a count', async () => {
     const { source } = await connect(xCounts, (_, response) => sendJson(response, { errors: [] }))
     const nobody = await source.fetchCounts([alfa], slot, signal)
-    expect(nobody).toMatchObject({ rows: [], missing: [{ dao: alfa, reason: 'not in the answer', isTold: false }] })
+    expect(nobody).toMatchObject({ rows: [], missing: [{ dao: alfa, reason: 'not in the answer', isExplicit: false }] })
     const { source: second } = await connect(xCounts, (_, response) => sendJson(response, { data: [user('Alfa_DAO')] }))
     const uncounted = await second.fetchCounts([alfa], slot, signal)
     expect(uncounted).toMatchObject({
       rows: [],
-      missing: [{ dao: alfa, reason: 'no counts in the answer', isTold: false }],
+      missing: [{ dao: alfa, reason: 'no counts in the answer', isExplicit: false }],
     })
   })
 

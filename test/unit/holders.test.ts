@@ -5,7 +5,7 @@ import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer
 import { sumShares } from '../../workers/providers/holder-values.ts'
 import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis/holder-rows.ts'
 import { toTurn, toTurnOfRun } from '../../workers/providers/plan.ts'
-import { toTokenUnits } from '../../workers/providers/whole-tokens.ts'
+import { toTokenUnits } from '../../workers/providers/token-units.ts'
 import { toTestToken } from '../samples.ts'
 
 const slot = Date.UTC(2024, 4, 6, 7)
@@ -13,7 +13,7 @@ const token = toTestToken(1, {})
 const address = (n: number) => `0x${String(n).padStart(40, '0')}`
 const holder = (n: number, amount: number, share = 1) => ({ address: address(n), amount, amount_usd: null, share })
 
-describe('toWholeTokens', () => {
+describe('toTokenUnits', () => {
   it.each([
     ['350000000000000000000000000', 18, 350000000],
     [3.5e26, 18, 350000000],

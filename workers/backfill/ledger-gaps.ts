@@ -1,3 +1,4 @@
+import { groupByExpected, readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import {
   ANY_STEP,
   type Buckets,
@@ -8,7 +9,6 @@ import {
   union,
 } from '../../shared/coverage/grid.ts'
 import { isLost, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
-import { groupByExpected, readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'

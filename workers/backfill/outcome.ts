@@ -14,7 +14,7 @@ import { type Note, readMissing, readNotes } from '../../shared/coverage/ledger.
 import { groupBy } from '../../shared/group-by.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
-import { type BackfillRequest, type Due, toDue, toSeconds } from './ask.ts'
+import { type BackfillRequest, type Due, toDue, toSeconds } from './request.ts'
 
 /**
  * State of requested buckets. `newest`: the providers may not have them yet. `not renewed`: they were to be collected

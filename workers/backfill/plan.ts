@@ -7,10 +7,10 @@ import type { Entity, Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { planChunks, toFullBuckets } from '../schedule/chunks.ts'
 import { toTime } from '../terminal/option-time.ts'
-import type { BackfillRequest } from './ask.ts'
-import { type CollectOptions, collectHistories } from './collect-ask.ts'
+import { type CollectOptions, collectHistories } from './collect-history.ts'
 import { isComplete } from './outcome.ts'
 import { toOutcomeTable } from './outcome-table.ts'
+import type { BackfillRequest } from './request.ts'
 import type { Stores } from './until-done.ts'
 
 interface Request {

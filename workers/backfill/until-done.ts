@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
 import { type Database, isTransient } from '../../shared/store/clickhouse.ts'
-import type { BackfillRequest } from './ask.ts'
+import type { BackfillRequest } from './request.ts'
 
 /** Dependencies of a backfill. `now` is the wall clock in Unix milliseconds. */
 export interface Stores {

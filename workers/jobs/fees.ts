@@ -3,8 +3,8 @@ import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
-import { requestEach } from '../providers/ask.ts'
 import { defillamaFees } from '../providers/defillama/fees.ts'
+import { requestEach } from '../providers/requests.ts'
 
 /** A slot reads again the days before yesterday, which the provider may have counted in part when they were read first. */
 const REREAD_DAYS = 3

@@ -3,8 +3,8 @@ import { type GovernanceRow, governance, type VotingDao } from '../../shared/dat
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { createAllowance, type JobState, recall } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { NOT_SENT, requestEach } from '../providers/ask.ts'
 import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
+import { NOT_SENT, requestEach } from '../providers/requests.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**

@@ -4,10 +4,10 @@ import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
 import { openSlotAnswers } from '../job/state.ts'
-import { requestEach } from '../providers/ask.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
 import { toTurnOfRun } from '../providers/plan.ts'
+import { requestEach } from '../providers/requests.ts'
 
 /**
  * Limit of billed responses per entity. An unusable response may have been truncated on the way, and so may the next.

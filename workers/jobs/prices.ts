@@ -3,7 +3,7 @@ import { INTERVALS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
 import { coingecko } from '../providers/coingecko/prices.ts'
 import { coinmarketcap } from '../providers/coinmarketcap/prices.ts'
-import { openPriceDoubt } from '../providers/doubt.ts'
+import { openPriceDoubt } from '../providers/plausibility.ts'
 
 /** Market data of every token with a live price. */
 export default defineJob({

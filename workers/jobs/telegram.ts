@@ -1,6 +1,6 @@
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { defineJob } from '../job/define-job.ts'
-import { requestMembers } from '../providers/ask.ts'
+import { requestMembers } from '../providers/requests.ts'
 import { telegramBot } from '../providers/telegram/bot.ts'
 import { telegram } from '../providers/telegram/members.ts'
 

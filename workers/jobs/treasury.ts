@@ -1,10 +1,10 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { defineJob } from '../job/define-job.ts'
-import { requestEach } from '../providers/ask.ts'
 import { type TreasuryDao, toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
-import { openTreasuryDoubt } from '../providers/doubt.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
+import { openTreasuryDoubt } from '../providers/plausibility.ts'
+import { requestEach } from '../providers/requests.ts'
 
 /**
  * Daily treasury holdings of every live DAO. GoldRush needs a request per address, DefiLlama one per DAO; both have

@@ -1,7 +1,7 @@
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { defineJob } from '../job/define-job.ts'
 import { defillama } from '../providers/defillama/tvl.ts'
-import { openTvlDoubt } from '../providers/doubt.ts'
+import { openTvlDoubt } from '../providers/plausibility.ts'
 
 /** Total value locked of every live DAO with protocols that DefiLlama knows. */
 export default defineJob({

@@ -4,7 +4,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { createAllowance } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { NOT_SENT, requestEach } from '../providers/ask.ts'
+import { NOT_SENT, requestEach } from '../providers/requests.ts'
 import { xPosts } from '../providers/x/posts.ts'
 import { openSamples, type Sample } from '../sentiment/sample.ts'
 

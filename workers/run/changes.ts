@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
-import { EVERYBODY, toDueEnd } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, toDueEnd } from '../../shared/coverage/expected.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'

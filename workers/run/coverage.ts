@@ -1,3 +1,4 @@
+import { readExpected } from '../../shared/coverage/expected.ts'
 import {
   type Buckets,
   intersect,
@@ -19,7 +20,6 @@ import {
   readNotes,
   writeNotes,
 } from '../../shared/coverage/ledger.ts'
-import { readExpected } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import {
   type Cadence,

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
+import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/expected.ts'
 import { OPEN_END } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'

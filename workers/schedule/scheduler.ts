@@ -4,8 +4,8 @@ import { CADENCES, type Cadence } from '../../shared/intervals.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
-import { enqueueMissing } from './look.ts'
 import { enqueueComputation, toRanges } from './recompute.ts'
+import { enqueueMissing } from './scan-for-gaps.ts'
 
 /** Cron expressions (with seconds) of the search for due slots, per cadence. A slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
-import { requestEach } from '../ask.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -13,6 +12,7 @@ import {
   type UnlinkedDao,
 } from '../contracts/links.ts'
 import { toTurn } from '../plan.ts'
+import { requestEach } from '../requests.ts'
 import { COST, openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (docs/providers.md, section 2). */

@@ -4,10 +4,10 @@ import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/interva
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
 import { toUnknown } from '../answer.ts'
-import { type Batch, requestBatches } from '../ask.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { countSteps, toPages } from '../paging.ts'
 import { fetchWithinBudget, requireHistory } from '../plan.ts'
+import { type Batch, requestBatches } from '../requests.ts'
 import { COST, type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 

@@ -5,7 +5,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, listOf, orNull, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
-import { toTokenUnits } from '../whole-tokens.ts'
+import { toTokenUnits } from '../token-units.ts'
 
 /**
  * getTopTokenHolders: balances in base units, as a float and, recently, also as an exact text (docs/providers.md,

@@ -3,8 +3,8 @@ import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import { heldValue } from '../../../shared/datasets/treasury.ts'
 import { asSent, listOf, orNull, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
+import { toTokenUnits } from '../token-units.ts'
 import type { Holding } from '../treasury-holdings.ts'
-import { toTokenUnits } from '../whole-tokens.ts'
 
 /** Members of a token in every response about an address. */
 export const heldToken = z.object({

@@ -3,7 +3,7 @@ import { toBucketStart } from '../../../shared/intervals.ts'
 import type { Range } from '../../job/define-job.ts'
 import { asSent, isTime, listOf, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
-import { toTokenUnits } from '../whole-tokens.ts'
+import { toTokenUnits } from '../token-units.ts'
 import { heldToken, type Position, toQuoted, toSymbol } from './balances.ts'
 
 /** portfolio_v2: holdings of an address by token and day (docs/providers.md, section 11). */

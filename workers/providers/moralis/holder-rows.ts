@@ -4,7 +4,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, listOf, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
-import { toTokenUnits } from '../whole-tokens.ts'
+import { toTokenUnits } from '../token-units.ts'
 
 /** erc20/{address}/holders (docs/providers.md, section 4.1). */
 export const holdersAnswer = z.object({ totalHolders: asSent })

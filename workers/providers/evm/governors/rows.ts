@@ -3,7 +3,7 @@ import { groupBy } from '../../../../shared/group-by.ts'
 import type { Governor } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import { toIso } from '../../answer.ts'
-import { toTokenUnits } from '../../whole-tokens.ts'
+import { toTokenUnits } from '../../token-units.ts'
 import type { RpcLog } from '../logs/node.ts'
 import type { GovernorEvent } from './events.ts'
 

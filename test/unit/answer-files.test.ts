@@ -3,8 +3,8 @@ import type { FileHandle } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
+import { createAnswerFiles } from '../../api/serving/answer-files.ts'
 import { openUnnamed } from '../../api/serving/spool.ts'
-import { createAnswerFiles } from '../../api/serving/whole-files.ts'
 import { silent } from '../support/silent.ts'
 
 const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
@@ -41,7 +41,7 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   return { seen, get, files }
 }
 
-describe('createWholeFiles', () => {
+describe('createAnswerFiles', () => {
   it('writes a file once, and serves ranges', async () => {
     const { seen, get } = createWatched()
     const [complete] = await Promise.all([get('a', 'abcdef'), get('a', 'abcdef')])

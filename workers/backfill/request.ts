@@ -1,6 +1,6 @@
+import { EVERYBODY, readExpected, recordExpected, toDueEnd } from '../../shared/coverage/expected.ts'
 import { type Buckets, toBuckets, toStepSeconds, toTimes } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readExpected, recordExpected, toDueEnd } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { groupByEnd, untilEnd } from '../../shared/registry/ends.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'

@@ -1,12 +1,12 @@
-import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
-import { OPEN_END, readMissing, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/ledger.ts'
 import {
   type ExpectedRange,
   groupByExpected,
   readExpected,
   toDueEnd,
   toExpectedRuns,
-} from '../../shared/coverage/wanted.ts'
+} from '../../shared/coverage/expected.ts'
+import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
+import { OPEN_END, readMissing, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/ledger.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { isPoison } from '../../shared/queue/job-notes.ts'
@@ -17,7 +17,7 @@ import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
 import type { Missing } from './gaps.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
-import { coverRecentRows, reportMissed } from './lost.ts'
+import { coverRecentRows, reportMissed } from './missed.ts'
 
 /** Limit of waiting range jobs per dataset; the next run enqueues the rest. */
 const MOST_WAITING = 200

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { expect, it } from 'vitest'
-import { createPageHandler } from '../../api/pages/kept.ts'
+import { createPageHandler } from '../../api/pages/page-handler.ts'
 
 it('createKept builds a page again after a failure, then caches it', async () => {
   let created = 0

@@ -3,7 +3,7 @@ import { createBufferPool } from '../../api/cache/chunks.ts'
 
 const BYTES = 70_000
 
-describe('createBodyRoom', () => {
+describe('createBufferPool', () => {
   it('reuses returned memory, for one body at a time', () => {
     const room = createBufferPool()
     const first = room.take(BYTES)

@@ -3,11 +3,18 @@ import { totalBuckets } from '../../shared/coverage/grid.ts'
 import { createProgress, type Progress } from '../../shared/progress-bar.ts'
 import { createQueue, type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../schedule/chunks.ts'
-import { type BackfillRequest, recordExpectedHistory, toDue, toMissingChunks, toRepeated, toSeconds } from './ask.ts'
 import { type ChunkJobs, enqueueChunks, readChunkJobs } from './chunk-jobs.ts'
 import { collectComputed } from './computed.ts'
-import { createFailureTeller } from './failure-teller.ts'
+import { createFailureTeller } from './failure-reporter.ts'
 import { type Ended, type Outcome, readOutcome } from './outcome.ts'
+import {
+  type BackfillRequest,
+  recordExpectedHistory,
+  toDue,
+  toMissingChunks,
+  toRepeated,
+  toSeconds,
+} from './request.ts'
 import { type Collecting, type Stores, untilDone } from './until-done.ts'
 
 export interface CollectOptions {

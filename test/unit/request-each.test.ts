@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Range } from '../../workers/job/define-job.ts'
-import { requestEach } from '../../workers/providers/ask.ts'
+import { requestEach } from '../../workers/providers/requests.ts'
 import { createState, toRun } from '../support/run.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))
@@ -31,7 +31,7 @@ async function request(
   return { requests, outcome: await outcome.catch((error: unknown) => error), refused }
 }
 
-describe('askEach', () => {
+describe('requestEach', () => {
   it('rejects a failed entity and returns all others', async () => {
     const { outcome, refused } = await request((key) => (key % 3 === 0 ? unavailable : undefined))
     expect(outcome).toEqual(keys.filter((key) => key % 3 !== 0))
@@ -76,7 +76,7 @@ describe('askEach', () => {
 
   it('rejects all entities if all requests fail', async () => {
     expect((await request(() => unavailable)).refused.size).toBe(entities.length)
-    expect(await request(() => rejected)).toMatchObject({ asked: [0], outcome: [] })
+    expect(await request(() => rejected)).toMatchObject({ requests: [0], outcome: [] })
   })
 
   it('treats empty responses for all entities as a failure, and for some entities as a result', async () => {

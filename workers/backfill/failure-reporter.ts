@@ -1,6 +1,6 @@
 import { type Note, readNotes } from '../../shared/coverage/ledger.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { BackfillRequest } from './ask.ts'
+import type { BackfillRequest } from './request.ts'
 
 /**
  * Creates a reporter that prints each new reason for a failed collection once. Reasons recorded before its creation are

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/expected.ts'
 import { addCoverage, OPEN_END, type Report, readNotes, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
@@ -13,7 +13,7 @@ import telegram from '../../workers/jobs/telegram.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { enqueueDue } from '../../workers/schedule/due-slots.ts'
-import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const NOW = Date.parse('2024-05-06T07:05:09Z')
