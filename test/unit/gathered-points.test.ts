@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createStoredPoints } from '../../api/prices/stored-points.ts'
-import { toPieceMs } from '../../api/series/pieces.ts'
+import { toChunkMs } from '../../api/series/chunks.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { noDatabase } from '../support/no-database.ts'
 
-const PIECE_MS = toPieceMs('5m')
+const PIECE_MS = toChunkMs('5m')
 
 /** Reads ranges of the given numbers of chunks from a database without points; `answer` completes the statements. */
 function read(pieces: readonly number[], options: { cluster?: string } = {}) {

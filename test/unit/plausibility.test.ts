@@ -19,17 +19,17 @@ describe.each([
     code: 'provider_unknown',
   },
   { name: 'tvl', job: tvl, entity: 'dao', value: 'tvl_usd', believedMs: 6 * HOUR_MS, code: 'provider_unknown' },
-])('doubt of the job $name', ({ job, entity, value, believedMs, code }) => {
+])('plausibility check of the job $name', ({ job, entity, value, believedMs, code }) => {
   /** Compares values of entity 1 with the last stored value of 1000 at `AT`. */
   const open = async () => {
     const db = { rows: async () => [{ entity: 1, value: 1000, at: AT }] } as unknown as Database
-    const doubt = await job.doubt?.(db, [1, 2])
+    const plausibility = await job.openPlausibilityCheck?.(db, [1, 2])
     const rejected: string[] = []
     const onRejected = (reason: string) => void rejected.push(reason)
     const check = (provider: string, amount: number, { after = 1, key = 1 } = {}) => {
       const row = { [entity]: key, [value]: amount, observed_at: new Date(AT + after).toISOString() }
       const all = { rows: [row], rejected: 0, refused: new Map() }
-      return doubt?.(provider, all, { log: silent, onRejected }) ?? all
+      return plausibility?.(provider, all, { log: silent, onRejected }) ?? all
     }
     return { check, rejected }
   }

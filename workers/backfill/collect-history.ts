@@ -5,7 +5,7 @@ import { createQueue, type DatasetQueue, enqueueRanges } from '../../shared/queu
 import type { Chunk } from '../schedule/chunks.ts'
 import { type ChunkJobs, enqueueChunks, readChunkJobs } from './chunk-jobs.ts'
 import { collectComputed } from './computed.ts'
-import { createFailureTeller } from './failure-reporter.ts'
+import { createFailureReporter } from './failure-reporter.ts'
 import { type Ended, type Outcome, readOutcome } from './outcome.ts'
 import {
   type BackfillRequest,
@@ -94,7 +94,7 @@ async function watchChunks(
   const { request, queue, stores } = collecting
   const { db, redis } = stores
   if (chunks.length === 0) return []
-  const failures = await createFailureTeller(db, request, collecting.say)
+  const failures = await createFailureReporter(db, request, collecting.say)
   // Queues keep a limited number of finished jobs, for two days. A job that was seen done is not lost when the queue
   // removes it.
   const done = new Set<string>()
@@ -108,7 +108,7 @@ async function watchChunks(
     const lost = jobs.lost.filter(({ id }) => !done.has(id))
     const covered = await countCoveredBuckets(collecting)
     progress.set(isRepeated ? done.size : covered)
-    await failures.tell()
+    await failures.report()
     if (!isRepeated && covered >= total) return true
     await enqueueRanges(queue, lost)
     if (lost.length > 0) collecting.say(`${request.title}: ${lost.length} jobs were lost and are enqueued again`)

@@ -6,7 +6,7 @@ import type { BackfillRequest } from './request.ts'
  * Creates a reporter that prints each new reason for a failed collection once. Reasons recorded before its creation are
  * ignored.
  */
-export async function createFailureTeller(
+export async function createFailureReporter(
   db: Database,
   { title, job, entities, range }: BackfillRequest,
   say: (line: string) => void,
@@ -20,7 +20,7 @@ export async function createFailureTeller(
   const before = new Set((await read()).map(toTry))
   const reported = new Set<string>()
   return {
-    tell: async () => {
+    report: async () => {
       const fresh = (await read()).filter((note) => !before.has(toTry(note)))
       for (const { state, reason } of fresh) {
         if (reported.has(`${state} ${reason}`)) continue

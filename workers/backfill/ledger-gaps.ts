@@ -8,7 +8,7 @@ import {
   totalBuckets,
   union,
 } from '../../shared/coverage/grid.ts'
-import { isLost, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
+import { isMissed, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -87,7 +87,7 @@ function toGaps(job: Job, entity: Entity, missing: readonly Buckets[], notes: re
     if (buckets === undefined) continue
     const unexplained = remaining.flatMap((run) => subtract(run, [buckets]))
     const own = remaining.flatMap((run) => subtract(run, union(unexplained)))
-    const state = note.state === 'unserved' ? (isLost(note) ? 'lost' : undefined) : note.state
+    const state = note.state === 'unserved' ? (isMissed(note) ? 'lost' : undefined) : note.state
     if (state !== undefined) gaps.push(...join(job, entity, own, state, note.reason))
     remaining = unexplained
   }

@@ -49,7 +49,7 @@ export async function readStatus(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
       const lagSeconds = toLagSeconds(newest, now)
-      const { complete, lost, isUnserved } = completenessOf(completeness, dataset)
+      const { complete, overdue: lost, isUnserved } = completenessOf(completeness, dataset)
       return {
         dataset: dataset.name,
         cadence: dataset.cadence,

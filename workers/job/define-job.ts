@@ -142,7 +142,7 @@ export interface CheckLog {
 }
 
 /** Checks the rows of one provider after the other against the stored values. */
-export type Doubt = (provider: string, checked: CheckedRows, checkLog: CheckLog) => CheckedRows
+export type PlausibilityCheck = (provider: string, checked: CheckedRows, checkLog: CheckLog) => CheckedRows
 
 /**
  * Symbol member of a candidate row that lists the omitted values with their reasons. They are counted, and the member
@@ -184,7 +184,7 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
    * Opens a check of slot rows against the stored values of these entities (keys). A row that is implausible, although
    * each of its values is valid, is removed and its entity refused.
    */
-  doubt?(db: Database, entities: readonly number[]): Promise<Doubt>
+  openPlausibilityCheck?(db: Database, entities: readonly number[]): Promise<PlausibilityCheck>
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
@@ -197,7 +197,7 @@ export interface Job {
   readonly slotEntities: number
   pieceKey(entity: Entity, config: Config): number
   readonly resumes: boolean
-  readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
+  readonly openPlausibilityCheck: JobDefinition<object, unknown, Entity>['openPlausibilityCheck']
   readonly computedFrom: readonly DatasetFacts[]
   /** In query order. */
   readonly providers: readonly ProviderFacts[]
@@ -223,7 +223,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     slotEntities: job.slotEntities ?? Number.POSITIVE_INFINITY,
     pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
-    doubt: job.doubt,
+    openPlausibilityCheck: job.openPlausibilityCheck,
     computedFrom: job.dataset.computedFrom ?? [],
     providers: job.providers,
     entities: (registry) => job.entities(registry),

@@ -3,7 +3,7 @@ import { defineJob } from '../job/define-job.ts'
 import { type TreasuryDao, toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
-import { openTreasuryDoubt } from '../providers/plausibility.ts'
+import { openTreasuryCheck } from '../providers/plausibility.ts'
 import { requestEach } from '../providers/requests.ts'
 
 /**
@@ -17,7 +17,7 @@ export default defineJob({
   dataset: daoTreasury,
   providers: [goldrush, defillamaTreasury],
   entities: toTreasuryDaos,
-  doubt: openTreasuryDoubt,
+  openPlausibilityCheck: openTreasuryCheck,
   history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 30 },
   async run({ provider, ...run }) {
     const { entities, range, slot, signal } = run

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Doubt } from '../job/define-job.ts'
+import type { PlausibilityCheck } from '../job/define-job.ts'
 
 /** A value that differs from the last one by more than this factor is not stored on one provider's evidence. */
 const MOST_TIMES = 100
@@ -10,7 +10,7 @@ const MOST_TIMES = 100
 const SAME_SHARE = 0.2
 
 /** The checked value, and the table of the last stored values. */
-interface Doubted {
+interface CheckedValue {
   /** Name in messages. */
   readonly what: string
   readonly table: string
@@ -35,8 +35,8 @@ type Last = z.infer<typeof last>
  * accepted if that provider agrees within 20 %, or if it persists for `believedMs` without any other value being
  * stored.
  */
-const openDoubt = (doubted: Doubted) => async (db: Database, entities: readonly number[]) => {
-  const { what, table, entity, value } = doubted
+const openCheckOf = (checkedValue: CheckedValue) => async (db: Database, entities: readonly number[]) => {
+  const { what, table, entity, value } = checkedValue
   const stored = await db.rows({
     name: `last-${what}`,
     sql: `SELECT ${entity} AS entity, argMax(${value}, observed_at) AS value, toUnixTimestamp64Milli(max(observed_at)) AS at
@@ -44,29 +44,32 @@ FROM ${table} FINAL WHERE ${entity} IN {entities: Array(UInt64)} AND ${value} > 
     params: { entities },
     schema: last,
   })
-  return createDoubt(doubted, stored)
+  return createCheck(checkedValue, stored)
 }
 
-export const openPriceDoubt = openDoubt({
+export const openPriceCheck = openCheckOf({
   ...{ what: 'price', table: 'token_quotes', entity: 'token', value: 'price' },
   ...{ believedMs: HOUR_MS, code: 'provider_malformed' },
 })
 
 /** A treasury provider bills each call and returns the same value on a retry, so it is not retried in the slot. */
-export const openTreasuryDoubt = openDoubt({
+export const openTreasuryCheck = openCheckOf({
   ...{ what: 'treasury', table: 'dao_treasuries', entity: 'dao', value: 'value_usd' },
   ...{ believedMs: 3 * DAY_MS, code: 'provider_unknown' },
 })
 
-export const openTvlDoubt = openDoubt({
+export const openTvlCheck = openCheckOf({
   ...{ what: 'value locked', table: 'protocol_tvl', entity: 'dao', value: 'tvl_usd' },
   ...{ believedMs: 6 * HOUR_MS, code: 'provider_unknown' },
 })
 
 /** Creates the check from values already read; `at` is in Unix milliseconds. */
-function createDoubt({ what, entity, value, believedMs, code }: Doubted, stored: readonly Last[]): Doubt {
+function createCheck(
+  { what, entity, value, believedMs, code }: CheckedValue,
+  stored: readonly Last[],
+): PlausibilityCheck {
   const lastOf = new Map(stored.map((one) => [one.entity, one]))
-  const doubted = new Map<number, number[]>()
+  const implausible = new Map<number, number[]>()
   return (provider, checked, { log, onRejected }) => {
     const refused = new Map(checked.refused)
     const rows = checked.rows.filter((row) => {
@@ -74,9 +77,9 @@ function createDoubt({ what, entity, value, believedMs, code }: Doubted, stored:
       const before = lastOf.get(key)
       const at = Date.parse(String(Reflect.get(row, 'observed_at')))
       if (before === undefined || isNear(now, before.value) || Math.abs(at - before.at) > believedMs) return true
-      const doubtedValues = doubted.get(key) ?? []
-      if (doubtedValues.some((earlier) => isSame(earlier, now))) return true
-      doubted.set(key, [...doubtedValues, now])
+      const implausibleValues = implausible.get(key) ?? []
+      if (implausibleValues.some((earlier) => isSame(earlier, now))) return true
+      implausible.set(key, [...implausibleValues, now])
       const since = new Date(before.at).toISOString()
       const times = toTimes(now / before.value)
       const reason = `${provider}: a ${what} of ${now} is ${times} the last ${what}, ${before.value} at ${since}`

@@ -263,8 +263,8 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
     const partial = toPartialNote(answer, before, { first: filled, last: filled }, { job, now })
     if (open === undefined) return partial
     const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
-    const isLost = job.history === undefined && !job.resumes && open.state === 'failed'
-    const end: Note = isLost
+    const isPermanentlyMissed = job.history === undefined && !job.resumes && open.state === 'failed'
+    const end: Note = isPermanentlyMissed
       ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` }
       : ended
     // A partial note that begins in the same bucket replaces the open note: that bucket is stored now.

@@ -212,7 +212,7 @@ async function collectChecked(
 ): Promise<Collected> {
   const log = context.log.child({ dataset: job.name })
   const keys = entities.map(({ key }) => key)
-  const doubt = payload.kind === 'slot' ? await job.doubt?.(context.db, keys) : undefined
+  const checkPlausibility = payload.kind === 'slot' ? await job.openPlausibilityCheck?.(context.db, keys) : undefined
   const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
   const assignment = {
     entities,
@@ -236,7 +236,7 @@ async function collectChecked(
     check: (provider: string, candidates: readonly object[]) => {
       const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
       const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }
-      return doubt === undefined ? checked : doubt(provider, checked, { log, onRejected })
+      return checkPlausibility === undefined ? checked : checkPlausibility(provider, checked, { log, onRejected })
     },
   }
   const collected = await collect(collectors, assignment, log)

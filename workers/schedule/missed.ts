@@ -36,7 +36,7 @@ export async function reportMissed(job: Job, missing: readonly Missing[], contex
   const found = await readStored(job, missing, db)
   await addCoverage(db, job.dataset, found)
   const foundOf = groupBy(found, ({ entity }) => entity)
-  const lost = missing.flatMap(({ entity, runs }) => {
+  const missed = missing.flatMap(({ entity, runs }) => {
     const own = union(foundOf.get(entity.key) ?? [])
     const remaining = runs.flatMap((run) => subtract(run, own))
     return remaining.length === 0 ? [] : [{ entity, runs: remaining }]
@@ -44,12 +44,12 @@ export async function reportMissed(job: Job, missing: readonly Missing[], contex
   await writeNotes(
     db,
     job.dataset,
-    lost.flatMap(({ entity, runs }) => runs.map((run) => toNote(job, entity.key, run, now()))),
+    missed.flatMap(({ entity, runs }) => runs.map((run) => toNote(job, entity.key, run, now()))),
   )
-  const slots = totalBuckets(union(lost.flatMap(({ runs }) => runs)))
+  const slots = totalBuckets(union(missed.flatMap(({ runs }) => runs)))
   metrics?.slots(job.name, 'lost', slots)
   if (slots > 0)
-    log.warn({ dataset: job.name, slots, entities: lost.length }, 'slots are lost: their providers have no history')
+    log.warn({ dataset: job.name, slots, entities: missed.length }, 'slots are lost: their providers have no history')
 }
 
 const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({

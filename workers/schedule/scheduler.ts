@@ -45,7 +45,8 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
       'slots could not be enqueued',
       (one) => enqueueDue(one, context),
     )
-  const scanForMissing = () => each(scheduled, 'what is missing could not be found', (one) => enqueueLost(one, context))
+  const scanForMissing = () =>
+    each(scheduled, 'what is missing could not be found', (one) => enqueueMissed(one, context))
   const ticks = [
     ...CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log)),
     startTicks(SCAN, scanForMissing, context.log),
@@ -69,7 +70,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
 /**
  * Computed datasets are computed again if their inputs are newer; other datasets are collected where data is missing.
  */
-async function enqueueLost({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
+async function enqueueMissed({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queues.history, context))
   const units = await readDueUnits(context.db, job.dataset, COMPUTED_WITHIN_MS)
   if (units.length === 0) return

@@ -105,7 +105,7 @@ function createFreshnessGauges(
     for (const { name, cadence } of datasets) {
       const seen = newest.get(name)
       if (seen === undefined) continue
-      const fresh = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.lost(name))
+      const fresh = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.countOverdue(name))
       // Only for empty datasets: if a dataset has data but no longer a provider, its key was lost, which is urgent.
       const current = fresh === 'empty' && completeness.isUnserved(name) ? UNSERVED : fresh
       for (const state of [...FRESHNESS_STATES, UNSERVED])

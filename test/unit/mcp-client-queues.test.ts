@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createTurns } from '../../api/mcp/endpoint.ts'
+import { createClientQueues } from '../../api/mcp/endpoint.ts'
 
 /** Work that the test finishes. */
 function createWork() {
@@ -10,9 +10,9 @@ function createWork() {
   return { work: () => ended, end: () => end() }
 }
 
-describe('createTurns', () => {
+describe('createClientQueues', () => {
   it('runs the requests of one client one at a time, in order', async () => {
-    const inTurn = createTurns()
+    const inTurn = createClientQueues()
     const first = createWork()
     const began: string[] = []
     const running = [
@@ -31,7 +31,7 @@ describe('createTurns', () => {
   })
 
   it('continues after a failed request', async () => {
-    const inTurn = createTurns()
+    const inTurn = createClientQueues()
     const failed = inTurn('a', () => Promise.reject(new Error('no')))
     const next = inTurn('a', async () => 'done')
     await expect(failed).rejects.toThrow('no')
@@ -39,7 +39,7 @@ describe('createTurns', () => {
   })
 
   it('lets other work of the process run before each request', async () => {
-    const inTurn = createTurns()
+    const inTurn = createClientQueues()
     const order: string[] = []
     setImmediate(() => order.push('other'))
     await inTurn('a', async () => void order.push('own'))

@@ -50,10 +50,10 @@ function toStarts(lengths: readonly number[]): Uint32Array {
 }
 
 /** Buckets per chunk: one day of 5-minute points, about 60 kB of JSON. */
-const PIECE_BUCKETS = 288
+const CHUNK_BUCKETS = 288
 
 /** A chunk of a series: a fixed range of buckets on a grid that all requests share. */
-export interface Piece extends TimeRange {
+export interface SeriesChunk extends TimeRange {
   /** The number of the chunk. */
   readonly piece: number
 }
@@ -67,15 +67,15 @@ export interface Series {
 }
 
 /** A series with a function that reads its chunks, for answers assembled from chunks. */
-export interface PieceSource extends Series {
+export interface ChunkSource extends Series {
   /** Reads rows of the series, oldest first, including all with buckets that start in the range. Ends with the signal. */
   read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
 }
 
 /** A series that can also count its rows, for answers with a limited number of rows. */
-export interface CountedSource extends PieceSource {
+export interface CountedSource extends ChunkSource {
   /** Number of rows per chunk, of buckets that start in the range; empty chunks may be absent. */
-  count(db: Database, range: TimeRange, pieceMs: number): Promise<ReadonlyMap<number, number>>
+  count(db: Database, range: TimeRange, chunkMs: number): Promise<ReadonlyMap<number, number>>
 }
 
 /** Dependencies for reading chunks; `signal` ends the wait. */
@@ -85,12 +85,12 @@ interface Reader {
   readonly signal: AbortSignal
 }
 
-export const toPieceMs = (interval: Interval): number => PIECE_BUCKETS * INTERVAL_SECONDS[interval] * 1000
+export const toChunkMs = (interval: Interval): number => CHUNK_BUCKETS * INTERVAL_SECONDS[interval] * 1000
 
 /** The complete chunks that contain a range. */
-export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
-  const length = toPieceMs(interval)
-  const pieces: Piece[] = []
+export function toChunks({ from, to }: TimeRange, interval: Interval): SeriesChunk[] {
+  const length = toChunkMs(interval)
+  const pieces: SeriesChunk[] = []
   for (let piece = Math.floor(from / length); piece * length < to; piece++) {
     pieces.push({ piece, from: piece * length, to: (piece + 1) * length })
   }
@@ -98,17 +98,21 @@ export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
 }
 
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-export function toPlace({ key, dataset, interval }: Series, piece: Piece): ChunkKey & Piece {
+export function toPlace({ key, dataset, interval }: Series, piece: SeriesChunk): ChunkKey & SeriesChunk {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
 
 /** Reads chunks in order, with one statement for all that are not cached. */
-async function readPieces(source: PieceSource, { chunks, signal }: Reader, pieces: readonly Piece[]): Promise<Rows[]> {
-  const length = toPieceMs(source.interval)
+async function readChunks(
+  source: ChunkSource,
+  { chunks, signal }: Reader,
+  pieces: readonly SeriesChunk[],
+): Promise<Rows[]> {
+  const length = toChunkMs(source.interval)
   const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
   const places = pieces.map((piece) => toPlace(source, piece))
-  const read = async (missing: readonly (ChunkKey & Piece)[], db: Database, abandoned: AbortSignal) => {
+  const read = async (missing: readonly (ChunkKey & SeriesChunk)[], db: Database, abandoned: AbortSignal) => {
     const ranges = missing.map(toRange)
     const range = { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }
     const rows = await source.read(db, range, abandoned)
@@ -120,7 +124,7 @@ async function readPieces(source: PieceSource, { chunks, signal }: Reader, piece
 /** All rows of a range, oldest first, if all its chunks are cached. */
 export function peekRange(series: Series, chunks: ChunkCache, range: TimeRange): Slice[] | undefined {
   const slices: Slice[] = []
-  for (const piece of toPieces(range, series.interval)) {
+  for (const piece of toChunks(range, series.interval)) {
     const rows = chunks.get<Rows>(toPlace(series, piece).key)
     if (rows === undefined) return undefined
     slices.push(toSlice(rows, range))
@@ -129,8 +133,8 @@ export function peekRange(series: Series, chunks: ChunkCache, range: TimeRange):
 }
 
 /** All rows of a range, oldest first. */
-export async function readRange(source: PieceSource, reader: Reader, range: TimeRange): Promise<Slice[]> {
-  const rows = await readPieces(source, reader, toPieces(range, source.interval))
+export async function readRange(source: ChunkSource, reader: Reader, range: TimeRange): Promise<Slice[]> {
+  const rows = await readChunks(source, reader, toChunks(range, source.interval))
   return rows.map((one) => toSlice(one, range))
 }
 
@@ -145,7 +149,7 @@ export async function readFirst(
   range: TimeRange,
   least: number,
 ): Promise<Slice[]> {
-  const rest = toPieces(range, source.interval)
+  const rest = toChunks(range, source.interval)
   const slices: Slice[] = []
   let rows = 0
   const add = (read: readonly Rows[]) => {
@@ -155,11 +159,11 @@ export async function readFirst(
       slices.push(slice)
     }
   }
-  add(await readPieces(source, reader, rest.splice(0, Math.ceil(least / PIECE_BUCKETS) + 1)))
+  add(await readChunks(source, reader, rest.splice(0, Math.ceil(least / CHUNK_BUCKETS) + 1)))
   while (rows < least && rest.length > 0) {
-    const cached = reader.chunks.get<Rows>(toPlace(source, rest[0] as Piece).key)
+    const cached = reader.chunks.get<Rows>(toPlace(source, rest[0] as SeriesChunk).key)
     if (cached === undefined)
-      add(await readPieces(source, reader, await takeFilled(source, reader, rest, least - rows)))
+      add(await readChunks(source, reader, await takeFilled(source, reader, rest, least - rows)))
     else {
       add([cached])
       rest.shift()
@@ -174,13 +178,13 @@ export async function readFirst(
 async function takeFilled(
   source: CountedSource,
   { chunks, db }: Reader,
-  rest: Piece[],
+  rest: SeriesChunk[],
   least: number,
-): Promise<readonly Piece[]> {
+): Promise<readonly SeriesChunk[]> {
   const mark = chunks.mark()
   const range = { from: rest[0]?.from ?? 0, to: rest.at(-1)?.to ?? 0 }
-  const counts = await source.count(db, range, toPieceMs(source.interval))
-  const taken: Piece[] = []
+  const counts = await source.count(db, range, toChunkMs(source.interval))
+  const taken: SeriesChunk[] = []
   for (let rows = 0; rows < least; ) {
     const piece = rest.shift()
     if (piece === undefined) break
