@@ -255,7 +255,7 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
     return call
   })
   const onFailure = (error: unknown) =>
-    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'a tool failed')
+    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'MCP tool failed')
   const handlers = {
     both: createHandler(() => createMcpServer(source, { dataIn: 'both', onFailure })),
     text: createHandler(() => createMcpServer(source, { dataIn: 'text', onFailure })),

@@ -68,7 +68,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
   let used = 0
 
   const close = (file: FileHandle) =>
-    void file.close().catch((err: unknown) => log.warn({ err }, 'a temporary file could not be closed'))
+    void file.close().catch((err: unknown) => log.warn({ err }, 'temporary file could not be closed'))
   const drop = (tag: string, entry: CachedFile) => {
     cached.delete(tag)
     used -= entry.length
@@ -89,7 +89,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
     try {
       return await work()
     } catch (err) {
-      log.warn({ err }, 'an answer cannot be kept on the disk')
+      log.warn({ err }, 'answer cannot be cached on the disk')
       throw new NoRoom()
     }
   }

@@ -98,7 +98,7 @@ function createFail(
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
-      log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
+      log.warn({ requestId: exchange.requestId, err: error }, 'response aborted after its headers were sent')
       return
     }
     sendProblem(exchange, logProblem(exchange.requestId, error), publicUrl)
@@ -159,7 +159,7 @@ export function createServing(
   const { answers: queue, clientKeyOf } = admission
   const logProblem = createProblemLogger(log)
   const onRenewalFailed = (error: unknown) => {
-    if (!isRejection(error)) log.warn({ err: error }, 'an answer could not be renewed')
+    if (!isRejection(error)) log.warn({ err: error }, 'stale answer could not be renewed')
   }
   const registryVersion = () => surroundings.registry.version
   const cache = createResponseCache<ReadyAnswer, StreamAnswer>({

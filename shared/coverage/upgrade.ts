@@ -29,7 +29,7 @@ export async function recountUpgraded(
     // At any step: data stored at a longer step was collected at that step.
     if (first < to) await recordExpected(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
     await note(db, dataset, 'done', now)
-    log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
+    log.info({ dataset: dataset.name, buckets: added }, 'coverage computed from the stored rows')
   }
 }
 

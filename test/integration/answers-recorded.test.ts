@@ -216,7 +216,7 @@ describe('fallback provider', () => {
     )
   })
 
-  it('is asked only for entities that the first provider did not return', async () => {
+  it('is queried only for entities that the first provider did not return', async () => {
     const holders = jobOf('holders')
     const [first, second] = toSample(pipeline, { dataset: 'holders', provider: 'ethplorer' })
     if (first === undefined || second === undefined) throw new Error('there are no two tokens')

@@ -100,7 +100,7 @@ describe('fees from provider to answer', () => {
     expect(daysOf(rows).at(-1)).toBe(endOf(TODAY))
   })
 
-  it('serves sums and changes of what is stored', async () => {
+  it('serves sums and changes of stored fees', async () => {
     const rows = await stored()
     const records = feesRoute.response.parse(await get('fees?limit=500')) as {
       _id: string
@@ -151,7 +151,7 @@ describe('defillamaFees', () => {
   }
   const typeOf = (url: URL) => url.searchParams.get('dataType')
 
-  it('asks for fees and revenue by the slug of the name, without the breakdown', async () => {
+  it('requests fees and revenue by the slug of the name, without the breakdown', async () => {
     const { server, fetch } = await connect((_, response) => sendJson(response, { totalDataChart: chart }))
     const { rows } = await fetch({ ...alfa, defillamaSlug: 'omega' })
     expect(rows).toMatchObject([{ fees_usd: 98, revenue_usd: 98 }, { fees_usd: 99 }])

@@ -157,7 +157,7 @@ describe('file of API keys', () => {
     const key = String(runKeys(path, ['create', 'a notebook'], '5/60', 0).split('\n')[0])
     await expect.poll(() => keys.find(key)?.name).toBe('a notebook')
     rmSync(path)
-    await expect.poll(() => messages).toEqual([expect.stringContaining('the keys stay as they were')])
+    await expect.poll(() => messages).toEqual([expect.stringContaining('the previous keys remain valid')])
     expect(keys.find(key)?.name).toBe('a notebook')
   })
 })

@@ -224,7 +224,7 @@ describe('publish', () => {
     expect(await faultsOf()).toEqual([])
   })
 
-  it('rewrites exactly the partitions of a correction, and tells it', async () => {
+  it('rewrites and reports exactly the partitions of a correction', async () => {
     const before = await catalogOf()
     const corrected = { token: tokenOf(2), at: Date.parse('2024-02-29T23:50:10Z'), price: 9, volume_24h: 5 }
     await storeQuotes(database.writer, [corrected])
@@ -328,7 +328,7 @@ describe('npm run publish', () => {
     expect(await run('verify', '--from', to)).toMatchObject({ code: 1, stdout: `${tokens?.path}: missing\n` })
   })
 
-  it('names what is wrong with its options', async () => {
+  it('names each invalid option', async () => {
     expect(await run('--to', root, '--only', 'nothing')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/--only: there is no dataset "nothing"/),

@@ -92,7 +92,7 @@ describe('API process with tracing', () => {
       for (let times = 0; times < 3; times++) expect(await target(api.url)).toBe(200)
       const { code, lines } = await api.stop()
       expect(code).toBe(0)
-      expect(lines.filter(({ msg }) => String(msg).startsWith('tracing fails'))).toHaveLength(1)
+      expect(lines.filter(({ msg }) => String(msg).startsWith('trace export failed'))).toHaveLength(1)
     }
     silent.close()
   })

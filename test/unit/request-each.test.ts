@@ -11,7 +11,7 @@ const unknown = new DataError('provider_unknown', 'status 404')
 const range: Range = { from: 0, to: 3_600_000, interval: '1h' }
 const keys = entities.map(({ key }) => key)
 
-/** Runs askEach over all entities. `fails` returns the error of an entity; without one the result is its key. */
+/** Runs requestEach over all entities. `fails` returns the error of an entity; without one the result is its key. */
 async function request(
   fails: (key: number) => Error | undefined,
   options: { concurrency?: number; range?: Range } = {},

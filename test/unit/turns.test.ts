@@ -27,7 +27,7 @@ function* threeSteps(): Steps<string> {
 }
 
 describe('steps', () => {
-  it('return the same result in inTurns() and atOnce()', async () => {
+  it('return the same result in inTurns() and runToEnd()', async () => {
     expect(runToEnd(threeSteps())).toBe('done')
     expect(await inTurns(threeSteps())).toBe('done')
   })
@@ -37,7 +37,7 @@ describe('steps', () => {
     expect(turns).toBeGreaterThanOrEqual(2)
   })
 
-  it('throw the same error in inTurns() and atOnce()', async () => {
+  it('throw the same error in inTurns() and runToEnd()', async () => {
     const failing = function* (): Steps<never> {
       yield
       throw new Error('no more')

@@ -86,7 +86,7 @@ export function createCaller(
       const jitterMs = toBackoffMs(backoffMs, progress.retries, Math.random())
       const waitMs = Math.round(retryAfterMs === undefined ? jitterMs : retryAfterMs + jitterMs)
       progress.retries += 1
-      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider call failed, trying again')
+      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider request failed, retrying')
       await sleep(waitMs, signal)
     }
   }

@@ -340,7 +340,7 @@ function createSharedWait({ provider, key, script, redis, prefix, log }: SharedL
       })
       const reply = redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args)
       const waitMs = Number(await Promise.race([reply, late]))
-      if (isAlone) log.info({ provider }, 'the rate limit is shared again')
+      if (isAlone) log.info({ provider }, 'rate limit is shared between processes again')
       isAlone = false
       return waitMs
     } catch (error) {

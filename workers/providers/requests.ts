@@ -85,7 +85,7 @@ export async function requestEach<E extends Entity, Answer>(
   await Promise.all(Array.from({ length: concurrency }, requestRemaining))
   await failures.save()
   const names = unanswered.map(({ name }) => name)
-  if (unanswered.length > 0) log.warn({ unanswered: names }, 'no data: what is stored stays')
+  if (unanswered.length > 0) log.warn({ unanswered: names }, 'empty responses: the stored data remains unchanged')
   const isSilent = unanswered.length > 1 || unknown.length >= MANY
   const requested = new Set(entities.map(({ key }) => key))
   const isComplete = expected.every(({ key }) => requested.has(key))
@@ -95,7 +95,7 @@ export async function requestEach<E extends Entity, Answer>(
     const silence = new DataError('provider_unavailable', `no data for any of ${silent.length}`)
     for (const entity of silent) refuse(entity, silence)
   }
-  if (reasons.length > 0) log.warn({ failed: reasons.length, reasons: reasons.slice(0, 20) }, 'some gave no answer')
+  if (reasons.length > 0) log.warn({ failed: reasons.length, reasons: reasons.slice(0, 20) }, 'some requests failed')
   return answers
 }
 

@@ -122,7 +122,7 @@ export async function reportFailing(
     await rememberFailing(context, job.name, { slot, piece, isComplete: isComplete, failures, answered })
   } catch (error) {
     const failed = failures.map(({ provider }) => provider)
-    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
+    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers could not be stored')
   }
 }
 

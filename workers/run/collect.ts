@@ -98,7 +98,7 @@ export async function collect(
       const reason = redactError(toFailure(error, provider, assignment.signal), assignment.redact)
       answers.failed(requested, provider, reason)
       const fields = { provider, entities: requested.length, reason: toReason(reason) }
-      if (NOT_SET_UP.has(reason.code)) log.debug(fields, 'provider is not set up')
+      if (NOT_SET_UP.has(reason.code)) log.debug(fields, 'provider is not configured')
       else {
         failures.push({ provider, reason })
         log.warn(fields, 'provider failed')

@@ -50,7 +50,7 @@ export function checkRows(
     if (typeof key === 'number') refused.set(key, new DataError(code, `${provider}: ${reason}`))
     else unreadable ??= reason
   }
-  report('values left out that cannot be', lostValues, 'left out: ')
+  report('unreadable values were omitted', lostValues, 'left out: ')
   report('rows rejected', rejected, '')
   return { rows, rejected: candidates.length - rows.length, refused, omitted, unreadable }
 

@@ -88,7 +88,7 @@ export async function runJob(
     slot: payload.kind === 'slot' ? payload.slot : payload.from,
     peers: toPeers(job, context, payload),
     state: openState(context.db, job.name, context.now, (name, reason) =>
-      context.log.warn({ dataset: job.name, name, reason }, 'a remembered value is unreadable and is replaced'),
+      context.log.warn({ dataset: job.name, name, reason }, 'unreadable job state is replaced'),
     ),
     signal: openSignal(job, payload, context),
   }
@@ -124,7 +124,7 @@ export async function runJob(
     if ((await readRegistry()).version !== context.registry.version) {
       // Another worker may have computed it with the new registry, and this run has overwritten that result.
       await noteStored(context.db, job.dataset, [payload])
-      context.log.info({ dataset: job.name }, 'computed again: another registry came into force meanwhile')
+      context.log.info({ dataset: job.name }, 'recomputing: the active registry changed during the computation')
       return runJob(job, collectors, surroundings, data)
     }
     await noteComputed(context.db, job.dataset, payload, readAt)

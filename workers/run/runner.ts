@@ -70,7 +70,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   context.metrics?.observe(job.name, worker)
   worker.on('completed', (queued, report) => {
     const fields = { job: queued.id, ...report, ...toJobLogFields(queued) }
-    log.info(fields, report.postponed === undefined ? 'done' : 'the rest is left for later')
+    log.info(fields, report.postponed === undefined ? 'done' : 'remaining entities are postponed')
   })
   worker.on('failed', (queued, error) => {
     const final = queued === undefined || queued.finishedOn !== undefined
@@ -194,7 +194,7 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
 function isOver({ job, context }: Serving, payload: JobPayload): boolean {
   if (payload.kind === 'range' || !isLate(job, payload.slot, context.now())) return false
   const fields = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
-  context.log.warn(fields, 'a slot came too late: it is collected from history where there is any')
+  context.log.warn(fields, 'slot has ended: it is collected from history if the providers have any')
   return true
 }
 
@@ -254,7 +254,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
     try {
       await redis.hincrby(key, worker.name, by)
     } catch (error) {
-      log.debug({ queue: worker.name, reason: toReason(error) }, 'a worker could not be counted')
+      log.debug({ queue: worker.name, reason: toReason(error) }, 'worker could not be registered')
     }
   }
   void count(1)

@@ -49,7 +49,10 @@ export async function reportMissed(job: Job, missing: readonly Missing[], contex
   const slots = totalBuckets(union(missed.flatMap(({ runs }) => runs)))
   metrics?.slots(job.name, 'lost', slots)
   if (slots > 0)
-    log.warn({ dataset: job.name, slots, entities: missed.length }, 'slots are lost: their providers have no history')
+    log.warn(
+      { dataset: job.name, slots, entities: missed.length },
+      'missed slots are permanently missing: their providers have no history',
+    )
 }
 
 const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({

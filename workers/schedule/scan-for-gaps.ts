@@ -42,7 +42,7 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
     if (job.history === undefined) await reportMissed(job, await withoutNotes(job, open, context), context)
     else enqueued += await enqueueRepair(job, open, toInterval(job, seconds), queue, context)
   }
-  if (enqueued > 0) context.log.info({ dataset: job.name, jobs: enqueued }, 'missing data is collected')
+  if (enqueued > 0) context.log.info({ dataset: job.name, jobs: enqueued }, 'enqueued missing data')
   return enqueued
 }
 

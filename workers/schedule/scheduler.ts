@@ -42,11 +42,10 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
   const tick = (cadence: Cadence) =>
     each(
       scheduled.filter(({ job }) => job.cadence === cadence),
-      'slots could not be enqueued',
+      'due slots could not be enqueued',
       (one) => enqueueDue(one, context),
     )
-  const scanForMissing = () =>
-    each(scheduled, 'what is missing could not be found', (one) => enqueueMissed(one, context))
+  const scanForMissing = () => each(scheduled, 'search for missing data failed', (one) => enqueueMissed(one, context))
   const ticks = [
     ...CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log)),
     startTicks(SCAN, scanForMissing, context.log),
@@ -76,5 +75,5 @@ async function enqueueMissed({ job, queues }: Scheduled, context: SchedulerConte
   if (units.length === 0) return
   const times = units.map(({ from }) => from)
   await enqueueComputation(job, queues.history, toRanges(times, job.cadence, job.history?.chunkPoints ?? 1))
-  context.log.info({ dataset: job.name, units: units.length }, 'computed again: its inputs are newer')
+  context.log.info({ dataset: job.name, units: units.length }, 'enqueued recomputation: the inputs are newer')
 }

@@ -28,7 +28,7 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
   // node-cron cannot prevent overlap here, because each new task starts without knowledge of the previous one.
   let underWay: Promise<void> | undefined
   const runOnce = async () => {
-    if (underWay !== undefined) return logger.warn('the tick before is still under way')
+    if (underWay !== undefined) return logger.warn('previous tick is still running')
     underWay = tick()
     try {
       await underWay

@@ -128,6 +128,6 @@ async function reportOld(
       : 'its newest slot is enqueued but not stored'
     log.warn(fields, `data is ${state}: ${where}`)
   } catch (error) {
-    log.warn({ ...fields, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
+    log.warn({ ...fields, reason: toReason(error) }, `data is ${state}: the queue cannot be read from Redis`)
   }
 }

@@ -118,7 +118,10 @@ async function fetchNew(
   if (lag === undefined) request.noteRead(finished)
   else {
     for (const token of finished) request.refuse(token, lag)
-    request.log.warn({ chain: reader.slug, block: head.number }, 'the node lags behind: its tokens are not up to date')
+    request.log.warn(
+      { chain: reader.slug, block: head.number },
+      'node lags behind: the trades of its tokens are not up to date',
+    )
   }
   return rows
 }

@@ -131,5 +131,5 @@ function logIncomplete(log: Logger, { elements }: Composition, computed: readonl
     const symbol = elements.find(({ token }) => token.key === key)?.token.symbol ?? String(key)
     counts[symbol] = (counts[symbol] ?? 0) + 1
   }
-  log.info({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without a point')
+  log.info({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without an index point')
 }
