@@ -152,7 +152,7 @@ describe('file of API keys', () => {
     const log = pino({}, { write: (line: string) => void messages.push(JSON.parse(line).msg) })
     const keys = openKeyRing(path, log)
     closers.push(keys.close)
-    expect(messages.splice(0)).toEqual([expect.stringContaining('there is no such file yet')])
+    expect(messages.splice(0)).toEqual([expect.stringContaining('the file does not exist yet')])
     expect(() => runKeys(path, ['list'], '', 0)).toThrow('no such file')
     const key = String(runKeys(path, ['create', 'a notebook'], '5/60', 0).split('\n')[0])
     await expect.poll(() => keys.find(key)?.name).toBe('a notebook')
