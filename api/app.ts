@@ -22,11 +22,11 @@ import type { Route, Surroundings } from './route/define-route.ts'
 import type { Exchange } from './route/exchange.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
+import { createAnswerFiles } from './serving/answer-files.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import { createServing } from './serving/serve.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
-import { createAnswerFiles } from './serving/whole-files.ts'
 
 /** Properties that the app creates itself. */
 type OwnProperty = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'

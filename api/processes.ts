@@ -70,7 +70,7 @@ export async function startProcesses(
   const places = new Set<Place>()
   const launch = (place: Omit<Place, 'worker'> & { worker?: Worker }): Place => {
     const running = Object.assign(place, { worker: cluster.fork(), startedAt: performance.now(), isReady: false })
-    running.worker.on('error', (error) => log.warn({ err: error }, 'a process of the API could not be told'))
+    running.worker.on('error', (error) => log.warn({ err: error }, 'message to an API process could not be sent'))
     running.worker.once('exit', (code, signal) => ended(running, signal ?? `code ${code}`))
     running.worker.on('message', (message) => {
       if (started.safeParse(message).success) running.isReady = true
@@ -84,7 +84,7 @@ export async function startProcesses(
     const pause = PAUSES_MS[place.deaths - 1]
     if (pause === undefined)
       return onLost(`a process of the API ended with ${how} for the ${place.deaths}th time in a row`)
-    log.warn({ how, pauseMs: pause }, 'a process of the API ended: it is started again')
+    log.warn({ how, pauseMs: pause }, 'an API process exited and is restarted')
     place.restartTimer = setTimeout(() => launch(place), pause)
   }
   for (let count = 0; count < config.api.processes; count += 1) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
 import { withoutOff } from '../shared/config/datasets-off.ts'
-import { EVERYBODY, recordExpected } from '../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../shared/coverage/expected.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import type { Database } from '../shared/store/clickhouse.ts'

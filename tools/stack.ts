@@ -13,7 +13,7 @@ import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import { toStandInSettings } from '../test/upstream/settings.ts'
-import { collectAsks } from '../workers/backfill/collect-ask.ts'
+import { collectHistories } from '../workers/backfill/collect-history.ts'
 import { isAsGoodAsProviders } from '../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../workers/backfill/outcome-table.ts'
 import { planBackfill } from '../workers/backfill/plan.ts'
@@ -123,7 +123,7 @@ async function backfillDemo(config: Config): Promise<void> {
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
     const on = requests.filter(({ job }) => isOn(job, config.datasetsOff))
-    const outcomes = await collectAsks(on, stores, { signal: stopping.signal })
+    const outcomes = await collectHistories(on, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
     console.log(toOutcomeTable(outcomes))
     console.log(

@@ -47,7 +47,7 @@ export function openKeyRing(path: string, log: Logger): KeyRing {
   // Taken before the file is read: a change in between counts as a change.
   let seen = toState(path)
   const isThere = existsSync(path)
-  if (!isThere) log.warn({ path }, 'API_KEYS_FILE: there is no such file yet: every key is refused')
+  if (!isThere) log.warn({ path }, 'API_KEYS_FILE: the file does not exist yet, so every key is rejected')
   let activeKeys = isThere ? readActiveKeys(path) : new Map<string, ActiveKey>()
   const poll = () => {
     const state = toState(path)
@@ -56,7 +56,7 @@ export function openKeyRing(path: string, log: Logger): KeyRing {
     try {
       activeKeys = readActiveKeys(path)
     } catch (error) {
-      log.error({ reason: toReason(error) }, 'the file of keys cannot be read: the keys stay as they were')
+      log.error({ reason: toReason(error) }, 'API_KEYS_FILE cannot be read: the previous keys remain valid')
     }
   }
   const timer = setInterval(poll, POLL_MS)

@@ -1,7 +1,7 @@
+import { readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
 import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
 import { readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
-import { readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'

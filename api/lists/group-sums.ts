@@ -6,7 +6,7 @@ import { idValue, type Member, numberOrNull, toMembers, uint32 } from '../record
 import type { Described, Route, Surroundings } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { findRecords, loadRecords } from './answer.ts'
-import { defineComputedList } from './known-list.ts'
+import { defineComputedList } from './computed-list.ts'
 import { type ListRoute, wasThere } from './list.ts'
 
 interface GroupSums extends Pick<Described, 'operation' | 'path' | 'summary'> {

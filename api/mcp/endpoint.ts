@@ -93,7 +93,7 @@ async function charge(call: Asking): Promise<void> {
 }
 
 /** Runs the requests of each client one after another. Other work of the process runs before each of them. */
-export function createTurns() {
+export function createClientQueues() {
   /** Resolves when the newest request of a client ends. */
   const ends = new Map<string, Promise<void>>()
   return async <T>(client: string, work: () => Promise<T>): Promise<T> => {
@@ -117,12 +117,12 @@ export function createTurns() {
 /** A source that calls this process's routes without HTTP. */
 function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Options, toCall: () => Asking): Source {
   const byPath = new Map(routes.map((route) => [route.path, route]))
-  const inTurn = createTurns()
+  const inClientQueue = createClientQueues()
   const send = async (url: string, signal: AbortSignal): Promise<Reply> => {
     const route = byPath.get(url.split('?', 1)[0] ?? '')
     if (route === undefined) throw new Refused({ code: 'not_found', detail: 'There is nothing at this path.' })
     const call = toCall()
-    return inTurn(call.client, async () => {
+    return inClientQueue(call.client, async () => {
       signal.throwIfAborted()
       await charge(call)
       const { client, requestId } = call
@@ -255,7 +255,7 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
     return call
   })
   const onFailure = (error: unknown) =>
-    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'a tool failed')
+    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'MCP tool failed')
   const handlers = {
     both: createHandler(() => createMcpServer(source, { dataIn: 'both', onFailure })),
     text: createHandler(() => createMcpServer(source, { dataIn: 'text', onFailure })),

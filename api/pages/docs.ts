@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
 import { PROBLEM_CODES } from '../problem/codes.ts'
-import { createPageHandler, type Page } from './kept.ts'
 import { withRelativeLinks } from './links.ts'
+import { createPageHandler, type Page } from './page-handler.ts'
 
 /** Resolves only the folder: importing the package would load its whole bundle. */
 const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))

@@ -3,8 +3,8 @@ import { extname, join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { Config } from '../../shared/config/config.ts'
 import { toUnavailable } from '../problem/problem.ts'
-import { createPageHandler, type Page } from './kept.ts'
 import { toRoot } from './links.ts'
+import { createPageHandler, type Page } from './page-handler.ts'
 
 /** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
 const BUILT = join(import.meta.dirname, '../../web/dist')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
@@ -12,7 +12,6 @@ import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { answerQuestion } from '../series/asked-series.ts'
 import {
   type CountedSource,
   countSince,
@@ -22,7 +21,7 @@ import {
   peekRange,
   readFirst,
   readRange,
-} from '../series/pieces.ts'
+} from '../series/chunks.ts'
 import {
   describeSeries,
   inFrame,
@@ -32,6 +31,7 @@ import {
   startAfter,
   toTokenFrame,
 } from '../series/series.ts'
+import { answerQuestion } from '../series/series-answer.ts'
 import type { SeriesSource } from '../series/series-source.ts'
 import { countCoarse, countCoarsePoints, peekCoarsePoints, toCoarseHeaders } from './coarse.ts'
 import { readLongSeries } from './long-series.ts'

@@ -6,8 +6,8 @@ import type { Rows } from '../answers/rows.ts'
 import { createRowCutter, JSON_SETTINGS, readRows } from '../answers/rows.ts'
 import { withSignal } from '../cache/flight.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { type Piece, toPieces, toPlace } from '../series/pieces.ts'
-import { fromLines, type PieceSummary, pointsSql, readParts, summarize, toLines, toPriceSeries } from './points.ts'
+import { type SeriesChunk, toChunks, toPlace } from '../series/chunks.ts'
+import { type ChunkSummary, fromLines, pointsSql, readParts, summarize, toLines, toPriceSeries } from './points.ts'
 
 /** Complete buckets of a token that start in the range, at most `limit` points; undefined means all. */
 interface SeriesRead extends TimeRange {
@@ -28,19 +28,19 @@ interface LongSeries {
 }
 
 /** A chunk of a long series, or its requested part. */
-interface PieceRange extends Piece {
+interface ChunkRange extends SeriesChunk {
   /** Whether it is the complete chunk. */
   readonly isComplete: boolean
 }
 
 /** A chunk that was read for a long answer has its summary. */
 interface SummarizedRows extends Rows {
-  readonly summary?: PieceSummary
+  readonly summary?: ChunkSummary
 }
 
 /** A range with points, and the chunk's rows if they are cached. */
-interface FilledRange extends PieceRange {
-  readonly summary: PieceSummary
+interface FilledRange extends ChunkRange {
+  readonly summary: ChunkSummary
   readonly cached: Rows | undefined
 }
 
@@ -66,11 +66,11 @@ export async function readLongSeries(
   const mark = chunks.mark()
   const ended = toBucketStart(now(), interval)
   const series = toPriceSeries(token, interval)
-  const isClosed = (range: PieceRange) => limit === undefined && range.isComplete && range.to <= ended
-  const findCached = (range: PieceRange) =>
+  const isClosed = (range: ChunkRange) => limit === undefined && range.isComplete && range.to <= ended
+  const findCached = (range: ChunkRange) =>
     isClosed(range) ? chunks.get<SummarizedRows>(toPlace(series, range).key) : undefined
 
-  const ranges = toPieces(query, interval).map((piece) => toPart(piece, query))
+  const ranges = toChunks(query, interval).map((piece) => toPart(piece, query))
   const cachedOf = new Map(ranges.map((range) => [range, findCached(range)]))
   const missing = ranges.filter((range) => cachedOf.get(range)?.summary === undefined)
   const read = missing.length === 0 ? undefined : await readSummary(db, query, missing)
@@ -102,7 +102,7 @@ export async function readLongSeries(
 }
 
 /** The part of a chunk that lies in a range. */
-const toPart = ({ piece, from, to }: Piece, range: TimeRange): PieceRange => ({
+const toPart = ({ piece, from, to }: SeriesChunk, range: TimeRange): ChunkRange => ({
   piece,
   from: Math.max(from, range.from),
   to: Math.min(to, range.to),
@@ -110,7 +110,7 @@ const toPart = ({ piece, from, to }: Piece, range: TimeRange): PieceRange => ({
 })
 
 /** Reads the summary of the ranges that are not cached, with a check whether it is still valid. */
-async function readSummary(db: Database, { token, interval, limit }: SeriesRead, missing: readonly PieceRange[]) {
+async function readSummary(db: Database, { token, interval, limit }: SeriesRead, missing: readonly ChunkRange[]) {
   const params = { token, limit, from: missing[0]?.from ?? 0, to: missing.at(-1)?.to ?? 0 }
   const { pieces, parts } = await summarize(db, interval, params)
   return {

@@ -6,7 +6,7 @@ import { COMMA, type Rows, toSize } from '../answers/rows.ts'
 import { toObject } from '../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../records/table.ts'
 import type { StoredPoints } from '../route/stored-points.ts'
-import { type CountedSource, type Series, toPieceMs, writeRows } from '../series/pieces.ts'
+import { type CountedSource, type Series, toChunkMs, writeRows } from '../series/chunks.ts'
 import { countRows } from '../series/series.ts'
 import { isShort } from './stored-points.ts'
 
@@ -130,7 +130,7 @@ export const toPriceSource = (read: StoredPoints, token: number, interval: Inter
     isShort(range, interval)
       ? read[interval]({ token, ...range }, abandoned)
       : writePoints(db, { token, interval, ...range }),
-  count: (db, range, pieceMs) => countPointsByChunk(db, interval, { token, ...range, length: pieceMs / 1000 }),
+  count: (db, range, chunkMs) => countPointsByChunk(db, interval, { token, ...range, length: chunkMs / 1000 }),
 })
 
 /** The points as ClickHouse writes them, byte for byte the same as `readStoredPoints` for one range. */
@@ -217,7 +217,7 @@ function createTextTimes(bytes: Buffer, starts: Uint32Array): Pick<Rows, 'at' | 
   }
 }
 
-export interface PieceSummary {
+export interface ChunkSummary {
   readonly points: number
   /** Newest time used, in Unix milliseconds; null without points. */
   readonly asOf: number | null
@@ -241,7 +241,7 @@ export async function summarize(
   db: Database,
   interval: Interval,
   params: TimeRange & { readonly token: number; readonly limit?: number | undefined },
-): Promise<{ pieces: Map<number, PieceSummary>; parts: string }> {
+): Promise<{ pieces: Map<number, ChunkSummary>; parts: string }> {
   const rows = await db.rows({
     name: 'historic-financial-summary',
     // A point is the oldest observation of its bucket, so the newest time used is the oldest of the last bucket. "last"
@@ -254,7 +254,7 @@ export async function summarize(
   groupUniqArray(_part) AS parts
 FROM (${params.limit === undefined ? observationsSql(interval) : pointsSql(interval).columns})
 GROUP BY piece`,
-    params: { ...params, limit: params.limit ?? null, length: toPieceMs(interval) / 1000, week: WEEK_MS },
+    params: { ...params, limit: params.limit ?? null, length: toChunkMs(interval) / 1000, week: WEEK_MS },
     settings: { max_threads: 2 },
     schema: summaryRow,
   })

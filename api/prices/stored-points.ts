@@ -4,7 +4,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { NO_ROWS, type Rows, readAnswer, toRows } from '../answers/rows.ts'
 import { createGathering, withSignal } from '../cache/flight.ts'
 import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
-import { toPieceMs } from '../series/pieces.ts'
+import { toChunkMs } from '../series/chunks.ts'
 import { RANGE, toTier } from './points.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
@@ -198,12 +198,13 @@ function decodePoints(bytes: Buffer, interval: Interval): ReadonlyMap<number, Ro
 }
 
 /** Maximum number of chunks written in this process per read: they take some milliseconds of the only thread. */
-const SHORT_PIECES = 8
+const SHORT_READ_CHUNKS = 8
 
-const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toPieceMs(interval)
+const countChunks = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toChunkMs(interval)
 
 /** Whether a range is read by `StoredPoints`. */
-export const isShort = (range: TimeRange, interval: Interval): boolean => countPieces(range, interval) <= SHORT_PIECES
+export const isShort = (range: TimeRange, interval: Interval): boolean =>
+  countChunks(range, interval) <= SHORT_READ_CHUNKS
 
 /** One concurrent statement per this number of concurrent answers; further reads are batched. */
 const ANSWERS_PER_STATEMENT = 4
@@ -219,10 +220,11 @@ export function createStoredPoints(db: Database, maxAnswers: number): StoredPoin
     const gather = createGathering({
       read,
       concurrency: Math.max(2, Math.floor(maxAnswers / ANSWERS_PER_STATEMENT)),
-      most: SHORT_PIECES,
-      weigh: (range: PointsRange) => Math.max(1, countPieces(range, interval)),
+      most: SHORT_READ_CHUNKS,
+      weigh: (range: PointsRange) => Math.max(1, countChunks(range, interval)),
     })
-    const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
+    const isAlone = (range: PointsRange) =>
+      db.cluster !== undefined || countChunks(range, interval) > SHORT_READ_CHUNKS / 2
     return (range, abandoned) =>
       inTime(abandoned, db.answerTimeoutMs, (signal) =>
         isAlone(range) ? read([range], signal).then(([rows]) => rows as Rows) : gather(range, signal),

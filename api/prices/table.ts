@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'

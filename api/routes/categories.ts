@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineComputedList } from '../lists/known-list.ts'
+import { defineComputedList } from '../lists/computed-list.ts'
 import { idValue } from '../records/table.ts'
 
 const categoryRecord = z

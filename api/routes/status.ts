@@ -101,7 +101,7 @@ function toFreshness(
     lastUpdated: toTimeOrNull(counted?.newest),
     expectedEvery: INTERVAL_SECONDS[cadence],
     lagSeconds,
-    state: toFreshnessState(lagSeconds, cadence, completeness.lost.length),
+    state: toFreshnessState(lagSeconds, cadence, completeness.overdue.length),
     complete: completeness.complete,
     failing: Object.entries(failing).map(([provider, { since, reason }]) => ({ provider, since, reason })),
     rows: counted?.rows ?? 0,

@@ -8,8 +8,8 @@ import { toObject } from '../records/answer.ts'
 import { idValue } from '../records/table.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
-import { answerQuestion } from './asked-series.ts'
 import { checkChosen, checkRange, chosenParameters, inFrame, toTokenFrame } from './series.ts'
+import { answerQuestion } from './series-answer.ts'
 import type { SeriesSource } from './series-source.ts'
 
 const MAX_CANDLES = 1_000_000

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
@@ -14,9 +14,8 @@ import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { timeValue, uint32 } from '../records/table.ts'
 import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
-import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './candles.ts'
-import { countSince, countSlices, findNewest, hasFullRows, readAllRows } from './pieces.ts'
+import { countSince, countSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
 import {
   checkRange,
   countRows,
@@ -27,6 +26,7 @@ import {
   type SeriesQuestion,
   seriesParameters,
 } from './series.ts'
+import { answerQuestion } from './series-answer.ts'
 import { type SeriesSource, toLikeForLikeSql } from './series-source.ts'
 
 const MAX_DAYS = 10_000

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -14,12 +14,13 @@ import { page, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
-import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './candles.ts'
+import type { RowsStatement } from './chunks.ts'
+import { countSlices, cutSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
 import { answerDailyTable, toPlaces } from './daily-table.ts'
-import type { RowsStatement } from './pieces.ts'
-import { countSlices, cutSlices, findNewest, hasFullRows, readAllRows } from './pieces.ts'
+
 import { checkRange, countMissing, isPlain, type SeriesQuestion, seriesParameters, toSeriesHeaders } from './series.ts'
+import { answerQuestion } from './series-answer.ts'
 import { findOldest, type SeriesSource, toBucketSql } from './series-source.ts'
 
 /** The owner of a series. */

@@ -58,13 +58,13 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
 }
 
 /** Whether a request is rejected because the service is busy or stopping. Such rejections are no failures. */
-const isRefusal = (error: unknown): error is Problem =>
+const isRejection = (error: unknown): error is Problem =>
   error instanceof Problem && error.status >= 500 && error.particulars.cause === undefined
 
 const REFUSAL_LOG_MS = 1_000
 
 /** Logs rejections, at most one line per second: a line for each would cost more than the rejection. */
-export function createRefusals(log: Logger) {
+export function createRejectionLog(log: Logger) {
   let loggedAt = Number.NEGATIVE_INFINITY
   let unlogged = 0
   return {
@@ -80,11 +80,11 @@ export function createRefusals(log: Logger) {
 
 /** Converts an error to the problem for the client. Failures of the service itself are logged. */
 function createProblemLogger(log: Logger) {
-  const refusals = createRefusals(log)
+  const rejections = createRejectionLog(log)
   return (requestId: string, error: unknown): Problem => {
     const problem = toProblem(error)
     const fields = { requestId, code: problem.code }
-    if (isRefusal(error)) refusals.note(fields, error.message)
+    if (isRejection(error)) rejections.note(fields, error.message)
     else if (problem.status >= 500) log.error({ ...fields, err: error }, 'failed')
     return problem
   }
@@ -98,7 +98,7 @@ function createFail(
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
-      log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
+      log.warn({ requestId: exchange.requestId, err: error }, 'response aborted after its headers were sent')
       return
     }
     sendProblem(exchange, logProblem(exchange.requestId, error), publicUrl)
@@ -159,7 +159,7 @@ export function createServing(
   const { answers: queue, clientKeyOf } = admission
   const logProblem = createProblemLogger(log)
   const onRenewalFailed = (error: unknown) => {
-    if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
+    if (!isRejection(error)) log.warn({ err: error }, 'stale answer could not be renewed')
   }
   const registryVersion = () => surroundings.registry.version
   const cache = createResponseCache<ReadyAnswer, StreamAnswer>({

@@ -141,7 +141,7 @@ function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBl
       return await tail.append(bytes)
     } catch (err) {
       // Without a disk the source runs at the client's speed.
-      log.warn({ err }, 'a download cannot be kept on the disk')
+      log.warn({ err }, 'download cannot be buffered on the disk')
       return false
     }
   }
@@ -235,9 +235,7 @@ export function createSpools(options: SpoolOptions): Spools {
       } finally {
         spool.close()
         // The file may still be in use by a write.
-        reading
-          .then(spool.tail.close)
-          .catch((err: unknown) => log.warn({ err }, 'a temporary file could not be closed'))
+        reading.then(spool.tail.close).catch((err: unknown) => log.warn({ err }, 'temporary file could not be closed'))
       }
     },
   }

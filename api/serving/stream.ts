@@ -19,10 +19,10 @@ import {
   toTagValue,
 } from '../http/negotiation.ts'
 import type { Exchange } from '../route/exchange.ts'
+import type { AnswerFile, AnswerFiles } from './answer-files.ts'
 import type { Head } from './respond.ts'
 import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
-import type { AnswerFile, AnswerFiles } from './whole-files.ts'
 
 /**
  * Bytes of an answer that are read before its headers are sent. A shorter answer is complete by then, or is made again.

@@ -7,8 +7,6 @@ import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
-import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
-import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
 import {
   createExpectedFinder,
   type ExpectedRange,
@@ -16,10 +14,12 @@ import {
   readAllExpected,
   toDueEnd,
   toExpectedRuns,
-} from './wanted.ts'
+} from './expected.ts'
+import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
+import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
 
 /** An overdue entity: its newest stored bucket is more than 1.5 cadences old. */
-export interface Lost {
+export interface OverdueEntity {
   readonly entity: Entity
   /** The reason of the newest attempt; null without one. */
   readonly reason: string | null
@@ -42,7 +42,7 @@ export interface Completeness {
   /** Entities with missing expected buckets. */
   readonly lacking: readonly Lacking[]
   /** Entities that a provider serves, but whose newest slots are missing. */
-  readonly lost: readonly Lost[]
+  readonly overdue: readonly OverdueEntity[]
   /** Whether no provider serves any entity, for example because the key of the only provider is missing. */
   readonly isUnserved: boolean
 }
@@ -146,7 +146,7 @@ function toCompleteness(
 ): Omit<Completeness, 'isUnserved'> {
   let [expected, stored] = [0, 0]
   const lacking: Lacking[] = []
-  const lost: Lost[] = []
+  const overdue: OverdueEntity[] = []
   let isAnyStored = false
   for (const { entities, runs } of groups) {
     const expectedBuckets = totalBuckets(runs)
@@ -157,15 +157,15 @@ function toCompleteness(
       stored += counted.stored
       isAnyStored ||= counted.newest > 0
       if (counted.stored + counted.nothing < expectedBuckets) without.push(entity)
-      if (isLost(dataset, entity, counted, coverage)) lost.push({ entity, reason: toReasonOf(entity, coverage) })
+      if (isOverdue(dataset, entity, counted, coverage)) overdue.push({ entity, reason: toReasonOf(entity, coverage) })
     }
     if (without.length > 0) lacking.push({ entities: without, runs })
   }
-  return { expected, stored, complete: expected > 0 ? stored / expected : isAnyStored ? 1 : 0, lacking, lost }
+  return { expected, stored, complete: expected > 0 ? stored / expected : isAnyStored ? 1 : 0, lacking, overdue }
 }
 
 /** Whether an entity is overdue although a provider serves it. */
-function isLost(
+function isOverdue(
   dataset: DatasetFacts,
   entity: Entity,
   { newest }: Counted,

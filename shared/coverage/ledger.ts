@@ -207,7 +207,8 @@ export interface Note {
 export type StoredNote = Note & { readonly writtenAt: number }
 
 /** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
-export const isLost = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean => state === 'unserved' && tries === 0
+export const isMissed = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean =>
+  state === 'unserved' && tries === 0
 
 const stored = z.object({
   entity: z.number(),

@@ -2,10 +2,10 @@ import type { DatasetFacts } from '../datasets/list.ts'
 import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
+import { toDueEnd } from './expected.ts'
 import { explain } from './explain.ts'
 import { ANY_STEP, toBucket, totalBuckets } from './grid.ts'
 import { OPEN_END, readMissing, readNotes } from './ledger.ts'
-import { toDueEnd } from './wanted.ts'
 
 /** The number of due buckets that are unknown at any step, by the state that explains them. */
 export interface MissingCounts {

@@ -50,7 +50,7 @@ export async function whenClickHouseAnswers<T>(
       return await step()
     } catch (error) {
       if (!isTransient(error)) throw error
-      log.warn({ reason: toReason(error) }, 'ClickHouse left in the middle of the start')
+      log.warn({ reason: toReason(error) }, 'lost the connection to ClickHouse during the start')
       await wait(RETRY_MS)
     }
   }

@@ -164,10 +164,10 @@ describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
     const { headers } = await get(leaf)
     expect(headers.get('x-data-as-of')).toBe('2024-03-10T00:00:00.000Z')
     expect(headers.get('x-data-stale')).toBeNull()
-    const again = await fetch(`${api.url}/data/daos/${leaf}`, {
+    const repeated = await fetch(`${api.url}/data/daos/${leaf}`, {
       headers: { 'if-none-match': headers.get('etag') ?? '' },
     })
-    expect(again.status).toBe(304)
+    expect(repeated.status).toBe(304)
   })
 })
 

@@ -72,27 +72,27 @@ interface Answered {
   content: Record<string, { schema: { items: object } }>
 }
 
-const OF_THE_MOMENT = new Set(['date', 'x-request-id', 'server-timing'])
+const VOLATILE = new Set(['date', 'x-request-id', 'server-timing'])
 
 const read = async (response: Response) => ({
-  headers: [...response.headers].filter(([name]) => !OF_THE_MOMENT.has(name)),
+  headers: [...response.headers].filter(([name]) => !VOLATILE.has(name)),
   body: Buffer.from(await response.arrayBuffer()).toString('base64'),
 })
 
 describe('documented routes', () => {
   it.each(documentedRequests)('$url returns the documented body, cached or not', async ({ route, url }) => {
-    const made = await fetch(forgetful.url + url)
-    expect(made.status).toBe(200)
+    const created = await fetch(forgetful.url + url)
+    expect(created.status).toBe(200)
     const isTable = url.includes('format=')
-    expect(made.headers.get('content-type')).toBe(isTable ? FORMATS.csv.contentType : route.contentType)
-    if (route.volatile) expect(made.headers.get('cache-control')).toBe('no-store')
-    else expect(made.headers.get('etag')).toMatch(/^"[^"]+"$/)
-    expect(made.headers.get('x-request-id')).toBeTruthy()
-    expect(made.headers.get('access-control-allow-origin')).toBe('*')
-    const first = await read(made)
-    const isWhole = !isTable && !url.includes('fields=')
+    expect(created.headers.get('content-type')).toBe(isTable ? FORMATS.csv.contentType : route.contentType)
+    if (route.volatile) expect(created.headers.get('cache-control')).toBe('no-store')
+    else expect(created.headers.get('etag')).toMatch(/^"[^"]+"$/)
+    expect(created.headers.get('x-request-id')).toBeTruthy()
+    expect(created.headers.get('access-control-allow-origin')).toBe('*')
+    const first = await read(created)
+    const isComplete = !isTable && !url.includes('fields=')
     const text = Buffer.from(first.body, 'base64').toString()
-    if (isWhole) route.response.parse(route.contentType.startsWith('application/json') ? JSON.parse(text) : text)
+    if (isComplete) route.response.parse(route.contentType.startsWith('application/json') ? JSON.parse(text) : text)
     if (route.volatile) return
     for (const which of ['made', 'kept']) expect(await read(await get(url)), which).toEqual(first)
   })
@@ -102,8 +102,8 @@ describe('documented routes', () => {
     expect(document.openapi).toBe('3.1.0')
     expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
-    const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
-    expect(parameters.map(({ name }) => name)).toEqual(asked)
+    const grants = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
+    expect(parameters.map(({ name }) => name)).toEqual(grants)
     // Tables of several tokens match a name like the route of one token: no symbols, no part that matches several
     // names.
     const ofSeries = document.paths['/data/tokens/historic-financial']?.get.parameters

@@ -50,14 +50,14 @@ afterAll(async () => {
 })
 
 /** Fetches the series, compares it with the service without a cache, and returns the ranges read for it. */
-async function ask(query = '', id = uni) {
+async function request(query = '', id = uni) {
   reads = []
   const of = path.replace(/id=\w+/, `id=${id}`)
   const response = await fetch(api.url + of + query)
   const [body, tag] = [await response.text(), response.headers.get('etag')]
-  const wanted = await fetch(plain.url + of + query)
-  expect(body).toBe(await wanted.text())
-  expect(tag).toBe(wanted.headers.get('etag'))
+  const expected = await fetch(plain.url + of + query)
+  expect(body).toBe(await expected.text())
+  expect(tag).toBe(expected.headers.get('etag'))
   expect(JSON.parse(body).data).toHaveLength(Number(response.headers.get('x-series-points')))
   return { body, tag, reads }
 }
@@ -69,47 +69,47 @@ const correct = async (at: number) => {
 }
 
 it('series cache: reads a long series once, then only its open end', async () => {
-  const first = await ask()
+  const first = await request()
   expect(first.reads).toHaveLength(1)
-  const again = await ask()
-  expect(again.body).toBe(first.body)
+  const repeated = await request()
+  expect(repeated.body).toBe(first.body)
   // A chunk of 5-minute points covers two weeks. Only the ranges before the first and after the last whole chunk are
   // read.
-  const [head, tail] = again.reads
+  const [head, tail] = repeated.reads
   expect(head?.[0]).toBe(60 * 24)
   expect(head?.[1]).toBeGreaterThan(45 * 24)
   expect(tail?.[0]).toBeLessThan(15 * 24)
-  expect(again.reads).toHaveLength(2)
+  expect(repeated.reads).toHaveLength(2)
 })
 
 it('series cache: shares chunks between overlapping ranges', async () => {
-  await ask()
-  const { reads } = await ask(`&end=${NOW - 20 * DAY}`)
+  await request()
+  const { reads } = await request(`&end=${NOW - 20 * DAY}`)
   expect(Math.max(...reads.map(([from, to]) => from - to))).toBeLessThan(15 * 24)
 })
 
 it('series cache: reads only the corrected chunk after a change in the past', async () => {
-  const before = await ask()
+  const before = await request()
   const at = NOW - 30 * DAY + 30_000
   await correct(at)
-  const after = await ask()
+  const after = await request()
   expect(after.tag).not.toBe(before.tag)
   const hours = (NOW - at) / 3_600_000
   expect(after.reads.filter(([from, to]) => from > hours && to < hours)).toHaveLength(1)
   expect(after.reads.reduce((sum, [from, to]) => sum + from - to, 0)).toBeLessThan(45 * 24)
-  expect((await ask()).reads).toHaveLength(2)
+  expect((await request()).reads).toHaveLength(2)
 })
 
 it('series cache: reuses nothing while the change stream is unavailable', async () => {
-  commits.away(true)
-  expect((await ask()).reads).toHaveLength(1)
-  commits.away(false)
-  expect((await ask()).reads).toHaveLength(1)
-  expect((await ask()).reads).toHaveLength(2)
+  commits.unavailable(true)
+  expect((await request()).reads).toHaveLength(1)
+  commits.unavailable(false)
+  expect((await request()).reads).toHaveLength(1)
+  expect((await request()).reads).toHaveLength(2)
 })
 
 it('series cache: reads the whole range in one statement if a limit cuts it', async () => {
-  const { body, reads } = await ask('&limit=6000')
+  const { body, reads } = await request('&limit=6000')
   expect(JSON.parse(body).data).toHaveLength(6000)
   expect(reads).toHaveLength(1)
 })
@@ -119,11 +119,11 @@ it('series cache: detects changed prices of a token without supplies', async () 
   const store = (until: number, points: number, price: number) =>
     storeMarket(database.writer, { keys: [aave.key], until, points, stepMs: STEP, price, supplies: false })
   await store(NOW - 60_000, POINTS, 1.5)
-  const before = await ask('', aave.id)
+  const before = await request('', aave.id)
   const at = NOW - 60_000 - 9_000 * STEP
   await store(at, 1, 7.25)
   commits.commit('prices', { from: at, to: at })
-  const after = await ask('', aave.id)
+  const after = await request('', aave.id)
   expect(after.body).not.toBe(before.body)
   expect(after.tag).not.toBe(before.tag)
 })

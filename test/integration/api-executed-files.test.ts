@@ -49,8 +49,8 @@ describe('own files that the API executes', () => {
       '/data/tokens/historic-financial?id=2&interval=5m&start=2024-06-01&end=2024-06-02',
       34,
     ],
-  ])('are few %s', async (_name, path, other, most) => {
-    await toFiles(other)
+  ])('are few %s', async (_name, path, candidate, most) => {
+    await toFiles(candidate)
     feed.commit('prices')
     const files = await toFiles(path)
     expect(files).toSatisfy(atMost(most))

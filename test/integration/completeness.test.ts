@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -76,10 +76,10 @@ async function read(now = NOW): Promise<Completeness> {
 
 describe('readCompleteness', () => {
   it('returns no expected buckets for an empty database, and 1 if every due bucket is stored', async () => {
-    expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], lost: [], isUnserved: false })
+    expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], overdue: [], isUnserved: false })
     await storeAll()
     const expected = daos.length * DAYS
-    expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], lost: [], isUnserved: false })
+    expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], overdue: [], isUnserved: false })
   })
 
   it('counts entities without any coverage, but not buckets known to be empty', async () => {
@@ -116,8 +116,8 @@ describe('readCompleteness', () => {
       toNote(first.key, {}),
       toNote(second.key, { state: 'unserved', reason: 'no page' }),
     ])
-    const { lost, lacking } = await read()
-    expect(lost).toEqual([{ entity: first, reason: 'no answer' }])
+    const { overdue, lacking } = await read()
+    expect(overdue).toEqual([{ entity: first, reason: 'no answer' }])
     const counts = await countMissing(database.db, telegramMembers, lacking, NOW)
     expect(counts).toEqual({ failed: 1, unserved: 1, pending: DAYS - 1 })
   })
@@ -132,7 +132,7 @@ describe('readCompleteness', () => {
     ])
     const isLost = async (now: number) => {
       const found = (await readCompleteness(database.db, registry, [tokenPrices], now)).get('prices')
-      return found?.lost.some(({ entity }) => entity === token)
+      return found?.overdue.some(({ entity }) => entity === token)
     }
     expect([await isLost(at + 7 * MINUTE), await isLost(at + 8 * MINUTE)]).toEqual([false, true])
   })
@@ -169,13 +169,13 @@ describe('completeness watch', () => {
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
     const slot = { slot: TODAY, piece: undefined, isComplete: true, answered: [] }
-    const away = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
-    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [away] })
+    const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
+    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)
-    const told = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
-    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...told }])
+    const fields = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
+    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...fields }])
     expect(await check()).toEqual([])
-    expect(watch.lost('telegram')).toBe(12)
+    expect(watch.countOverdue('telegram')).toBe(12)
     expect(await value('dataset_lost_entities\\{dataset="telegram"')).toBe('12')
     expect(await value('dataset_missing_buckets\\{dataset="telegram",state="pending"')).toBe('23')
     expect(await value('dataset_missing_buckets\\{dataset="telegram",state="failed"')).toBe('1')

@@ -10,7 +10,7 @@ import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { noDatabase } from '../support/no-database.ts'
 
 const BUILT = join(import.meta.dirname, '../../web/dist')
-const SOME_ID = 'a00a15074c647764fac27d6c'
+const UNKNOWN_ID = 'a00a15074c647764fac27d6c'
 const ADDRESSES = [
   '/',
   '/tokens',
@@ -18,8 +18,8 @@ const ADDRESSES = [
   '/index',
   '/compare',
   '/freshness',
-  `/tokens/${SOME_ID}`,
-  `/daos/${SOME_ID}`,
+  `/tokens/${UNKNOWN_ID}`,
+  `/daos/${UNKNOWN_ID}`,
 ]
 
 let api: TestApi
@@ -54,8 +54,8 @@ describe('the explorer page', () => {
       expect(response.status, file).toBe(200)
       expect(response.headers.get('cache-control')).toContain('immutable')
       expect(response.headers.get('content-encoding')).toBe('gzip')
-      const again = await get(file, { 'if-none-match': response.headers.get('etag') ?? '' })
-      expect(again.status).toBe(304)
+      const repeated = await get(file, { 'if-none-match': response.headers.get('etag') ?? '' })
+      expect(repeated.status).toBe(304)
     }
     expect((await get('/favicon.ico')).headers.get('content-type')).toBe('image/svg+xml')
   })
@@ -82,9 +82,9 @@ describe('the explorer page', () => {
   })
 
   it('lists the same datasets for each route as the API', () => {
-    const known = Object.keys(READS).map((path) => routes.find((route) => route.path === path))
+    const values = Object.keys(READS).map((path) => routes.find((route) => route.path === path))
     expect(READS).toEqual(
-      Object.fromEntries(known.map((route) => [route?.path, route?.datasets.map(({ name }) => name)])),
+      Object.fromEntries(values.map((route) => [route?.path, route?.datasets.map(({ name }) => name)])),
     )
   })
 })

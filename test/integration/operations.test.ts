@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { addCoverage, OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
@@ -77,9 +77,9 @@ describe('readStatus', () => {
       failures: [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
       answered: [],
     })
-    const told = toStatusTable(await read(until + 6 * MINUTE))
-    expect(told).toMatch(/^prices .* 90 %$/m)
-    expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
+    const observed = toStatusTable(await read(until + 6 * MINUTE))
+    expect(observed).toMatch(/^prices .* 90 %$/m)
+    expect(observed).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
   })
 
   it('reports an unserved dataset as unknown, unless it once had data', async () => {
@@ -88,7 +88,7 @@ describe('readStatus', () => {
     const times = { from: now - HOUR, to: OPEN_END, since: now, nextTry: now, tries: 1 }
     const reason = { lane: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
     const keys = tvl.entities(pipeline.registry).map(({ key }) => key)
-    const toNotes = (some: number[]) => some.map((entity) => ({ entity, ...reason, ...times }))
+    const toNotes = (selected: number[]) => selected.map((entity) => ({ entity, ...reason, ...times }))
     const read = async () => {
       const [status] = await readStatus(db, [tvl.dataset], pipeline.registry, now)
       return [status?.state, status?.idle, status && isAlarming([status])]
@@ -189,10 +189,10 @@ describe('dead letters', () => {
   })
 
   it('reject invalid requests', () => {
-    const given = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
-    expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
-    expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
-    expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
+    const input = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
+    expect(() => toRequest(input)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
+    expect(() => toRequest({ ...input, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
+    expect(toRequest({ ...input, dataset: 'prices', state: undefined }).state).toBe('failed')
     const drop = { action: 'drop', dataset: undefined, state: undefined, reason: undefined }
     expect(() => toRequest({ ...drop, more: ['tvl'] })).toThrow(/tvl: .*--dataset/)
   })

@@ -122,9 +122,9 @@ describe('simulated day of the pipeline', () => {
 
   it('matches the table in the guide', () => {
     const page = readFileSync(PAGE, 'utf8')
-    const told = toPage(page)
-    if (process.env.RECORD_DAY !== undefined) writeFileSync(PAGE, told)
-    else expect(page).toBe(told)
+    const observed = toPage(page)
+    if (process.env.RECORD_DAY !== undefined) writeFileSync(PAGE, observed)
+    else expect(page).toBe(observed)
   })
 })
 

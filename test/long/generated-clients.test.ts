@@ -8,7 +8,7 @@ import { routes } from '../../api/routes.ts'
 const DATA = join(import.meta.dirname, '../../.data')
 /** The generators need 300 MB: this test installs them here on its first run, and keeps them until the version changes. */
 const INSTALLED = join(DATA, 'generators')
-const WANTED = join(import.meta.dirname, '../generators')
+const GENERATORS2 = join(import.meta.dirname, '../generators')
 const UNREACHABLE = /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/
 
 let folder: string
@@ -27,11 +27,11 @@ function runNode(args: readonly string[]): void {
 
 /** Returns false, with a printed line, if the registry cannot be reached. */
 function install(): boolean {
-  const lock = readFileSync(join(WANTED, 'package-lock.json'), 'utf8')
+  const lock = readFileSync(join(GENERATORS2, 'package-lock.json'), 'utf8')
   const mark = join(INSTALLED, 'installed-lock.json')
   if (existsSync(mark) && readFileSync(mark, 'utf8') === lock) return true
   mkdirSync(INSTALLED, { recursive: true })
-  for (const name of ['package.json', 'package-lock.json']) cpSync(join(WANTED, name), join(INSTALLED, name))
+  for (const name of ['package.json', 'package-lock.json']) cpSync(join(GENERATORS2, name), join(INSTALLED, name))
   const { isDone, output } = run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], INSTALLED)
   if (isDone) writeFileSync(mark, lock)
   else if (UNREACHABLE.test(output)) console.log('Skipped: npm cannot reach its registry to install the generators.')

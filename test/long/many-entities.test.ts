@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { routes } from '../../api/routes.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
 import { readCompleteness } from '../../shared/coverage/completeness.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
@@ -114,7 +114,7 @@ describe('registry of tens of thousands of tokens', () => {
     const later = Date.now() + DAY_MS
     const [completeness] = (await readCompleteness(database.db, registry, [dataset], later)).values()
     expect(completeness).toMatchObject({ stored: 0, complete: 0 })
-    expect(completeness?.lost).toHaveLength(entities.filter((entity) => isThereAt(entity, later)).length)
+    expect(completeness?.overdue).toHaveLength(entities.filter((entity) => isThereAt(entity, later)).length)
     const counts = await countMissing(database.db, dataset, completeness?.lacking ?? [], later)
     expect(counts).toEqual({ pending: completeness?.expected, failed: 0, unserved: 0 })
     expect(counts.pending).toBeGreaterThan(entities.length)

@@ -67,10 +67,10 @@ const ledgerRow = z.object({
   buckets: z.number(),
 })
 
-export type Told = z.infer<typeof ledgerRow>
+export type LedgerRow = z.infer<typeof ledgerRow>
 
 /** Reads the ledger's rows of entities: buckets by state, provider and step, and the notes that are still valid. */
-export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<Told[]> {
+export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<LedgerRow[]> {
   return database.db.rows({
     name: 'ledger',
     sql: `SELECT entity, toString(state) AS state, toString(provider) AS provider, interval_seconds AS seconds, '' AS reason,
@@ -98,7 +98,7 @@ export function jobOf(dataset: string): Job {
 }
 
 /** Returns entities that the provider covers and has data for. */
-export function toSome(
+export function toSample(
   pipeline: Pipeline,
   { dataset, provider }: { readonly dataset: string; readonly provider: string },
   count = 2,
@@ -118,4 +118,4 @@ export function toSome(
     .slice(0, count)
 }
 
-export const statesOf = (told: readonly Told[]) => [...new Set(told.map(({ state }) => state))]
+export const statesOf = (fields: readonly LedgerRow[]) => [...new Set(fields.map(({ state }) => state))]

@@ -34,7 +34,7 @@ export interface Demo {
  */
 export async function startDemo(options: { commitLog?: CommitLog } = {}): Promise<Demo> {
   const settings = { CLICKHOUSE_DATABASE: inject('stores').demo, DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS }
-  await collectOnce(settings)
+  await collectSlot(settings)
   const config = createTestConfig(settings)
   const db = createDatabase(config.clickhouse, 'read')
   const registry = loadRegistry()
@@ -49,7 +49,7 @@ export async function startDemo(options: { commitLog?: CommitLog } = {}): Promis
 }
 
 /** Collects the data once per run. Concurrent tests wait for the single token in Redis, which contains the state. */
-async function collectOnce(settings: Readonly<Record<string, string>>): Promise<void> {
+async function collectSlot(settings: Readonly<Record<string, string>>): Promise<void> {
   const { demo } = inject('stores')
   const redis = createRedis(inject('stores').settings.REDIS_URL ?? '', silent, 'blocking')
   const [, found] = (await redis.blpop(demo, 0)) ?? []

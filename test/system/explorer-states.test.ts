@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { hasBrowser } from '../support/browser.ts'
 import { type Answers, ID, serveExplorer, TOKEN, toPrepare } from '../support/explorer-page.ts'
 
-const OTHER = 'b'.repeat(24)
+const SECOND = 'b'.repeat(24)
 const DAY = 86_400_000
 
 const DAO = {
@@ -106,10 +106,10 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
         await page.route('**/assets/plot-*.js', (route) => route.fulfill({ status: 404 }))
       },
     })
-    const again = page.getByRole('button', { name: 'Load the page again' }).first()
-    await again.waitFor()
+    const button = page.getByRole('button', { name: 'Load the page again' }).first()
+    await button.waitFor()
     await page.unroute('**/assets/plot-*.js')
-    await again.click()
+    await button.click()
     await chartOf(page).waitFor()
     await close()
   })
@@ -123,7 +123,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
 
   it('keeps the newest proposals if those of one DAO fail, and names the DAO', async () => {
     const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(24))
-    let [daos, isAway] = [ids.slice(0, 2), false]
+    let [daos, isUnavailable] = [ids.slice(0, 2), false]
     let release = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
@@ -135,23 +135,23 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
       },
       'daos/governance/proposals': async (route: Route) => {
         const dao = queryOf(route).get('id') ?? ''
-        if (isAway && dao === ids[0]) return route.abort()
+        if (isUnavailable && dao === ids[0]) return route.abort()
         if (dao === ids[2]) await released
         const createdAt = { a: '2024-03-02', b: '2024-03-01', c: '2024-03-03' }[dao[0] ?? '']
-        const known = {
+        const existing = {
           title: `Of ${dao[0]}`,
           url: null,
           state: 'active',
           votes: 1,
           endsAt: '2024-03-11T00:00:00.000Z',
         }
-        return route.fulfill({ json: [{ _id: dao, dao, createdAt, ...known }] })
+        return route.fulfill({ json: [{ _id: dao, dao, createdAt, ...existing }] })
       },
     })
     const card = page.getByRole('region', { name: 'Newest proposals', exact: true })
     const titles = () => card.locator('tbody td:first-child').allTextContents()
     await expect.poll(titles).toEqual(['Of a', 'Of b'])
-    isAway = true
+    isUnavailable = true
     await page.clock.fastForward(31_000)
     await card.getByRole('alert').getByText('DAO a: The service could not be reached').waitFor()
     expect(await titles()).toEqual(['Of a', 'Of b'])
@@ -165,23 +165,23 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   })
 
   it('compares the tokens that loaded, names the failed ones, and shows no chart of another range', async () => {
-    let away: readonly (string | null)[] = [ID, OTHER]
+    let unavailable: readonly (string | null)[] = [ID, SECOND]
     let release = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    const { page, close } = await open(`/compare?ids=${ID},${OTHER}`, {
-      tokens: [TOKEN, { ...TOKEN, _id: OTHER, symbol: 'OTH' }],
+    const { page, close } = await open(`/compare?ids=${ID},${SECOND}`, {
+      tokens: [TOKEN, { ...TOKEN, _id: SECOND, symbol: 'OTH' }],
       'tokens/historic-financial': async (route: Route) => {
         if (Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')) await released
-        return away.includes(queryOf(route).get('id')) ? route.abort() : answerPrices(route)
+        return unavailable.includes(queryOf(route).get('id')) ? route.abort() : answerPrices(route)
       },
     })
     const card = page.getByRole('region', { name: 'Compared', exact: true })
     const alerts = card.getByRole('alert')
     await expect.poll(() => alerts.count()).toBe(2)
     expect(await card.locator('.chart, .state.empty').count()).toBe(0)
-    away = [OTHER]
+    unavailable = [SECOND]
     await alerts.first().getByRole('button').click()
     await chartOf(page).waitFor()
     expect(await alerts.textContent()).toMatch(/^OTH: /)
@@ -196,10 +196,11 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   })
 
   it('shows no chart of another range with the same interval, and caches the chart of each range', async () => {
-    let isAway = true
+    let isUnavailable = true
     const { page, close } = await open(`/tokens/${ID}?range=90d`, {
       tokens: [TOKEN],
-      'tokens/historic-financial': (route: Route) => (isAway && isYear(route) ? route.abort() : answerPrices(route)),
+      'tokens/historic-financial': (route: Route) =>
+        isUnavailable && isYear(route) ? route.abort() : answerPrices(route),
       'tokens/historic-dex-ohlcv': { data: [] },
     })
     const isYear = (route: Route) => Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')
@@ -209,7 +210,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await page.getByRole('button', { name: '1y', exact: true }).click()
     await card.getByRole('alert').waitFor()
     expect(await card.locator('.chart').count()).toBe(0)
-    isAway = false
+    isUnavailable = false
     await card.getByRole('button', { name: 'Try again' }).click()
     await expect.poll(named).toMatch(/1y by 1d\./)
     // The previous chart appears without a second request.

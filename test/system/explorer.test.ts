@@ -151,10 +151,10 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       const shown = await numbers
         .locator('data')
         .evaluateAll((all) => all.map((one) => Number(one.getAttribute('value'))))
-      const { price: _price, lastUpdated: _time, ...known } = token.financialData
-      const expected = Object.values(known).filter((value) => value !== null)
+      const { price: _price, lastUpdated: _time, ...existing } = token.financialData
+      const expected = Object.values(existing).filter((value) => value !== null)
       expect(shown.toSorted()).toEqual(expected.toSorted())
-      const unknown = Object.values(known).filter((value) => value === null)
+      const unknown = Object.values(existing).filter((value) => value === null)
       expect(await numbers.getByText('not known').count()).toBe(unknown.length)
     }
     await close()

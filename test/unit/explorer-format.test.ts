@@ -75,7 +75,7 @@ describe('number formats', () => {
   })
 })
 
-describe('describeKnown', () => {
+describe('describeDrawing', () => {
   const toLines = (kind: Drawing['kind'], ...lines: readonly (readonly (number | null)[])[]): Drawing => ({
     ...toLine(lines[0] ?? []),
     kind,

@@ -76,8 +76,8 @@ describe('features', () => {
     const rows = new Map(['one', 'two', 'three', 'four'].map((word, row) => [word, row]))
     const read = createFeatureReader({ rows, valences: new Int8Array(4) })
     const negated = (text: string) => {
-      const { rows: known, known: count } = read(text)
-      return [...known.slice(0, count)].map((row) => row % 2 === 1)
+      const { rows: existing, known: count } = read(text)
+      return [...existing.slice(0, count)].map((row) => row % 2 === 1)
     }
     expect(negated("don't one two three four")).toEqual([true, true, true, false])
     expect(negated('not one! two')).toEqual([true, false])
@@ -88,9 +88,9 @@ describe('features', () => {
     const words = Array.from({ length: 30_000 }, (_, n) =>
       String.fromCharCode(0x4e00 + (n % 20_000), 0x4e00 + ((7 * n) % 20_000)),
     )
-    const { count, buckets, known, rows } = read(`a ${words.join('')}`)
+    const { count, buckets, known: existing, rows } = read(`a ${words.join('')}`)
     expect(count).toBeLessThanOrEqual(buckets.length)
-    expect(known).toBeLessThanOrEqual(rows.length)
+    expect(existing).toBeLessThanOrEqual(rows.length)
     expect(read(words.join(' ')).count).toBeLessThanOrEqual(buckets.length)
   })
 })

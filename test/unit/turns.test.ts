@@ -1,4 +1,4 @@
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { loadRegistry, RegistryError, toRegistry } from '../../shared/registry/registry.ts'
 import { readFiles, SHIPPED } from '../../shared/registry/source.ts'
@@ -9,7 +9,7 @@ async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns
   let [turns, isOver] = [0, false]
   const turn = async () => {
     while (!isOver) {
-      await others()
+      await yieldToEventLoop()
       turns += 1
     }
   }
@@ -27,7 +27,7 @@ function* threeSteps(): Steps<string> {
 }
 
 describe('steps', () => {
-  it('return the same result in inTurns() and atOnce()', async () => {
+  it('return the same result in inTurns() and runToEnd()', async () => {
     expect(runToEnd(threeSteps())).toBe('done')
     expect(await inTurns(threeSteps())).toBe('done')
   })
@@ -37,7 +37,7 @@ describe('steps', () => {
     expect(turns).toBeGreaterThanOrEqual(2)
   })
 
-  it('throw the same error in inTurns() and atOnce()', async () => {
+  it('throw the same error in inTurns() and runToEnd()', async () => {
     const failing = function* (): Steps<never> {
       yield
       throw new Error('no more')

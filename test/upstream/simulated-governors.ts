@@ -57,18 +57,18 @@ function toLogs(governor: InUse, { key, from, to }: GovernorRange): ChainLog[] {
   return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
 }
 
-function toProposalLogs(governor: Governor, key: number, number: number, made: number): ChainLog[] {
+function toProposalLogs(governor: Governor, key: number, number: number, created: number): ChainLog[] {
   const { address, family, decimals } = governor
-  const name = [key, address, family, decimals, number, made].join(' ')
-  const logs = encodedProposals.get(name) ?? encodeLogs(governor, key, number, made)
+  const name = [key, address, family, decimals, number, created].join(' ')
+  const logs = encodedProposals.get(name) ?? encodeLogs(governor, key, number, created)
   encodedProposals.set(name, logs)
   return logs
 }
 
-function encodeLogs({ address, family, decimals }: Governor, key: number, number: number, made: number): ChainLog[] {
+function encodeLogs({ address, family, decimals }: Governor, key: number, number: number, created: number): ChainLog[] {
   const own = key ^ Math.imul(number, 0x9e3779b1)
   const id = family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
-  const [start, end] = [made + DELAY, made + DELAY + LENGTH]
+  const [start, end] = [created + DELAY, created + DELAY + LENGTH]
   const logs: ChainLog[] = []
   const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
     const transactionHash = `0x${toHex(`${address} ${number} ${logs.length}`, 64)}`
@@ -76,9 +76,9 @@ function encodeLogs({ address, family, decimals }: Governor, key: number, number
   }
   const proposer = toVoter(key, number % 5)
   const description = `# On-chain proposal ${number}\n\nMove what the treasury holds.`
-  addLog(made, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
+  addLog(created, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
   if (number % 7 === 6) {
-    addLog(made + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
+    addLog(created + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
     return logs
   }
   const balance = [0, 0]

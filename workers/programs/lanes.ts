@@ -25,22 +25,22 @@ export const toLanes = ({ history }: Job): readonly Lane[] =>
  */
 export function selectLanes(queues: readonly string[]): readonly JobLane[] {
   const names = ['all', ...CADENCES, ...jobs.map(({ name }) => name)]
-  const wanted = queues.map((queue) => {
+  const parsed = queues.map((queue) => {
     const [name = '', lane, ...rest] = queue.split(':')
-    const isKnown =
+    const isValid =
       names.includes(name) && rest.length === 0 && (lane === undefined || LANES.some((one) => one === lane))
-    return { queue, name, lane, isKnown }
+    return { queue, name, lane, isValid }
   })
-  const unknown = wanted.filter(({ isKnown }) => !isKnown).map(({ queue }) => queue)
+  const unknown = parsed.filter(({ isValid }) => !isValid).map(({ queue }) => queue)
   if (unknown.length > 0) {
-    const known = `${names.join(', ')}, each alone or with ${LANES.map((lane) => `:${lane}`).join(' or ')}`
-    throw new DataError('config', `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${known}`)
+    const allowed = `${names.join(', ')}, each alone or with ${LANES.map((lane) => `:${lane}`).join(' or ')}`
+    throw new DataError('config', `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${allowed}`)
   }
-  const isWanted = ({ job, lane }: JobLane) =>
-    wanted.some(
+  const isSelected = ({ job, lane }: JobLane) =>
+    parsed.some(
       (one) => ['all', job.name, job.cadence].includes(one.name) && (one.lane === undefined || one.lane === lane),
     )
-  return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isWanted)
+  return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isSelected)
 }
 
 /** Returns the part of the registry that a worker for these queues needs. */

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { FORMATS } from '../../answers/formats.ts'
 import { nearestPath } from '../../parameters/kinds.ts'
-import { type Failed, requestEach } from '../ask-each.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
+import { type Failed, requestEach } from '../request-each.ts'
 import {
   checkWhere,
   isId,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
-import { defineComputedList } from '../../lists/known-list.ts'
+import { defineComputedList } from '../../lists/computed-list.ts'
 import { idValue } from '../../records/table.ts'
 
 const element = z

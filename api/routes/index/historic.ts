@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../../shared/coverage/expected.ts'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
@@ -13,17 +13,16 @@ import { Problem } from '../../problem/problem.ts'
 import { answerRecords, toObject } from '../../records/answer.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
-import { answerQuestion } from '../../series/asked-series.ts'
 import { toPoints } from '../../series/candles.ts'
 import {
+  type ChunkSource,
   countSince,
   countSlices,
   findNewest,
   hasFullRows,
-  type PieceSource,
   readRange,
   writeRows,
-} from '../../series/pieces.ts'
+} from '../../series/chunks.ts'
 import {
   checkRange,
   countRows,
@@ -36,6 +35,7 @@ import {
   seriesParameters,
   toSeriesRange,
 } from '../../series/series.ts'
+import { answerQuestion } from '../../series/series-answer.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
 
 const INTERVAL = '5m'
@@ -168,7 +168,7 @@ async function answerPoints(
     return { ...answer, points: records, early: Math.min(early, records) }
   }
   const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
-  const read: PieceSource['read'] = (db, piece) =>
+  const read: ChunkSource['read'] = (db, piece) =>
     writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
   const slices = await readRange({ ...source, read }, call, range)
   const counts = { points: countSlices(slices), early: countSince(slices, due) }

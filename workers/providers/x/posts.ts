@@ -62,18 +62,18 @@ export const xPosts: Provider<PostsSource, Dao> = {
       pagesPerRun: requestsPerMinute,
       async fetchPage(dao, slot, { next, read }, signal) {
         const handle = toHandle(dao.twitter)
-        const wanted = postsPerDao - read
+        const missing = postsPerDao - read
         const query = {
           query: `@${handle} -from:${handle} ${IN_LANGUAGES} -is:retweet`,
           end_time: new Date(slot - END_MARGIN_MS).toISOString().replace(/\.\d+Z$/, 'Z'),
           [postFieldsParameter]: 'lang',
-          max_results: Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, wanted)),
+          max_results: Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, missing)),
           next_token: next,
         }
         const { data = [], meta } = toPosts(await client.get(PATH, query, signal))
-        const known = new Set<string>()
-        const isNew = (id: string | undefined) => id === undefined || (!known.has(id) && known.add(id).has(id))
-        const posts = data.filter((post) => post === null || isNew(post.id)).slice(0, wanted)
+        const seen = new Set<string>()
+        const isNew = (id: string | undefined) => id === undefined || (!seen.has(id) && seen.add(id).has(id))
+        const posts = data.filter((post) => post === null || isNew(post.id)).slice(0, missing)
         const readable = posts.filter((post) => post !== null)
         return {
           // The query requests languages, but the language of the returned post decides.
@@ -81,7 +81,7 @@ export const xPosts: Provider<PostsSource, Dao> = {
           posts: posts.length,
           unreadable: posts.length - readable.length,
           // Otherwise an empty page with a next token would be followed forever.
-          next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
+          next: data.length === 0 || data.length >= missing ? undefined : meta.next_token,
         }
       },
     }

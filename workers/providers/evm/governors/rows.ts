@@ -3,7 +3,7 @@ import { groupBy } from '../../../../shared/group-by.ts'
 import type { Governor } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import { toIso } from '../../answer.ts'
-import { toWholeTokens } from '../../whole-tokens.ts'
+import { toTokenUnits } from '../../token-units.ts'
 import type { RpcLog } from '../logs/node.ts'
 import type { GovernorEvent } from './events.ts'
 
@@ -140,4 +140,4 @@ function toPowers({ support, weight, params }: CastVote): (readonly [choice: num
   return powers.filter(([, power]) => power > 0n)
 }
 
-const toPower = (weight: bigint, decimals: number) => toWholeTokens(String(weight), decimals)
+const toPower = (weight: bigint, decimals: number) => toTokenUnits(String(weight), decimals)

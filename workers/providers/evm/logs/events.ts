@@ -34,7 +34,7 @@ function requireReadable({ name, inputs }: AbiEvent): void {
  * @throws Error for other events.
  */
 export function createEventDecoder<const Events extends readonly AbiEvent[]>(events: Events): EventDecoder<Events> {
-  const known = new Map(
+  const byTopic = new Map(
     events.map((event) => {
       requireReadable(event)
       const indexed = event.inputs.filter(isIndexed)
@@ -42,23 +42,23 @@ export function createEventDecoder<const Events extends readonly AbiEvent[]>(eve
     }),
   )
   return {
-    topics: [...known.keys()],
+    topics: [...byTopic.keys()],
     decode: ({ topics: [selector, ...words], data }) => {
-      const found = known.get(selector as Hex)
+      const found = byTopic.get(selector as Hex)
       if (found === undefined || words.length < found.indexed.length) return undefined
-      const { event, indexed, others } = found
+      const { event, indexed, others: alternatives } = found
       try {
         const values = [
           ...indexed.flatMap((one, at) => decodeAbiParameters([one], words[at] as Hex)),
-          ...(others.length === 0 ? [] : decodeAbiParameters(others, data as Hex)),
+          ...(alternatives.length === 0 ? [] : decodeAbiParameters(alternatives, data as Hex)),
         ]
-        const args = Object.fromEntries([...indexed, ...others].map(({ name }, at) => [name, values[at]]))
+        const args = Object.fromEntries([...indexed, ...alternatives].map(({ name }, at) => [name, values[at]]))
         return { eventName: event.name, args } as DecodeEventLogReturnType<Events>
       } catch {
         // The data does not fit.
         return undefined
       }
     },
-    isCut: ({ topics: [selector, ...words] }) => known.get(selector as Hex)?.indexed.length === words.length,
+    isCut: ({ topics: [selector, ...words] }) => byTopic.get(selector as Hex)?.indexed.length === words.length,
   }
 }
