@@ -44,7 +44,7 @@ const toJsonRequest = (url: string, body: object): OutgoingRequest => ({
 const toLink = (path: string | null, { publicUrl }: Surroundings) => (path === null ? null : `${publicUrl}${path}`)
 
 /** The record of a firing, as `/data/alerts` has it, with absolute links. */
-export function toRecord(firing: StoredFiring, surroundings: Surroundings) {
+function toRecord(firing: StoredFiring, surroundings: Surroundings) {
   const { id, rule, firedAt, title, text, entityType, entityId, entityName } = firing
   return {
     _id: id,

@@ -63,7 +63,7 @@ const NOTHING = { entity: null, observedAt: null, value: null, before: null, thr
 
 const USD = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 6 })
 const NUMBER = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 6 })
-export const formatValue = (value: number, unit: string): string => (unit === 'USD' ? USD : NUMBER).format(value)
+const formatValue = (value: number, unit: string): string => (unit === 'USD' ? USD : NUMBER).format(value)
 
 const toPage = ({ type, id }: AlertEntity) => `/${type}s/${id}`
 
@@ -302,7 +302,7 @@ const outcome = (kind: string) =>
 const PROPOSALS = `
 SELECT p.dao AS dao, p.space AS space, p.proposal AS proposal, p.id AS id, d.title AS title,
   ${seconds('p.created_at')} AS created, ${seconds('d.starts_at')} AS starts, ${seconds('d.ends_at')} AS ends,
-  d.outcome != '' OR d.scores_state NOT IN ('pending', 'invalid') AS isSettled, e.queued AS queued, e.executed AS executed,
+  toBool(d.outcome != '' OR d.scores_state NOT IN ('pending', 'invalid')) AS isSettled, e.queued AS queued, e.executed AS executed,
   e.canceled AS canceled
 FROM (SELECT dao, space, proposal, id, created_at FROM dao_proposals FINAL WHERE ${isSelected('dao')}) AS p
 LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE ${isSelected('dao')}) AS d
@@ -423,7 +423,6 @@ export function findMovement(
   )
 }
 
-/** Rows of earlier days are collected again by back-fills, and are no news. */
 const TREASURY_WITHIN_MS = 8 * DAY_MS
 
 const evaluateTreasuries: Evaluate<'treasury'> = async (rules, { db, registry, now }) => {
@@ -450,7 +449,12 @@ FROM dao_treasuries FINAL WHERE observed_at >= fromUnixTimestamp64Milli({since: 
           const verb = moved.usd > 0 ? 'received' : 'spent'
           return {
             ...toEntityFacts(entity, '/data/daos/treasury/historic'),
-            ...{ subject: `${entity.id} ${day.at}`, at: day.collectedAt, observedAt: day.at },
+            // A back-fill collects earlier days again, which are no news.
+            ...{
+              subject: `${entity.id} ${day.at}`,
+              at: Math.min(day.collectedAt, day.at + DAY_MS),
+              observedAt: day.at,
+            },
             ...{ value: moved.usd, before: null, threshold: movedUsd, unit: 'USD' },
             title: `${entity.name}: treasury ${verb} ${formatValue(Math.abs(moved.usd), 'USD')} of ${moved.symbol}`,
             text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol} between ${toTime(before.at)} and ${toTime(day.at)}.`,

@@ -303,7 +303,7 @@ export const toRevision = ({ what: condition, who }: Rule): string =>
   toId('alert rule', JSON.stringify([condition, who]))
 
 /** The kind of entity that a rule is about. */
-export function toSubject(condition: What): Subject {
+function toSubject(condition: What): Subject {
   if (condition.kind === 'level' || condition.kind === 'move') return SERIES[condition.series].of
   if (condition.kind === 'list') return LISTS[condition.list].of
   return condition.kind === 'proposal' || condition.kind === 'treasury' ? 'dao' : 'none'
