@@ -139,16 +139,16 @@ async function readGovernors(
   })
   const taken = await readTurns(node, governors, { resumed, to: head.number, most: mostPerRun }, signal)
   const { happened, gaps } = await toHappened(node, taken.logs, governors, signal)
-  const { turns, leftOut } = await holdBack(state, chain, { turns: taken, gaps, slot })
+  const { turns, omitted } = await holdBack(state, chain, { turns: taken, gaps, slot })
   const times = await readTimes(
     happened,
     { chain, clock, slot, state, readUntil: await findEnds(node, governors, turns, head, signal) },
     signal,
   )
   resumed.note(turns)
-  const told = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
-  log.info({ ...told, unread: gaps.length, leftOut: leftOut.length }, 'events of governors read')
-  const rows = [...toRows(happened), ...times, ...toLeftOut(leftOut, governors)]
+  const counts = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
+  log.info({ ...counts, unread: gaps.length, leftOut: omitted.length }, 'events of governors read')
+  const rows = [...toRows(happened), ...times, ...toOmittedRows(omitted, governors)]
   const isBusy = turns.logs.length > mostPerRun / 2
   const reading = toReading({ governors, turns, rows }, toLag(node.rpc, head.timestamp, slot), slot)
   const failed = new Map(reading.failed)
@@ -194,12 +194,12 @@ async function readTurns(
   { resumed, to, most }: ToRead,
   signal: AbortSignal,
 ): Promise<Turns> {
-  const wanted = { topics: GOVERNOR_TOPICS, firstOf: resumed.firstOf, to }
+  const filter = { topics: GOVERNOR_TOPICS, firstOf: resumed.firstOf, to }
   const isMidway = ({ address }: OwnedGovernor) => resumed.isMidway(address)
-  const past = toGroups({ ...wanted, contracts: governors.filter(isMidway) })
+  const past = toGroups({ ...filter, contracts: governors.filter(isMidway) })
   await learnCeiling(node, past, signal)
   const isFar = ({ from }: BlockRange) => (to - from + 1) / node.pager.ceiling() > MOST_PAGES
-  const recent = toGroups({ ...wanted, contracts: governors.filter((one) => !isMidway(one)) })
+  const recent = toGroups({ ...filter, contracts: governors.filter((one) => !isMidway(one)) })
   const news = await takeTurns(
     node,
     recent.filter((group) => !isFar(group)),
@@ -271,9 +271,9 @@ async function toHappened(
 }
 
 /** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
-function toLeftOut(leftOut: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
+function toOmittedRows(omitted: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
   const byAddress = new Map(governors.map((one) => [one.address, one]))
-  return leftOut.flatMap(({ log }) => {
+  return omitted.flatMap(({ log }) => {
     const governor = byAddress.get(log.address)
     if (governor === undefined) return []
     return [{ dao: governor.dao, space: governor.space, kind: 'canceled', proposal: null, at: null }]

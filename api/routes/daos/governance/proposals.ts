@@ -5,7 +5,7 @@ import { defineKeyset } from '../../../answers/keyset.ts'
 import {
   COUNTED,
   COUNTS,
-  refuseUntold,
+  rejectSourceFilters,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -110,7 +110,7 @@ export const governanceProposalsRoute = defineRoute({
   mayHaveNoData: true,
   handle: async (call) => {
     const { db, found: dao, query, now } = call
-    if (query.source === undefined) refuseUntold(questions.toFilters(query.filter), proposal)
+    if (query.source === undefined) rejectSourceFilters(questions.toFilters(query.filter), proposal)
     const sources = toSources(query.source)
     const [scope, at] = [toScope([dao], sources), now()]
     const asOf = await requireRead(db, dao, sources)
