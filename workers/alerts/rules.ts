@@ -329,13 +329,25 @@ export interface AlertEntity {
 
 const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
 
+const foundEntities = new WeakMap<Rule, { readonly version: string; readonly entities: readonly AlertEntity[] }>()
+
 /**
  * Returns the live entities that a rule selects, by id, name or category; the symbol of a token and the slug of a DAO
  * count as names. Undefined for a rule without entities.
  */
-export function findEntities({ what: condition, who }: Rule, registry: Registry): readonly AlertEntity[] | undefined {
-  const type = toSubject(condition)
+export function findEntities(one: Rule, registry: Registry): readonly AlertEntity[] | undefined {
+  const type = toSubject(one.what)
   if (type === 'none') return undefined
+  // Thousands of rules are evaluated every few minutes, and the registry rarely changes.
+  const { version } = registry
+  const found = foundEntities.get(one)
+  if (found?.version === version) return found.entities
+  const entities = selectEntities(type, one.who, registry)
+  foundEntities.set(one, { version, entities })
+  return entities
+}
+
+function selectEntities(type: 'token' | 'dao', who: Rule['who'], registry: Registry): readonly AlertEntity[] {
   const all =
     type === 'token'
       ? registry.tokens.flatMap((token) => {
