@@ -54,19 +54,19 @@ export async function deliver(key: MessageKey, context: DeliveryContext, signal:
     key.rule,
     deliveries.map(({ firing }) => firing),
   )
-  const outcome =
+  const answer =
     channel === undefined
       ? toFailure(`ALERTS_FILE has no channel ${key.channel}`)
       : await context.send(
           buildRequest(channel, toMessage(key, firings), { publicUrl: context.publicUrl, now: now() }),
           signal,
         )
-  const next = toNext(first, outcome, now())
+  const next = toNext(first, { ...answer, reason: context.redact(answer.reason) }, now())
   await store.writeDeliveries(
     deliveries.map((delivery) => ({
       ...delivery,
       ...next,
-      reason: context.redact(next.reason),
+
       version: delivery.version + 1,
     })),
   )
