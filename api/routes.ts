@@ -3,6 +3,8 @@ import { categorySumsRoute } from './routes/aggregated/categories.ts'
 import { chainSumsRoute } from './routes/aggregated/chains.ts'
 import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
+import { alertRulesRoute } from './routes/alerts/rules.ts'
+import { alertsRoute } from './routes/alerts.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { changesRoute } from './routes/changes.ts'
@@ -26,6 +28,7 @@ import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
+import { atomFeedRoute, jsonFeedRoute } from './routes/feeds.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
@@ -77,6 +80,10 @@ export const routes = [
   coverageRoute,
   streamRoute,
   changesRoute,
+  alertsRoute,
+  alertRulesRoute,
+  atomFeedRoute,
+  jsonFeedRoute,
   usageRoute,
   liveRoute,
   readyRoute,

@@ -45,6 +45,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     LOG_LEVEL: 'error',
     WORKER_QUEUES: 'all',
     ...toStandInSettings(upstream),
+    ALERTS_FILE: resolve('tools/demo-alerts.json'),
     RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }

@@ -98,6 +98,10 @@ export const settings = z.object({
   PUBLISH_S3_SECRET_ACCESS_KEY: text.optional(),
   PUBLISHED_FOLDER: text.optional(),
 
+  ALERTS_FILE: text.optional(),
+  ALERTS_API_URL: url.optional(),
+  ALERTS_PRIVATE_NETWORKS: networks.default([]),
+
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
@@ -181,6 +185,11 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
         accessKeyId: s.PUBLISH_S3_ACCESS_KEY_ID,
         secretAccessKey: s.PUBLISH_S3_SECRET_ACCESS_KEY,
       },
+    },
+    alerts: {
+      file: s.ALERTS_FILE,
+      apiUrl: s.ALERTS_API_URL,
+      privateNetworks: s.ALERTS_PRIVATE_NETWORKS,
     },
     ops: {
       host: s.OPS_HOST,
@@ -293,6 +302,9 @@ export const toStoresHint = (): string | undefined => toHint(process.env)
 export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...own }
 }
+
+/** An environment variable that a file of the operator names, for a secret that is not in the file. */
+export const readVariable = (name: string): string | undefined => process.env[name]
 
 /** Whether a setting has a value in the environment, directly or through `NAME_FILE`. */
 export function hasValue(name: string): boolean {

@@ -5,6 +5,9 @@ import type { RegistryPart } from '../../shared/registry/source.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 
+/** The name of the alerts' queues in WORKER_QUEUES. */
+const ALERTS = 'alerts'
+
 /** One queue class of a dataset. */
 export interface JobLane {
   readonly job: Job
@@ -19,12 +22,12 @@ export const toLanes = ({ history }: Job): readonly Lane[] =>
   LANES.filter((lane) => lane === 'live' || history !== undefined)
 
 /**
- * Parses WORKER_QUEUES: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. With the suffix `:live` or
- * `:history`, a name selects only that queue class.
+ * Parses WORKER_QUEUES: `all`, datasets (`prices`), cadences (`5m`) and `alerts`, separated by commas. With the suffix
+ * `:live` or `:history`, a name selects only that queue class.
  * @throws DataError `config` for a name that matches no queue.
  */
 export function selectLanes(queues: readonly string[]): readonly JobLane[] {
-  const names = ['all', ...CADENCES, ...jobs.map(({ name }) => name)]
+  const names = ['all', ALERTS, ...CADENCES, ...jobs.map(({ name }) => name)]
   const parsed = queues.map((queue) => {
     const [name = '', lane, ...rest] = queue.split(':')
     const isValid =
@@ -42,6 +45,10 @@ export function selectLanes(queues: readonly string[]): readonly JobLane[] {
     )
   return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isSelected)
 }
+
+/** Whether a worker for these queues evaluates the rules of alerts and sends their messages. */
+export const servesAlerts = (queues: readonly string[]): boolean =>
+  queues.some((queue) => queue === 'all' || queue === ALERTS)
 
 /** Returns the part of the registry that a worker for these queues needs. */
 export const toRegistryPart = (lanes: readonly JobLane[]): RegistryPart =>

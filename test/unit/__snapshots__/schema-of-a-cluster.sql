@@ -1252,3 +1252,102 @@ ALTER TABLE twitter_sentiment_latest_mv ON CLUSTER 'dao' MODIFY QUERY
 SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts, positive_share, negative_share, unknown_posts,
   model
 FROM twitter_sentiment_local;
+
+CREATE TABLE IF NOT EXISTS alert_rules_local ON CLUSTER 'dao'
+(
+    rule        String,
+    revision    String,
+    kind        LowCardinality(String),
+    description String,
+    state       Enum8('active' = 1, 'paused' = 2, 'removed' = 3),
+    began_at    DateTime64(3, 'UTC'),
+    written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_rules', '{replica}', written_at)
+ORDER BY rule
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_rules ON CLUSTER 'dao' AS alert_rules_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_rules_local', cityHash64(rule));
+
+CREATE TABLE IF NOT EXISTS alert_states_local ON CLUSTER 'dao'
+(
+    rule         String,
+    revision     String,
+    subject      String,
+    holds        Bool,
+    value        Nullable(Float64),
+    firing_count UInt32,
+    fired_at     Nullable(DateTime64(3, 'UTC')),
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_states', '{replica}', written_at)
+ORDER BY (rule, revision, subject)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_states ON CLUSTER 'dao' AS alert_states_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_states_local', cityHash64(rule));
+
+CREATE TABLE IF NOT EXISTS alert_firings_local ON CLUSTER 'dao'
+(
+    rule         String,
+    id           String,
+    revision     String,
+    subject      String,
+    kind         LowCardinality(String),
+    firing_count UInt32,
+    holds        Bool,
+    fired_at     DateTime64(3, 'UTC'),
+    title        String CODEC(ZSTD(3)),
+    text         String CODEC(ZSTD(3)),
+    entity_type  LowCardinality(String),
+    entity_id    String,
+    entity_name  String,
+    observed_at  Nullable(DateTime64(3, 'UTC')),
+    value        Nullable(Float64),
+    before       Nullable(Float64),
+    threshold    Nullable(Float64),
+    unit         LowCardinality(String),
+    page         Nullable(String),
+    request      Nullable(String),
+    channels     Array(LowCardinality(String)),
+    due_at       DateTime64(3, 'UTC'),
+    is_digest    Bool,
+    version      UInt64 MATERIALIZED 9223372036854775807 - toUnixTimestamp64Milli(fired_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_firings', '{replica}', version)
+ORDER BY (rule, id)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_firings ON CLUSTER 'dao' AS alert_firings_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_firings_local', cityHash64(rule));
+
+CREATE TABLE IF NOT EXISTS alert_deliveries_local ON CLUSTER 'dao'
+(
+    rule         String,
+    channel      String,
+    firing       String,
+    message      String,
+    due_at       DateTime64(3, 'UTC'),
+    state        Enum8('pending' = 1, 'delivered' = 2, 'dead' = 3),
+    attempts     UInt32,
+    first_try_at Nullable(DateTime64(3, 'UTC')),
+    next_try_at  DateTime64(3, 'UTC'),
+    reason       String CODEC(ZSTD(3)),
+    version      UInt32,
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_deliveries', '{replica}', version)
+ORDER BY (rule, channel, firing)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_deliveries ON CLUSTER 'dao' AS alert_deliveries_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_deliveries_local', cityHash64(rule));
+
+ALTER TABLE alert_rules_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_states_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_firings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_deliveries_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
