@@ -34,7 +34,7 @@ describe('proposals and votes of two sources', () => {
       const asked = `&source=${source}`
       expect(await membersOf('/proposals', asked)).toEqual([
         ...ofProposal,
-        ...['source', 'outcome', 'timesEstimated', 'flagged'],
+        ...['source', 'outcome', 'timesEstimated', 'flagged', 'queuedAt', 'executableAt', 'executedAt', 'canceledAt'],
       ])
       expect(await membersOf('/votes', asked)).toEqual([...ofVote, 'source'])
     }

@@ -1227,3 +1227,90 @@ CREATE TABLE IF NOT EXISTS dao_fees ON CLUSTER 'dao' AS dao_fees_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_fees_local', cityHash64(dao));
 
 ALTER TABLE dao_fees_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governors_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governors_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governance_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_cast_votes_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_cast_votes ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_exact Array(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS total_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1));
+
+ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_exact Array(UInt256),
+    ADD COLUMN IF NOT EXISTS total_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8;
+
+ALTER TABLE dao_cast_votes_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, toDateTime(at, 'UTC') AS created_at, proposal, address AS voter, space, choice, voting_power, collected_at,
+  power_exact, choice_powers, decimals, is_whole
+FROM governance_in_local
+WHERE kind = 'vote';
+
+ALTER TABLE governors_votes_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, space, kind, proposal, address, at, choice, voting_power, collected_at, power_exact, choice_powers, decimals, is_whole
+FROM governors_in_local
+WHERE kind = 'vote';
+
+ALTER TABLE governors_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governors_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governor_events_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String CODEC(ZSTD(3)),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String)) CODEC(ZSTD(3));
+
+ALTER TABLE governor_events ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governor_events_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at,
+  body, executable_at, actions
+FROM governors_in_local
+WHERE kind NOT IN ('vote', 'reading');
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body Nullable(String) CODEC(ZSTD(3)),
+    ADD COLUMN IF NOT EXISTS queued_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS executed_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS canceled_at Nullable(DateTime('UTC')) CODEC(ZSTD(1));
+
+ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body Nullable(String),
+    ADD COLUMN IF NOT EXISTS queued_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS executed_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS canceled_at Nullable(DateTime('UTC'));

@@ -4,7 +4,7 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
-import { decodeGovernorEvent, GOVERNOR_TOPICS, isCutEvent } from './governors/events.ts'
+import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
 import { readBlockTimes, readLogTimes } from './logs/block-times.ts'
@@ -57,6 +57,12 @@ function openReaders({ config, http, now }: ProviderContext): Readers {
   })
   return new Map(readers)
 }
+
+/**
+ * Names what is stored of each event. Cursors of versions that stored less do not count, so that every governor is read
+ * again from its first block. Its stored votes are served meanwhile.
+ */
+const CONTENT = 'exact'
 
 /** Result of reading the governors of one chain. */
 interface ChainReading {
@@ -133,7 +139,7 @@ async function readGovernors(
   // If the clock cannot be read, votes on these governors would have no proposal times, so they are not read.
   const unclocked = all.filter((one) => clock instanceof DataError && countsBlocks(one))
   const governors = all.filter((one) => !unclocked.includes(one))
-  const resumed = await resume(state, chain, { contracts: governors, head: head.number }, async () => {
+  const resumed = await resume(state, `${chain}.${CONTENT}`, { contracts: governors, head: head.number }, async () => {
     const starts = new Map(governors.map(({ address, fromBlock }) => [address, fromBlock]))
     return (address) => starts.get(address) ?? 0
   })
@@ -256,9 +262,10 @@ async function toHappened(
   const happened = inOrder.flatMap((log): Happened[] => {
     const governor = byAddress.get(log.address)
     if (log.removed || governor === undefined) return []
-    const event = decodeGovernorEvent(log)
+    const family = familyOf(governor)
+    const event = family.decode(log)
     const fault =
-      log.fault ?? (event === undefined && isCutEvent(log) ? `the data of ${log.transactionHash} is cut` : undefined)
+      log.fault ?? (event === undefined && family.isCut(log) ? `the data of ${log.transactionHash} is cut` : undefined)
     if (fault !== undefined)
       gaps.push({ log, reason: new DataError('provider_malformed', `${node.rpc.name}: ${fault}`) })
     if (fault !== undefined || event === undefined) return []

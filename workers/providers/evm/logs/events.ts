@@ -1,5 +1,6 @@
 import type { AbiEvent } from 'viem'
 import { type DecodeEventLogReturnType, decodeAbiParameters, toEventSelector } from 'viem/utils'
+import { groupBy } from '../../../../shared/group-by.ts'
 import type { RpcLog } from './node.ts'
 
 type Hex = `0x${string}`
@@ -34,18 +35,26 @@ function requireReadable({ name, inputs }: AbiEvent): void {
  * @throws Error for other events.
  */
 export function createEventDecoder<const Events extends readonly AbiEvent[]>(events: Events): EventDecoder<Events> {
-  const known = new Map(
+  const known = groupBy(
     events.map((event) => {
       requireReadable(event)
       const indexed = event.inputs.filter(isIndexed)
-      return [toEventSelector(event), { event, indexed, others: event.inputs.filter((one) => !isIndexed(one)) }]
+      return { event, indexed, others: event.inputs.filter((one) => !isIndexed(one)) }
     }),
+    ({ event }) => toEventSelector(event),
   )
+  // Versions of a contract may index other members of an event, which does not change its first topic.
+  const find = (selector: string | undefined, words: number) => {
+    const versions = known.get(selector as Hex) ?? []
+    return (
+      versions.find(({ indexed }) => indexed.length === words) ?? versions.find(({ indexed }) => indexed.length < words)
+    )
+  }
   return {
     topics: [...known.keys()],
     decode: ({ topics: [selector, ...words], data }) => {
-      const found = known.get(selector as Hex)
-      if (found === undefined || words.length < found.indexed.length) return undefined
+      const found = find(selector, words.length)
+      if (found === undefined) return undefined
       const { event, indexed, others } = found
       try {
         const values = [
@@ -59,6 +68,6 @@ export function createEventDecoder<const Events extends readonly AbiEvent[]>(eve
         return undefined
       }
     },
-    isCut: ({ topics: [selector, ...words] }) => known.get(selector as Hex)?.indexed.length === words.length,
+    isCut: ({ topics: [selector, ...words] }) => find(selector, words.length)?.indexed.length === words.length,
   }
 }
