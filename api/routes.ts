@@ -9,6 +9,10 @@ import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
 import { feesRoute } from './routes/daos/fees.ts'
+import { governanceConcentrationRoute } from './routes/daos/governance/concentration.ts'
+import { delegateHistoryRoute } from './routes/daos/governance/delegates/historic.ts'
+import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
+import { governanceDelegationsRoute } from './routes/daos/governance/delegations.ts'
 import { governanceActionsRoute } from './routes/daos/governance/proposals/actions.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
@@ -88,6 +92,10 @@ export const routes = [
   governanceActionsRoute,
   governanceVotesRoute,
   governanceVotersRoute,
+  governanceDelegatesRoute,
+  delegateHistoryRoute,
+  governanceDelegationsRoute,
+  governanceConcentrationRoute,
   votersRoute,
   treasuryRoute,
   holdingsRoute,

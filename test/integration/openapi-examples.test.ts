@@ -39,6 +39,11 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listProposalActions: '/data/daos/governance/proposals/actions?proposal=6cbf6ea56e0d397351103b81',
   listDaoVotes: '/data/daos/governance/votes?name=Aave&limit=2',
   listDaoVoters: '/data/daos/governance/voters?name=Aave&limit=2',
+  listDaoDelegates: '/data/daos/governance/delegates?name=Uniswap&limit=2',
+  getDelegateHistory:
+    '/data/daos/governance/delegates/historic?name=Uniswap&address=0xf617497aaab0c228c6c1bd2d43c76e2b80f97396&limit=2',
+  listDaoDelegations: '/data/daos/governance/delegations?name=Uniswap&limit=2',
+  getDaoConcentration: '/data/daos/governance/concentration?name=Uniswap&limit=2',
   listVoterDaos: '/data/voters?address=0x0f64e1fcac51b1c5448d267280e266d4a8c43097',
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
   listDaoHoldings: '/data/daos/treasury/holdings?name=Uniswap&limit=3',

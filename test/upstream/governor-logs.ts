@@ -44,6 +44,18 @@ export function encodeEvent(declaration: string, values: readonly unknown[]): En
   }
 }
 
+const DELEGATE_CHANGED =
+  'event DelegateChanged(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)'
+const POWER_CHANGED =
+  'event DelegateVotesChanged(address indexed delegate, uint256 previousBalance, uint256 newBalance)'
+export const NOBODY = `0x${'0'.repeat(40)}`
+
+export const encodeDelegation = (delegator: string, from: string, to: string) =>
+  encodeEvent(DELEGATE_CHANGED, [delegator, from, to])
+
+export const encodePower = (delegate: string, before: bigint, after: bigint) =>
+  encodeEvent(POWER_CHANGED, [delegate, before, after])
+
 /** Contains one contract call, like a real proposal. */
 export const proposalValues = ({ id, proposer, start, end, description }: NewProposal) =>
   [

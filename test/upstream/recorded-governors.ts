@@ -61,6 +61,21 @@ export function readUniswapLogs(dataDir: string): ChainLog[] {
   return [...proposals, ...votes]
 }
 
+export const OP_TOKEN = '0x4200000000000000000000000000000000000042'
+
+/** 5,000 changes of the power of delegates of Optimism's token, and the times of blocks around them. */
+export function readOptimismPowers(dataDir: string) {
+  const declaration =
+    'event DelegateVotesChanged(address indexed delegate, uint256 previousBalance, uint256 newBalance)'
+  const logs = readRows(dataDir, 'optimism_DelegateVotesChanged_first5000').map((row) => {
+    const { delegate, previous_balance: before = '', new_balance: after = '' } = row
+    return toLog(OP_TOKEN, row, declaration, [delegate, BigInt(before), BigInt(after)])
+  })
+  const blocks = readRows(dataDir, 'optimism_blocks')
+  const times = new Map(blocks.map((row) => [Number(row.block_number), Number(row.timestamp)]))
+  return { logs, times }
+}
+
 /** All proposals of Optimism's governor up to 25 April 2025, in its four event forms. */
 export function readOptimismLogs(dataDir: string): ChainLog[] {
   const read = (name: string, what: string, toValues: (row: Row) => unknown[], hasType: boolean) =>
