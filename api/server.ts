@@ -125,8 +125,8 @@ function limitConnections(
     if (count >= perAddress) return refuse(socket)
     open.set(client, count + 1)
     socket.once('close', () => {
-      const left = (open.get(client) ?? 1) - 1
-      if (left > 0) open.set(client, left)
+      const remaining = (open.get(client) ?? 1) - 1
+      if (remaining > 0) open.set(client, remaining)
       else open.delete(client)
     })
   })

@@ -192,10 +192,10 @@ async function printProviders(config: Config): Promise<void> {
 
 /** Explains how commands find the stores: through the data folder, or through the operator's settings. */
 function toReach({ dataDir }: Config): string {
-  const otherCommands = 'The other commands (docs/commands.md) find these stores'
+  const commandsHint = 'The other commands (docs/commands.md) find these stores'
   return isFoundFolder(dataDir)
-    ? `${otherCommands} by themselves.`
-    : `${otherCommands} with\n  export DATA_DIR='${dataDir}'`
+    ? `${commandsHint} by themselves.`
+    : `${commandsHint} with\n  export DATA_DIR='${dataDir}'`
 }
 
 /** Runs the system. If a process cannot start, stops the others and reports the reason. */

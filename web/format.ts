@@ -86,7 +86,7 @@ export function toDistinct(value: number, kind: Kind, step: number): string {
 }
 
 /** Formats a number with all its digits. */
-export function toWhole(value: number, kind: Kind): string {
+export function toFullNumber(value: number, kind: Kind): string {
   if (kind === 'usd') return FORMATS.usdWhole.format(value)
   const text = (kind === 'share' ? FORMATS.shareWhole : FORMATS.whole).format(toNumber(value, kind))
   return PERCENTS.includes(kind) ? `${text} %` : text

@@ -140,7 +140,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { w
     else socket.resume()
   }
   const closeLargest = () => {
-    const [largest] = [...holders].sort((one, other) => other.bytes - one.bytes)
+    const [largest] = [...holders].sort((a, b) => b.bytes - a.bytes)
     if (largest === undefined) return
     drop(largest)
     breakOff(largest.current)

@@ -241,20 +241,20 @@ export interface RowCutter {
 export function createRowCutter(counts: readonly number[]): RowCutter {
   const done: Buffer[] = []
   let parts: Buffer[] = []
-  let left = counts[0] ?? 0
+  let remaining = counts[0] ?? 0
   return {
     push: (bytes) => {
       let [start, at] = [0, 0]
       while (done.length < counts.length - 1) {
         at = bytes.indexOf(LINE_BREAK, at) + 1
         if (at === 0) break
-        left--
-        if (left > 0) continue
-        const whole = Buffer.concat([...parts, bytes.subarray(start, at)])
-        done.push(whole.subarray(0, whole.length - BETWEEN))
+        remaining--
+        if (remaining > 0) continue
+        const complete = Buffer.concat([...parts, bytes.subarray(start, at)])
+        done.push(complete.subarray(0, complete.length - BETWEEN))
         parts = []
         start = at
-        left = counts[done.length] ?? 0
+        remaining = counts[done.length] ?? 0
       }
       parts.push(bytes.subarray(start))
     },

@@ -34,10 +34,10 @@ export interface ChunkCache {
   store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
   /**
    * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
-   * missing keys. A caller whose `left` is aborted gets its reason. When all callers of a read have left, its database
+   * missing keys. A caller whose `signal` is aborted gets its reason. When all callers of a read have left, its database
    * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
    */
-  read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal): Promise<T[]>
+  read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal): Promise<T[]>
   /**
    * Reserves memory for `bytes` bytes until the signal is aborted. Returns false if other reservations leave too
    * little.
@@ -140,8 +140,8 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
     mark,
     get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
     store,
-    read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal) => {
-      left.throwIfAborted()
+    read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal) => {
+      signal.throwIfAborted()
       const values = new Map<string, Sized>()
       const flights = new Map<string, Reading['flight']>()
       const missing = keys.filter(({ key }) => {
@@ -156,7 +156,7 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
         const flight = start(missing, load)
         for (const { key } of missing) flights.set(key, flight)
       }
-      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(left)] as const)
+      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(signal)] as const)
       const results = new Map(await Promise.all(joined))
       // A read covers several keys and may be outdated for some of them, so each key has its own entry.
       for (const [key, flight] of flights) values.set(key, results.get(flight)?.get(key) as Sized)
@@ -217,9 +217,9 @@ export function createBufferPool(): BufferPool {
     release: ({ buffer }) => {
       if (!lent.delete(buffer) || freeBytes + buffer.byteLength > MOST_FREE_BYTES) return
       freeBytes += buffer.byteLength
-      const alike = free.get(buffer.byteLength)
-      if (alike === undefined) free.set(buffer.byteLength, [buffer])
-      else alike.push(buffer)
+      const sameSize = free.get(buffer.byteLength)
+      if (sameSize === undefined) free.set(buffer.byteLength, [buffer])
+      else sameSize.push(buffer)
     },
   }
 }

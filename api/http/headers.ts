@@ -94,8 +94,8 @@ const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(\s*,\s*[\w!#$%&'*+.^`|~-]+)*$/
  * The answer to a browser's preflight request: all headers are allowed, because answers do not depend on the client
  * (docs/contract.md, section 8). The requested names are repeated, because `*` does not cover all of them.
  */
-export function toPreflightHeaders(allow: string, wanted: string | undefined): FlatHeaders {
-  const named = wanted !== undefined && HEADER_NAMES.test(wanted) ? wanted : '*'
+export function toPreflightHeaders(allow: string, requested: string | undefined): FlatHeaders {
+  const named = requested !== undefined && HEADER_NAMES.test(requested) ? requested : '*'
   return [
     ...['Allow', allow],
     ...['Access-Control-Allow-Methods', allow],

@@ -11,12 +11,12 @@ import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from '.
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from './engine.ts'
 
 /** Records that are computed in the process, and the time of the newest datum in Unix milliseconds. */
-export interface KnownRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
+export interface ComputedRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
   readonly records: readonly object[]
   readonly asOf: number | null
 }
 
-interface KnownList extends Described {
+interface ComputedList extends Described {
   /** The name of the statement that writes binary formats, in logs and traces. */
   readonly name: string
   readonly record: z.ZodObject
@@ -26,7 +26,7 @@ interface KnownList extends Described {
   find(
     context: Surroundings & { readonly signal: AbortSignal },
     asOf: number | undefined,
-  ): KnownRecords | Promise<KnownRecords>
+  ): ComputedRecords | Promise<ComputedRecords>
   /** A commit of one of these changes the records. The cadence of the first decides when they are stale. */
   readonly datasets?: readonly DatasetFacts[]
   /** Additional headers, name to description. */
@@ -37,7 +37,7 @@ interface KnownList extends Described {
  * A route that lists a few records that the process computes: without pages, and in the order of `find` unless `sort` is
  * given (docs/contract.md, section 8).
  */
-export function defineKnownList(list: KnownList): Route {
+export function defineComputedList(list: ComputedList): Route {
   const questions = toQuestions(list.record)
   return defineRoute({
     ...toDescribed(list),
@@ -52,7 +52,11 @@ export function defineKnownList(list: KnownList): Route {
       const sort = questions.toSort(query.sort)
       const filters = questions.toFilters(query.filter)
       const records = await list.find(call, at)
-      const answer = await answerKnown(call, { name: list.name, ...records }, { selection: EVERYTHING, sort, filters })
+      const answer = await answerComputed(
+        call,
+        { name: list.name, ...records },
+        { selection: EVERYTHING, sort, filters },
+      )
       return at === undefined ? answer : { ...answer, staleAt: null }
     },
   })
@@ -63,9 +67,9 @@ export function defineKnownList(list: KnownList): Route {
  * ClickHouse writes these.
  * @throws DataError `storage`
  */
-export async function answerKnown(
+export async function answerComputed(
   { db, representation }: { db: Database; representation: Representation },
-  { name, records, asOf, expiresAt, headers }: KnownRecords & { readonly name: string },
+  { name, records, asOf, expiresAt, headers }: ComputedRecords & { readonly name: string },
   query: ListQuery,
 ): Promise<Answer> {
   const set = createRecordSet(

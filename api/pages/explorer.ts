@@ -3,7 +3,7 @@ import { extname, join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { Config } from '../../shared/config/config.ts'
 import { toUnavailable } from '../problem/problem.ts'
-import { createKept, type Page } from './kept.ts'
+import { createPageHandler, type Page } from './kept.ts'
 import { toRoot } from './links.ts'
 
 /** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
@@ -63,7 +63,7 @@ export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
   const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
   const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
   const assets = readAssets()
-  return createKept({
+  return createPageHandler({
     base: 'self',
     find: (path) => {
       if (ADDRESSES.test(path)) return toDocument(html, path)

@@ -45,19 +45,19 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
  * Serves the pages that `find` returns for a path. A page is made and compressed once, on its first request; pages with
  * the same `key` share the bytes. Conditional and range requests work like for every other answer.
  */
-export function createKept(options: {
+export function createPageHandler(options: {
   readonly find: (path: string) => { readonly key: string; readonly page: Page } | undefined
   readonly base?: 'none' | 'self'
 }): RequestHandler {
-  const kept = new Map<string, ReadyAnswer>()
+  const cached = new Map<string, ReadyAnswer>()
   const policy = toPolicy(options.base ?? 'none')
   return async (request, response, next) => {
     const found = options.find(request.path)
     if (found === undefined) return next()
     const { key, page } = found
     if (page.takesQuery !== true) parseParameters({}, readQuery(request.originalUrl))
-    const answer = kept.get(key) ?? toAnswer(page, policy)
-    kept.set(key, answer)
+    const answer = cached.get(key) ?? toAnswer(page, policy)
+    cached.set(key, answer)
     const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
     await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, {
       now: Date.now(),

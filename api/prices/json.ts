@@ -5,7 +5,7 @@ import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../sha
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { toArray } from '../answers/rows.ts'
 import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
@@ -66,7 +66,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
  * The points of one token with an order, a number of points or a row for every bucket (docs/contract.md, section 8).
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
-export async function answerAskedPrices(
+export async function answerPricesInForm(
   call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
   question: SeriesQuestion & {
     readonly start: number
@@ -74,8 +74,8 @@ export async function answerAskedPrices(
     readonly limit?: number | undefined
   },
 ): Promise<Answer> {
-  const [token, other] = call.entities
-  if (token === undefined || other !== undefined) {
+  const [token, second] = call.entities
+  if (token === undefined || second !== undefined) {
     throw new Problem('invalid_parameter', 'order=desc, points and fill take one token: ask for each alone.', {
       param: 'id',
     })
@@ -115,7 +115,7 @@ const toPlace = (token: number): ChunkKey => ({
   to: Number.POSITIVE_INFINITY,
 })
 
-/** Like `readNewestKept`, from the cache only; undefined if it is not cached. */
+/** Like `readCachedNewest`, from the cache only; undefined if it is not cached. */
 const peekNewest = (chunks: ChunkCache, token: number): number | null | undefined =>
   chunks.get<Newest>(toPlace(token).key)?.at
 
@@ -123,7 +123,7 @@ const peekNewest = (chunks: ChunkCache, token: number): number | null | undefine
  * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
  * change event, because any event may concern a newer one.
  */
-async function readNewestKept(
+async function readCachedNewest(
   { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   token: number,
 ): Promise<number | null> {
@@ -181,15 +181,15 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
 export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
   const { range, interval, limit = Number.POSITIVE_INFINITY } = series
   const most = Math.min(limit, countBuckets(range.from, range.to, interval))
-  return most <= MOST_KEPT.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
+  return most <= MOST_CACHED.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
 }
 
 /** A source that records whether it was read. */
 function watch(source: CountedSource) {
   let isRead = false
-  const read: CountedSource['read'] = (...asked) => {
+  const read: CountedSource['read'] = (...args) => {
     isRead = true
-    return source.read(...asked)
+    return source.read(...args)
   }
   return { source: { ...source, read }, isRead: () => isRead }
 }
@@ -204,7 +204,7 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
   const [all, slices, newest, coarse] = await Promise.all([
     reading,
     cutting,
-    range.open ? readNewestKept(call, token.key) : null,
+    range.open ? readCachedNewest(call, token.key) : null,
     countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
   ])
   const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
@@ -220,7 +220,7 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   const { chunks } = call
   const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
   const buckets = countBuckets(range.from, range.to, interval)
-  if (buckets > MOST_KEPT.pricePoints || limit <= buckets) return undefined
+  if (buckets > MOST_CACHED.pricePoints || limit <= buckets) return undefined
   const slices = peekRange(toPriceSeries(token.key, interval), chunks, range)
   const newest = range.open ? peekNewest(chunks, token.key) : null
   if (slices === undefined || newest === undefined) return undefined
@@ -236,12 +236,12 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
 async function answerLong(call: Call, series: PriceSeries, most: number): Promise<Answer> {
   const { db } = call
   const { token, interval, range, limit } = series
-  const asked = { token: token.key, from: range.from, to: range.to }
-  const long = readLongSeries(call, { ...asked, interval, limit: limit === most ? limit : undefined })
+  const bounds = { token: token.key, from: range.from, to: range.to }
+  const long = readLongSeries(call, { ...bounds, interval, limit: limit === most ? limit : undefined })
   const coarsely = { ...range, tokens: [token.key], interval, resumed: token.key, resume: range.from }
   const [{ points, asOf, digest, open, holds }, newest, coarse] = await Promise.all([
     long,
-    range.open ? readNewestKept(call, token.key) : null,
+    range.open ? readCachedNewest(call, token.key) : null,
     countCoarse(
       db,
       coarsely,
@@ -251,7 +251,7 @@ async function answerLong(call: Call, series: PriceSeries, most: number): Promis
   const until = asOf === null ? range.to : startAfter(asOf, interval)
   const late = { from: Math.max(range.from, toDue(call, interval)), to: until }
   const [more, early] = await Promise.all([
-    points === limit ? countPoints(db, interval, { ...asked, from: until, limit: 1 }) : 0,
+    points === limit ? countPoints(db, interval, { ...bounds, from: until, limit: 1 }) : 0,
     countPoints(db, interval, { ...late, token: token.key, limit: points }),
   ])
   const described = describe(call, series, { points, early, asOf, newest, coarse, isCut: more > 0 })

@@ -30,7 +30,7 @@ interface LongSeries {
 /** A chunk of a long series, or its requested part. */
 interface PieceRange extends Piece {
   /** Whether it is the complete chunk. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
 }
 
 /** A chunk that was read for a long answer has its summary. */
@@ -41,7 +41,7 @@ interface SummarizedRows extends Rows {
 /** A range with points, and the chunk's rows if they are cached. */
 interface FilledRange extends PieceRange {
   readonly summary: PieceSummary
-  readonly kept: Rows | undefined
+  readonly cached: Rows | undefined
 }
 
 /** Adjacent ranges that are not cached; one statement reads them. */
@@ -60,24 +60,24 @@ const POINT_BYTES = 220
  */
 export async function readLongSeries(
   { db, chunks, now }: Pick<Surroundings, 'db' | 'chunks' | 'now'>,
-  asked: SeriesRead,
+  query: SeriesRead,
 ): Promise<LongSeries> {
-  const { token, interval, limit } = asked
+  const { token, interval, limit } = query
   const mark = chunks.mark()
   const ended = toBucketStart(now(), interval)
   const series = toPriceSeries(token, interval)
-  const isClosed = (range: PieceRange) => limit === undefined && range.isWhole && range.to <= ended
-  const findKept = (range: PieceRange) =>
+  const isClosed = (range: PieceRange) => limit === undefined && range.isComplete && range.to <= ended
+  const findCached = (range: PieceRange) =>
     isClosed(range) ? chunks.get<SummarizedRows>(toPlace(series, range).key) : undefined
 
-  const ranges = toPieces(asked, interval).map((piece) => toPart(piece, asked))
-  const keptOf = new Map(ranges.map((range) => [range, findKept(range)]))
-  const missing = ranges.filter((range) => keptOf.get(range)?.summary === undefined)
-  const read = missing.length === 0 ? undefined : await readSummary(db, asked, missing)
+  const ranges = toPieces(query, interval).map((piece) => toPart(piece, query))
+  const cachedOf = new Map(ranges.map((range) => [range, findCached(range)]))
+  const missing = ranges.filter((range) => cachedOf.get(range)?.summary === undefined)
+  const read = missing.length === 0 ? undefined : await readSummary(db, query, missing)
   const filled = ranges.flatMap((range): FilledRange[] => {
-    const rows = keptOf.get(range)
+    const rows = cachedOf.get(range)
     const summary = rows?.summary ?? read?.pieces.get(range.piece)
-    return summary === undefined ? [] : [{ ...range, summary, kept: rows?.summary && rows }]
+    return summary === undefined ? [] : [{ ...range, summary, cached: rows?.summary && rows }]
   })
   const points = countPoints(filled)
   const fresh = new Map<FilledRange, Rows>()
@@ -87,8 +87,8 @@ export async function readLongSeries(
     asOf: filled.at(-1)?.summary.asOf ?? null,
     digest: toDigest(filled),
     open: async (signal) => {
-      const isKept = chunks.reserve(points * POINT_BYTES, signal)
-      return openRows(toReader(db, asked, signal), filled, isKept ? fresh : undefined)
+      const hasRoom = chunks.reserve(points * POINT_BYTES, signal)
+      return openRows(toReader(db, query, signal), filled, hasRoom ? fresh : undefined)
     },
     holds: async (signal) => {
       if (read !== undefined && !(await read.isUnchanged(withSignal(db, signal)))) return false
@@ -102,11 +102,11 @@ export async function readLongSeries(
 }
 
 /** The part of a chunk that lies in a range. */
-const toPart = ({ piece, from, to }: Piece, asked: TimeRange): PieceRange => ({
+const toPart = ({ piece, from, to }: Piece, range: TimeRange): PieceRange => ({
   piece,
-  from: Math.max(from, asked.from),
-  to: Math.min(to, asked.to),
-  isWhole: from >= asked.from && to <= asked.to,
+  from: Math.max(from, range.from),
+  to: Math.min(to, range.to),
+  isComplete: from >= range.from && to <= range.to,
 })
 
 /** Reads the summary of the ranges that are not cached, with a check whether it is still valid. */
@@ -117,8 +117,8 @@ async function readSummary(db: Database, { token, interval, limit }: SeriesRead,
     pieces,
     isUnchanged: async (bound: Database) => {
       if ((await readParts(bound, interval, params)) === parts) return true
-      const again = await summarize(bound, interval, params)
-      return missing.every(({ piece }) => again.pieces.get(piece)?.digest === pieces.get(piece)?.digest)
+      const current = await summarize(bound, interval, params)
+      return missing.every(({ piece }) => current.pieces.get(piece)?.digest === pieces.get(piece)?.digest)
     },
   }
 }
@@ -151,7 +151,7 @@ function toReadings(ranges: readonly FilledRange[]): Reading[] {
   let isOpen = false
   for (const range of ranges) {
     const reading = readings.at(-1)
-    if (range.kept !== undefined) isOpen = false
+    if (range.cached !== undefined) isOpen = false
     else if (isOpen && reading !== undefined) reading.push(range)
     else {
       readings.push([range])
@@ -184,9 +184,9 @@ async function* writeRows(
   const readingOf = new Map(readings.map((reading) => [reading[0], reading]))
   let before = Buffer.from('[\n')
   for (const range of ranges) {
-    if (range.kept !== undefined) {
+    if (range.cached !== undefined) {
       yield before
-      yield toLines(range.kept)
+      yield toLines(range.cached)
     }
     const reading = readingOf.get(range)
     if (reading !== undefined) {
@@ -202,7 +202,7 @@ async function* writeRows(
         if (of !== undefined) fresh?.set(of, fromLines(bytes, of.summary.points))
       }
     }
-    if (range.kept !== undefined || reading !== undefined) before = Buffer.from(',\n')
+    if (range.cached !== undefined || reading !== undefined) before = Buffer.from(',\n')
   }
   yield ranges.length === 0 ? Buffer.from('[\n\n]\n') : Buffer.from('\n]\n')
 }

@@ -30,10 +30,10 @@ export async function readStoredPoints(
 ): Promise<Rows[]> {
   const { table, time, isOfTier } = toTier(interval)
   const bucket = interval === '5m' ? '' : `${time}, `
-  const isAsked = ranges.map((_, number) => `(${RANGE(time, number)})`).join(' OR ')
+  const isInRanges = ranges.map((_, number) => `(${RANGE(time, number)})`).join(' OR ')
   const bytes = await readAnswer(db, {
     name: STATEMENT,
-    sql: `SELECT token, observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND (${isAsked}) ORDER BY token, ${time}`,
+    sql: `SELECT token, observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND (${isInRanges}) ORDER BY token, ${time}`,
     params: Object.assign({}, ...ranges.map(toParams)),
     format: 'RowBinary',
     settings: SETTINGS,
@@ -212,20 +212,20 @@ const ANSWERS_PER_STATEMENT = 4
  * Batches reads of short ranges into one statement while others are running. On a cluster each range is read alone: one
  * token needs one shard, and its answer does not depend on another shard's availability.
  */
-export function createStoredPoints(db: Database, answersAtOnce: number): StoredPoints {
+export function createStoredPoints(db: Database, maxAnswers: number): StoredPoints {
   const createRead = (interval: Interval): StoredPoints[Interval] => {
-    const read = (ranges: readonly PointsRange[], left: AbortSignal) =>
-      readStoredPoints(withSignal(db, left), interval, ranges)
+    const read = (ranges: readonly PointsRange[], signal: AbortSignal) =>
+      readStoredPoints(withSignal(db, signal), interval, ranges)
     const gather = createGathering({
       read,
-      atOnce: Math.max(2, Math.floor(answersAtOnce / ANSWERS_PER_STATEMENT)),
+      concurrency: Math.max(2, Math.floor(maxAnswers / ANSWERS_PER_STATEMENT)),
       most: SHORT_PIECES,
       weigh: (range: PointsRange) => Math.max(1, countPieces(range, interval)),
     })
     const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
     return (range, abandoned) =>
-      inTime(abandoned, db.answerTimeoutMs, (left) =>
-        isAlone(range) ? read([range], left).then(([rows]) => rows as Rows) : gather(range, left),
+      inTime(abandoned, db.answerTimeoutMs, (signal) =>
+        isAlone(range) ? read([range], signal).then(([rows]) => rows as Rows) : gather(range, signal),
       )
   }
   return Object.fromEntries(INTERVALS.map((interval) => [interval, createRead(interval)])) as StoredPoints
@@ -238,7 +238,7 @@ export function createStoredPoints(db: Database, answersAtOnce: number): StoredP
 async function inTime<T>(
   abandoned: AbortSignal,
   timeoutMs: number,
-  read: (left: AbortSignal) => Promise<T>,
+  read: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const late = AbortSignal.timeout(timeoutMs)
   try {

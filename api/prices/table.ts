@@ -134,21 +134,21 @@ export async function answerPriceTable(
     names: tokens.map(({ name }) => name),
     symbols: tokens.map(({ symbol }) => symbol),
   }
-  const left = keys.filter((key) => key >= from.token)
+  const remaining = keys.filter((key) => key >= from.token)
   const place = { resumed: from.token, resume: from.at, from: range.from, to: range.to }
   const { next, ...answer } = await answerRecords(call, {
     name: 'historic-financial',
     ...tablePointsSql(interval),
-    params: { keys, ...named, ...place, tokens: left, limit: most },
+    params: { keys, ...named, ...place, tokens: remaining, limit: most },
     identity: JSON.stringify(named),
     ...(limit === undefined ? {} : { page: limit }),
   })
   const cut = next === '' ? undefined : toPricePlace(next, keys, range)
   const until = cut === undefined ? end : { ...cut, at: startAfter(cut.at, interval) }
-  const answered = { ...place, tokens: left, interval }
+  const answered = { ...place, tokens: remaining, interval }
   const due = toSeriesDueEnd(tokenPrices, interval, now())
-  const late = { ...place, tokens: left, from: Math.max(range.from, due), limit: most }
-  const [heard, coarse, early] = await Promise.all([
+  const late = { ...place, tokens: remaining, from: Math.max(range.from, due), limit: most }
+  const [newest, coarse, early] = await Promise.all([
     range.open && cut === undefined ? readNewestOf(db, keys) : null,
     countCoarse(db, answered, Promise.resolve(answer.records)),
     due < range.to ? countBefore(db, interval, late, until) : 0,
@@ -161,7 +161,7 @@ export async function answerPriceTable(
       ...toCoarseHeaders(coarse),
       ...toSeriesHeaders(interval, answer.records, Math.max(0, expected - (answer.records - early))),
     },
-    staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
+    staleAt: newest === null ? null : toStaleAt(newest, tokenPrices),
     ...toExpiry(range, due, now()),
   }
 }

@@ -138,8 +138,8 @@ export async function answerRecords(
   options: { isLong?: boolean } = {},
 ): Promise<Answer & { records: number; next: string; headers: Record<string, string> }> {
   const paged = toPage(source, representation)
-  const isKeptJson = representation.format === 'json' && options.isLong !== true
-  const answer = isKeptJson
+  const isCachedJson = representation.format === 'json' && options.isLong !== true
+  const answer = isCachedJson
     ? await writeArray(db, pick(paged, representation))
     : await writeTable(db, representation, paged)
   const headers: Record<string, string> = {}

@@ -3,7 +3,7 @@ import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { refuseCursor } from '../answers/keyset.ts'
 import { answerRecords } from '../records/answer.ts'
@@ -23,7 +23,7 @@ import {
 import { chooseInterval, findNewestOf, type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
 
 /** The parsed parameters of an answer. */
-interface Asked extends Pick<SeriesQuestion, 'fill'> {
+interface SeriesQuery extends Pick<SeriesQuestion, 'fill'> {
   readonly order: 'asc' | 'desc'
   readonly range: SeriesRange
   readonly interval: Interval
@@ -54,12 +54,12 @@ const counted = z.object({ points: z.int(), early: z.int(), first: z.int(), last
  * A series in the requested order; with `fill` a row for every bucket.
  * @throws DataError `storage`, Problem `invalid_parameter` for an invalid cursor.
  */
-async function answerAsked(
+async function answerSeries(
   { db, representation }: Call,
   source: SeriesSource,
-  asked: Asked,
+  query: SeriesQuery,
 ): Promise<Answer & Described & { readonly next: string; readonly headers: Record<string, string> }> {
-  const { range, interval, due, limit, order, fill } = asked
+  const { range, interval, due, limit, order, fill } = query
   const isFilled = fill === 'null'
   const buckets = countBuckets(range.from, range.to, interval)
   const isThere = isFilled ? 'is_there' : 'true'
@@ -80,7 +80,7 @@ async function answerAsked(
         params: { ...params, limit: buckets },
         ...(limit === undefined ? {} : { page: limit }),
       },
-      { isLong: Math.min(buckets, limit ?? buckets) > MOST_KEPT.pricePoints },
+      { isLong: Math.min(buckets, limit ?? buckets) > MOST_CACHED.pricePoints },
     ),
     db.rows({
       name: `${source.name}-summary`,
@@ -97,8 +97,8 @@ async function answerAsked(
 }
 
 /** Headers of such an answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
-function toAskedHeaders(
-  { range, interval, due, order }: Pick<Asked, 'range' | 'interval' | 'due' | 'order'>,
+function toHeaders(
+  { range, interval, due, order }: Pick<SeriesQuery, 'range' | 'interval' | 'due' | 'order'>,
   { first, last, next, ...counts }: Described & { readonly next: string },
 ): Record<string, string> {
   const step = INTERVAL_SECONDS[interval] * 1000
@@ -135,7 +135,7 @@ function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', a
 }
 
 /** The answer to a series request, and its counts. */
-export interface AskedAnswer extends Described {
+export interface SeriesAnswer extends Described {
   readonly answer: Answer
   readonly interval: Interval
   /** Upper bound for the times of rows: the counts of the answer refer to this range. */
@@ -160,7 +160,7 @@ export async function answerQuestion(
     readonly limit?: number | undefined
   },
   usual: 'asc' | 'desc' = 'asc',
-): Promise<AskedAnswer> {
+): Promise<SeriesAnswer> {
   const { start, isFirstPoint = false, end, limit, fill, points, order = usual } = question
   checkInterval(question)
   checkFill(question)
@@ -173,11 +173,11 @@ export async function answerQuestion(
     place?.interval ??
     question.interval ??
     (points === undefined ? finest : await chooseInterval(call.db, source, toRange, points))
-  const whole = toRange(interval)
-  const range = place === undefined ? whole : toRest(whole, interval, order, place.at)
+  const full = toRange(interval)
+  const range = place === undefined ? full : toRest(full, interval, order, place.at)
   const due = toSeriesDueEnd(source.dataset, interval, now)
-  const asked = { range, interval, due, limit, order, fill }
-  const { next, ...found } = await answerAsked(call, source, asked)
+  const seriesQuery = { range, interval, due, limit, order, fill }
+  const { next, ...found } = await answerSeries(call, source, seriesQuery)
   // An answer that was cut at its newer end does not become stale.
   const endsNow = range.open && (next === '' || order === 'desc')
   // A point of a coarse bucket may be days old while the finest interval has newer points.
@@ -185,7 +185,7 @@ export async function answerQuestion(
   const newest = endsNow && isOlder ? await findNewestOf(call.db, source, range) : null
   const answer = {
     ...found,
-    headers: { ...found.headers, ...toAskedHeaders(asked, { ...found, next }) },
+    headers: { ...found.headers, ...toHeaders(seriesQuery, { ...found, next }) },
     ...(endsNow ? {} : { staleAt: null }),
     ...(newest === null ? {} : { staleAt: toStaleAt(newest, source.dataset) }),
     ...toExpiry(range, due, now),

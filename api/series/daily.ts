@@ -17,7 +17,7 @@ import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entiti
 import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './candles.ts'
 import type { RowsStatement } from './pieces.ts'
-import { countSlices, cutSlices, findNewest, isOfWholeRows, readWhole } from './pieces.ts'
+import { countSlices, cutSlices, findNewest, hasFullRows, readAllRows } from './pieces.ts'
 import { checkRange, countMissing, isPlain, type SeriesQuestion, seriesParameters, toSeriesHeaders } from './series.ts'
 import { findOldest, type SeriesSource, toBucketSql } from './series-source.ts'
 
@@ -69,14 +69,14 @@ interface SeriesCall {
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 
 /** The first `limit` points of a range, newest first, from the cached series of a DAO. */
-async function findKept(
+async function findCached(
   call: SeriesCall,
   series: string,
   statement: RowsStatement & { readonly params: { readonly entity: number; readonly dataset: string } },
   { limit, due, ...range }: TimeRange & { readonly limit: number; readonly due: number },
 ): Promise<Found> {
   const { entity, dataset } = statement.params
-  const slice = toSliceBack(await readWhole(call, { dataset, series, entity }, statement), range)
+  const slice = toSliceBack(await readAllRows(call, { dataset, series, entity }, statement), range)
   const page = cutSlices([slice], limit)
   const points = countSlices(page)
   const early = countSlices([toSliceBack(slice.rows, { from: Math.max(due, range.from), to: range.to })])
@@ -87,7 +87,7 @@ async function findKept(
   return { answer, points, early: Math.min(early, points), is_cut: isCut, oldest }
 }
 
-type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
+type QuestionCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
 
 /** The member with the point's time: the first. */
 const timeOf = (point: z.ZodObject) => Object.keys(point.shape)[0] ?? ''
@@ -119,8 +119,8 @@ ORDER BY ${column} DESC, ${at} DESC
 LIMIT ${limit}`
   const toRecord = (time: string, values: string) => {
     const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${time})`)
-    const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
-    return `${toObject(series.point, `${time}, ${whose}${values}`)} AS record`
+    const idColumn = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
+    return `${toObject(series.point, `${time}, ${idColumn}${values}`)} AS record`
   }
   const record = toRecord(at, series.values)
   const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,
@@ -161,7 +161,7 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     return { answer, ...summed, points: records }
   }
 
-  const answerOther = async (call: AskedCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
+  const answerInForm = async (call: QuestionCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
     const { found: owner } = call
     const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
     const source: SeriesSource = {
@@ -199,14 +199,14 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     handle: async (call): Promise<Answer> => {
       const { found: owner, now, representation } = call
       checkRange(call.query)
-      if (!isPlain(call.query, 'desc', '1d')) return answerOther(call, call.query)
+      if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, call.query)
       // A following page contains the days before the last day of the previous page.
       const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
       const due = toSeriesDueEnd(series.dataset, '1d', now())
-      const found = isOfWholeRows(representation)
-        ? await findKept(
+      const found = hasFullRows(representation)
+        ? await findCached(
             call,
             series.path,
             { name: series.dataset.name, sql: all, params },

@@ -35,8 +35,8 @@ FROM (SELECT row_at, as_of, toJSONString(record) AS row FROM (${sql}))`,
   const parsed = head.safeParse(written.head)
   const [lengths, at, asOf] = parsed.data ?? [[], [], []]
   const starts = toStarts(lengths)
-  const whole = lengths.length === 0 ? 0 : (starts.at(-1) ?? 0) - 1
-  if (!parsed.success || written.body.length !== whole) {
+  const fullCount = lengths.length === 0 ? 0 : (starts.at(-1) ?? 0) - 1
+  if (!parsed.success || written.body.length !== fullCount) {
     throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
   }
   return toRows(written.body, starts, Float64Array.from(at), Float64Array.from(asOf))
@@ -157,10 +157,11 @@ export async function readFirst(
   }
   add(await readPieces(source, reader, rest.splice(0, Math.ceil(least / PIECE_BUCKETS) + 1)))
   while (rows < least && rest.length > 0) {
-    const kept = reader.chunks.get<Rows>(toPlace(source, rest[0] as Piece).key)
-    if (kept === undefined) add(await readPieces(source, reader, await takeFilled(source, reader, rest, least - rows)))
+    const cached = reader.chunks.get<Rows>(toPlace(source, rest[0] as Piece).key)
+    if (cached === undefined)
+      add(await readPieces(source, reader, await takeFilled(source, reader, rest, least - rows)))
     else {
-      add([kept])
+      add([cached])
       rest.shift()
     }
   }
@@ -211,25 +212,25 @@ export const countSince = (slices: readonly Slice[], since: number): number =>
 
 /** The first `most` rows of slices. */
 export function cutSlices(slices: readonly Slice[], most: number): Slice[] {
-  const left: Slice[] = []
+  const cut: Slice[] = []
   let rows = 0
   for (const slice of slices) {
     const end = Math.min(slice.end, slice.first + most - rows)
-    left.push({ ...slice, end })
+    cut.push({ ...slice, end })
     rows += end - slice.first
   }
-  return left
+  return cut
 }
 
 /** Whether an answer consists of complete rows as JSON, which are cached; ClickHouse writes all other forms. */
-export const isOfWholeRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
+export const hasFullRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
 
 /**
  * Reads all rows of a short series, such as a daily one: once for all ranges, and again after a change event of
  * the dataset, which may have several series.
  * @throws DataError `storage`
  */
-export async function readWhole(
+export async function readAllRows(
   { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   { dataset, series, entity }: { readonly dataset: string; readonly series: string; readonly entity: number },
   statement: RowsStatement,

@@ -25,7 +25,7 @@ export async function writeAt(file: FileHandle, bytes: Buffer, place: number): P
 }
 
 /** Callbacks about an answer that passes through a spool. */
-interface Told {
+interface SpoolCallbacks {
   /** The source waits for the client for the first time because no disk space is left. */
   blocked(): void
   /** The source has ended or failed; the bytes not yet read by the client are in the spool. */
@@ -38,7 +38,7 @@ export interface Spools {
    * Yields the bytes of a source. The source is read at full speed while there is space, independent of the client's
    * speed.
    */
-  through(source: AsyncIterable<Buffer>, told: Told): AsyncGenerator<Buffer>
+  through(source: AsyncIterable<Buffer>, callbacks: SpoolCallbacks): AsyncGenerator<Buffer>
 }
 
 /** Bytes of an answer buffered in memory before the disk is used. */

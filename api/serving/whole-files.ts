@@ -7,7 +7,7 @@ import type { ByteRange } from '../http/negotiation.ts'
 import { openUnnamed, writeAt } from './spool.ts'
 
 /** A long answer that is completely on the disk. */
-export interface WholeFile {
+export interface AnswerFile {
   readonly length: number
   /** Reads a range. The file stays at least until the range has been read or the reader is closed. */
   read(range: ByteRange): Readable
@@ -16,16 +16,16 @@ export interface WholeFile {
 /** Starts writing the bytes; stops when the signal is aborted. */
 type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
 
-export interface WholeFiles {
+export interface AnswerFiles {
   /**
    * Returns the bytes that an entity tag names; `open` writes them if they are not on the disk yet. Returns undefined
    * if there is no space or the disk fails. The caller must start reading in the same turn of the event loop. Rejects
-   * with the reason of `left` when the client disconnects.
+   * with the reason of `signal` when the client disconnects.
    */
-  get(tag: string, client: ClientKey, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
+  get(tag: string, client: ClientKey, open: Open, signal: AbortSignal): Promise<AnswerFile | undefined>
 }
 
-interface Kept {
+interface CachedFile {
   readonly file: FileHandle
   readonly length: number
   readers: number
@@ -61,24 +61,24 @@ async function* readPart(file: FileHandle, { start, end }: ByteRange): AsyncGene
 }
 
 /** Caches files while there is space: clients read a table in consecutive ranges. */
-export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed }: Options): WholeFiles {
+export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed }: Options): AnswerFiles {
   // Ordered by last use.
-  const kept = new Map<string, Kept>()
-  const flights = createFlights<Kept | undefined>(queue)
+  const cached = new Map<string, CachedFile>()
+  const flights = createFlights<CachedFile | undefined>(queue)
   let used = 0
 
   const close = (file: FileHandle) =>
     void file.close().catch((err: unknown) => log.warn({ err }, 'a temporary file could not be closed'))
-  const drop = (tag: string, entry: Kept) => {
-    kept.delete(tag)
+  const drop = (tag: string, entry: CachedFile) => {
+    cached.delete(tag)
     used -= entry.length
     entry.isGone = true
     close(entry.file)
   }
   /** Evicts the least recently used files without readers until there is space for `bytes` and `files`. */
   const makeRoom = (bytes: number, files: number): boolean => {
-    const isEnough = () => used + bytes <= maxBytes && kept.size + files <= MOST_FILES
-    for (const [tag, entry] of kept) {
+    const isEnough = () => used + bytes <= maxBytes && cached.size + files <= MOST_FILES
+    for (const [tag, entry] of cached) {
       if (isEnough()) break
       if (entry.readers === 0) drop(tag, entry)
     }
@@ -93,7 +93,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
       throw new NoRoom()
     }
   }
-  const fill = async (file: FileHandle, open: Open, abandoned: AbortSignal): Promise<Kept> => {
+  const fill = async (file: FileHandle, open: Open, abandoned: AbortSignal): Promise<CachedFile> => {
     let length = 0
     try {
       for await (const bytes of await open(abandoned)) {
@@ -112,11 +112,11 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
       throw error
     }
   }
-  const write = async (tag: string, open: Open, abandoned: AbortSignal): Promise<Kept | undefined> => {
+  const write = async (tag: string, open: Open, abandoned: AbortSignal): Promise<CachedFile | undefined> => {
     try {
       // The file is opened first, so that no query runs whose result cannot be stored.
       const entry = await fill(await onDisk(openFile), open, abandoned)
-      kept.set(tag, entry)
+      cached.set(tag, entry)
       return entry
     } catch (error) {
       if (error instanceof NoRoom) return undefined
@@ -124,14 +124,14 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
     }
   }
   /** Protects a file from eviction until its caller starts reading: other writes may need space before that. */
-  const hold = (entry: Kept): Kept => {
+  const hold = (entry: CachedFile): CachedFile => {
     entry.readers += 1
     setImmediate(() => {
       entry.readers -= 1
     })
     return entry
   }
-  const toWhole = (entry: Kept): WholeFile => ({
+  const toAnswerFile = (entry: CachedFile): AnswerFile => ({
     length: entry.length,
     read: (range) => {
       entry.readers += 1
@@ -141,19 +141,19 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
     },
   })
   return {
-    get: async (tag, client, open, left) => {
+    get: async (tag, client, open, signal) => {
       for (;;) {
-        left.throwIfAborted()
-        const known = kept.get(tag)
-        if (known !== undefined) {
-          kept.delete(tag)
-          kept.set(tag, known)
+        signal.throwIfAborted()
+        const existing = cached.get(tag)
+        if (existing !== undefined) {
+          cached.delete(tag)
+          cached.set(tag, existing)
         }
         const make = (abandoned: AbortSignal) => write(tag, open, abandoned)
-        const entry = known ?? (await flights.board(tag, make, client).flight.join(left))
+        const entry = existing ?? (await flights.board(tag, make, client).flight.join(signal))
         if (entry === undefined) return undefined
         // Another write may have evicted it already.
-        if (!entry.isGone) return toWhole(hold(entry))
+        if (!entry.isGone) return toAnswerFile(hold(entry))
       }
     },
   }

@@ -26,11 +26,11 @@ export async function countMissing(
   const keys = lacking.flatMap(({ entities }) => entities.map(({ key }) => key))
   const notes = groupBy(await readNotes(db, dataset, keys, { from: 0, to: OPEN_END }), ({ entity }) => entity)
   const due = toBucket(toDueEnd(dataset, now), dataset.cadence)
-  for (const { entities, runs: wanted } of lacking) {
+  for (const { entities, runs: expected } of lacking) {
     const own = entities.map(({ key }) => key)
-    const missing = await readMissing(db, dataset, own, { wanted, seconds: ANY_STEP })
+    const missing = await readMissing(db, dataset, own, { expected, seconds: ANY_STEP })
     for (const [key, runs] of missing) {
-      const explainable = { wanted, reports: [], notes: notes.get(key) ?? [] }
+      const explainable = { expected, reports: [], notes: notes.get(key) ?? [] }
       for (const run of runs) addStates(counts, explain(dataset, explainable, run, due))
     }
   }

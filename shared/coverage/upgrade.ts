@@ -3,7 +3,7 @@ import { HISTORY_START, toBucketStart } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { addFromRows, type Recounted } from './recount.ts'
-import { EVERYBODY, want } from './wanted.ts'
+import { EVERYBODY, recordExpected } from './wanted.ts'
 
 const state = z.object({ dataset: z.string(), value: z.string() })
 const held = z.object({ entities: z.number(), first: z.number().nullable() })
@@ -27,7 +27,7 @@ export async function recountUpgraded(
     const added = await addFromRows(db, dataset, now)
     const to = toBucketStart(now, dataset.cadence)
     // At any step: data stored at a longer step was collected at that step.
-    if (first < to) await want(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
+    if (first < to) await recordExpected(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
     await note(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
   }

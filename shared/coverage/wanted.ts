@@ -10,43 +10,43 @@ import { type Covered, groupByDataset, OPEN_END } from './ledger.ts'
 export const EVERYBODY = 0
 
 /** A range with expected data, in Unix milliseconds. `to` is `OPEN_END` for continuous collection. */
-export interface Wanted {
+export interface ExpectedRange {
   readonly entity: number
   readonly from: number
   readonly to: number
   /** The requested step. */
   readonly seconds: number
   /** Time of the latest request. */
-  readonly askedAt: number
+  readonly requestedAt: number
 }
 
-const stored = z.object({ entity: z.number(), from: z.int(), to: z.int(), seconds: z.int(), askedAt: z.int() })
+const stored = z.object({ entity: z.number(), from: z.int(), to: z.int(), seconds: z.int(), requestedAt: z.int() })
 
-const WANTED = `SELECT dataset, entity, toUnixTimestamp64Milli(begins_at) AS from, toUnixTimestamp64Milli(ends_at) AS to,
-  interval_seconds AS seconds, toUnixTimestamp64Milli(asked_at) AS askedAt
+const SELECT_EXPECTED = `SELECT dataset, entity, toUnixTimestamp64Milli(begins_at) AS from, toUnixTimestamp64Milli(ends_at) AS to,
+  interval_seconds AS seconds, toUnixTimestamp64Milli(asked_at) AS requestedAt
 FROM coverage_wanted FINAL`
 
-export async function readWanted(db: Database, dataset: Pick<Covered, 'name'>): Promise<Wanted[]> {
+export async function readExpected(db: Database, dataset: Pick<Covered, 'name'>): Promise<ExpectedRange[]> {
   return db.rows({
     name: 'coverage-wanted',
-    sql: `${WANTED} WHERE dataset = {dataset: String} ORDER BY from`,
+    sql: `${SELECT_EXPECTED} WHERE dataset = {dataset: String} ORDER BY from`,
     params: { dataset: dataset.name },
     schema: stored,
   })
 }
 
 /** The wanted ranges of all datasets, by dataset name. */
-export async function readEveryWanted(db: Database): Promise<ReadonlyMap<string, Wanted[]>> {
+export async function readAllExpected(db: Database): Promise<ReadonlyMap<string, ExpectedRange[]>> {
   const rows = await db.rows({
     name: 'coverage-wanted-of-all',
-    sql: `${WANTED} ORDER BY from`,
+    sql: `${SELECT_EXPECTED} ORDER BY from`,
     schema: stored.extend({ dataset: z.string() }),
   })
   return groupByDataset(rows)
 }
 
 /** Records that a dataset is collected from a time on, or that an operator requests a range. Repeats change nothing. */
-export async function want(
+export async function recordExpected(
   db: Database,
   dataset: Pick<Covered, 'name'>,
   ranges: readonly { entity: number; from: number; to?: number; interval: Interval }[],
@@ -89,8 +89,11 @@ export function toSeriesDueEnd(dataset: Due & Pick<Dataset, 'resumes'>, interval
  * Groups entities with the same wanted ranges. An entity with a range of its own forms its own group; the others are
  * grouped by their end.
  */
-export function groupByWanted(entities: readonly Entity[], wanted: readonly Wanted[]): [Entity, ...Entity[]][] {
-  const named = new Set(wanted.map(({ entity }) => entity))
+export function groupByExpected(
+  entities: readonly Entity[],
+  expected: readonly ExpectedRange[],
+): [Entity, ...Entity[]][] {
+  const named = new Set(expected.map(({ entity }) => entity))
   const groups = groupBy(entities, ({ key, until }) => (named.has(key) ? `of ${key}` : `until ${until}`))
   return [...groups.values()] as [Entity, ...Entity[]][]
 }
@@ -99,23 +102,23 @@ export function groupByWanted(entities: readonly Entity[], wanted: readonly Want
  * Returns a function that finds the wanted ranges of an entity by its key: the dataset's and its own ones, earliest
  * first.
  */
-export function createWantedFinder(wanted: readonly Wanted[]): (key: number) => readonly Wanted[] {
-  const byEntity = groupBy(wanted, ({ entity }) => entity)
+export function createExpectedFinder(expected: readonly ExpectedRange[]): (key: number) => readonly ExpectedRange[] {
+  const byEntity = groupBy(expected, ({ entity }) => entity)
   const everybody = byEntity.get(EVERYBODY) ?? []
   return (key) => {
     const own = byEntity.get(key)
-    return own === undefined ? everybody : [...everybody, ...own].sort((one, other) => one.from - other.from)
+    return own === undefined ? everybody : [...everybody, ...own].sort((a, b) => a.from - b.from)
   }
 }
 
 /** The wanted buckets of an entity before `until` (Unix milliseconds) and before its end, as sorted runs. */
-export function toWantedRuns(
-  wanted: readonly Wanted[],
+export function toExpectedRuns(
+  expected: readonly ExpectedRange[],
   entity: Pick<Entity, 'key' | 'until'>,
   { cadence }: Covered,
   until: number,
 ): readonly Buckets[] {
-  const own = wanted.filter((one) => one.entity === EVERYBODY || one.entity === entity.key)
+  const own = expected.filter((one) => one.entity === EVERYBODY || one.entity === entity.key)
   const end = Math.min(until, entity.until ?? OPEN_END)
   return union(
     own.flatMap(({ from, to }) => {

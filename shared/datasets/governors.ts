@@ -173,9 +173,9 @@ export const governors = defineDataset({
   isCollected: true,
   resumes: true,
   derive: [
-    { name: 'marked-parts', sql: MARKED_PARTS, isWhole: false },
-    { name: 'replaced-governor-votes', sql: REPLACED_VOTES, isWhole: false },
-    { name: 'governor-proposals', sql: PROPOSAL_DETAILS, isWhole: false },
+    { name: 'marked-parts', sql: MARKED_PARTS, isFull: false },
+    { name: 'replaced-governor-votes', sql: REPLACED_VOTES, isFull: false },
+    { name: 'governor-proposals', sql: PROPOSAL_DETAILS, isFull: false },
   ],
   series: { table: 'governor_readings', entity: 'dao', time: 'read_at' },
 })

@@ -10,7 +10,7 @@ export interface Entity extends Lifetime {
 }
 
 /** The only entity of datasets about all DAOs and tokens together. */
-export const WHOLE_REGISTRY: Entity = createRegistryEntity()
+export const ENTIRE_REGISTRY: Entity = createRegistryEntity()
 
 function createRegistryEntity(): Entity {
   const id = toId('registry')

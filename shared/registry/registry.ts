@@ -1,6 +1,6 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
-import { atOnce, inTurns, mapInSteps, type Steps } from '../turns.ts'
+import { inTurns, mapInSteps, runToEnd, type Steps } from '../turns.ts'
 import type { Ended } from './ends.ts'
 import type { Category, Chain, Dao, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
@@ -45,7 +45,7 @@ export class RegistryError extends DataError {
  * shipped ones.
  * @throws RegistryError as `toRegistry`
  */
-export const loadRegistry = (dir: string = SHIPPED): Registry => atOnce(makeRegistry(readFiles(dir)))
+export const loadRegistry = (dir: string = SHIPPED): Registry => runToEnd(makeRegistry(readFiles(dir)))
 
 /**
  * Checks records against each other and computes the ids (docs/contract.md, section 3). Keeps the order of records.

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, onStopSignal, runProgram } from '../../shared/process.ts'
-import { buildOnce } from '../../tools/build.ts'
+import { buildIfNeeded } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
 import type { BenchContext, Benchmark, Findings } from './define-benchmark.ts'
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
   const machine = describeMachine(new Date())
   const wanted = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
   const results: Record<string, Findings> = {}
-  runCompiledIn(buildOnce())
+  runCompiledIn(buildIfNeeded())
   // A signal would otherwise end this process and leave its Redis running.
   onStopSignal(async () => {
     process.exitCode = 130

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
 import { addCoverage, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
@@ -90,7 +90,7 @@ beforeAll(async () => {
   fine = getToken(registry, 'UNI')
   mixed = getToken(registry, 'AAVE')
   without = getToken(registry, 'COMP')
-  await want(writer, tokenPrices, [
+  await recordExpected(writer, tokenPrices, [
     { entity: EVERYBODY, from: BEGIN, interval: '5m' },
     { entity: mixed.key, from: BEGIN - 2 * DAY_MS, to: BEGIN, interval: '5m' },
   ])

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { MOST_KEPT } from '../../api/answers/answer.ts'
+import { MOST_CACHED } from '../../api/answers/answer.ts'
 import { writeArray } from '../../api/answers/rows.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { toSeriesRange } from '../../api/series/series.ts'
@@ -62,7 +62,7 @@ beforeAll(async () => {
   const start = (cacheBytes: number, through = database.db) =>
     startApi({
       ...{ ...database, db: through, commits, queue, now: () => clock.now },
-      config: { ...config, api: { ...config.api, cacheBytes, answersAtOnce: 8 } },
+      config: { ...config, api: { ...config.api, cacheBytes, maxAnswers: 8 } },
     })
   api = await start(64 * 2 ** 20, db)
   small = await start(300_000)
@@ -135,7 +135,7 @@ async function compare(asked: Asked) {
   expect(one.status, path).toBe(200)
   expect(one, path).toEqual(third)
   expect(other, path).toEqual(third)
-  const isShort = Number(one.headers['x-series-points']) <= MOST_KEPT.pricePoints && straight.length < 1_000_000
+  const isShort = Number(one.headers['x-series-points']) <= MOST_CACHED.pricePoints && straight.length < 1_000_000
   if (isShort && !one.body.includes('\n')) expect(one.body === straight, path).toBe(true)
   else expect(JSON.parse(one.body)).toEqual(JSON.parse(straight))
   return one

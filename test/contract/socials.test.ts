@@ -75,7 +75,11 @@ beforeAll(async () => {
     twitter_sentiment: [
       ...days.map((ago) => moods(aave, ago, [ago % 3, 1, ago % 2])),
       moods(compound, 0, [1, 0, 2]),
-      moods(curve, 0, [0, 0, 3]),
+      // Judged by a model: shares are not those of the counts.
+      {
+        ...moods(curve, 0, [1, 0, 2]),
+        ...{ positive_share: 0.12344, negative_share: 0.50004, unknown_posts: 1, model: 'model-1' },
+      },
     ],
   }
   for (const [table, rows] of Object.entries(tables)) await writer.insert({ table, rows })
@@ -113,12 +117,28 @@ describe('/data/daos/socials', () => {
 })
 
 describe('/data/daos/twitter-sentiment', () => {
-  it('returns shares that sum up to one', async () => {
+  it('returns shares that sum to one, with the sample and the model behind them', async () => {
     const records = await json<{ twitterSentiment: object }[]>('/data/daos/twitter-sentiment')
     expect(records.map(({ twitterSentiment }) => twitterSentiment)).toEqual([
-      { positive: 0, neutral: 1, negative: 0, lastUpdated: at(0) },
-      { positive: 0.3333, neutral: 0, negative: 0.6667, lastUpdated: at(0) },
-      { positive: 0, neutral: 0, negative: 1, lastUpdated: at(0) },
+      { positive: 0, neutral: 1, negative: 0, lastUpdated: at(0), posts: 1, unknownPosts: null, model: 'test-1' },
+      {
+        positive: 0.3333,
+        neutral: 0,
+        negative: 0.6667,
+        lastUpdated: at(0),
+        posts: 3,
+        unknownPosts: null,
+        model: 'test-1',
+      },
+      {
+        positive: 0.1234,
+        neutral: 0.3766,
+        negative: 0.5,
+        lastUpdated: at(0),
+        posts: 3,
+        unknownPosts: 1,
+        model: 'model-1',
+      },
     ])
   })
 })
@@ -189,6 +209,17 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
       expect((await get(`${path}?name=aave&${query}`)).status, query).toBe(400)
     }
   })
+})
+
+it('names the model of each point of the historic sentiment', async () => {
+  const path = '/data/daos/socials/historic-twitter-sentiment'
+  const points = await json<object[]>(`${path}?name=${encodeURIComponent(daoOf('curve').name)}`)
+  expect(points).toMatchObject([
+    { sentiment: { positive: 0.1234, neutral: 0.3766, negative: 0.5 }, posts: 3, unknownPosts: 1, model: 'model-1' },
+  ])
+  expect(await json<object[]>(`${path}?name=aave&limit=1`)).toMatchObject([
+    { posts: 1, unknownPosts: null, model: 'test-1' },
+  ])
 })
 
 it('/data/daos/socials/historic-twitter-sentiment is also served under its aliases, with a canonical link', async () => {

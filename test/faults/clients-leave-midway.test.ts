@@ -90,7 +90,7 @@ beforeAll(async () => {
     },
   }
   const queue = { slots: PLACES, maxWaiting: CROWD + 1, clock: () => 0 }
-  const spared = { ...config, api: { ...config.api, answersAtOnce: 4 * OWN } }
+  const spared = { ...config, api: { ...config.api, maxAnswers: 4 * OWN } }
   api = await startApi({ queue, config: spared, registry: database.registry, db: watched, commits: createHandFeed() })
   series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`
 })

@@ -5,7 +5,7 @@ import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { explain } from '../../shared/coverage/explain.ts'
 import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
 import { OPEN_END, readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, toDueEnd, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readExpected, recordExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Job } from '../../workers/job/define-job.ts'
@@ -60,7 +60,7 @@ async function liveThroughSlots(): Promise<void> {
     await stage.moveTo(slot)
     if (slot === 2) {
       const wanted = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
-      await want(stage.database.db, prices.dataset, wanted)
+      await recordExpected(stage.database.db, prices.dataset, wanted)
     }
     if (slot === 3 || unit(key, 6 * slot) < KILL_SHARE) replacements.push(strike(slot))
     if (slot === 4 || unit(key, 6 * slot + 3) < FLUSH_SHARE) await flush(slot)
@@ -119,16 +119,16 @@ const nowOf = (job: Job) => toClockTime(toClock(job), LAST)
 async function standOf(job: Job) {
   const { db } = stage.database
   const { dataset } = job
-  const wanted = await readWanted(db, dataset)
+  const wanted = await readExpected(db, dataset)
   const until = toDueEnd(dataset, nowOf(job))
   const stretches = []
   for (const { key: entity, name, ...more } of job.entities(registry)) {
-    const runs = toWantedRuns(wanted, { ...more, key: entity }, dataset, until)
+    const runs = toExpectedRuns(wanted, { ...more, key: entity }, dataset, until)
     const [first, last] = [runs[0], runs.at(-1)]
     if (first === undefined || last === undefined) continue
     const within = { first: first.first, last: last.last }
     const known = {
-      wanted: runs,
+      expected: runs,
       reports: await readCoverage(db, dataset, [entity], within),
       notes: await readNotes(db, dataset, [entity], { from: 0, to: OPEN_END }),
     }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { findUnfounded } from '../../shared/coverage/recount.ts'
 import { removeUnfounded } from '../../shared/coverage/repair.ts'
-import { readWanted } from '../../shared/coverage/wanted.ts'
+import { readExpected } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
@@ -83,13 +83,13 @@ describe('back-fill', () => {
     const first = await collect(ask('UNI'))
     expect([isComplete(first), count(first, 'covered')]).toEqual([true, BUCKETS])
     const [uni] = ask('UNI').entities
-    expect(await readWanted(db, prices.dataset)).toMatchObject([
+    expect(await readExpected(db, prices.dataset)).toMatchObject([
       { entity: uni?.key, from: Date.parse(DAYS.from), to: Date.parse(DAYS.to), seconds: 300 },
     ])
     const done = await queue.getCompletedCount()
     expect(isComplete(await collect(ask('UNI')))).toBe(true)
     expect(await queue.getCompletedCount()).toBe(done)
-    expect(await readWanted(db, prices.dataset)).toHaveLength(1)
+    expect(await readExpected(db, prices.dataset)).toHaveLength(1)
     expect(isComplete(await collect(ask('UNI'), true))).toBe(true)
     expect(await queue.getCompletedCount()).toBe(done + ask('UNI').chunks.length)
     const both = await collect(ask('UNI,AAVE'))
@@ -115,7 +115,7 @@ describe('back-fill', () => {
     })
     expect(newest).toEqual([{ at: expect.toSatisfy((at) => at < until && at >= until - 600_000) }])
     const range = { from: Date.parse(DAYS.from), to: Date.parse(DAYS.to) }
-    expect(await readWanted(db, prices.dataset)).toContainEqual(
+    expect(await readExpected(db, prices.dataset)).toContainEqual(
       expect.objectContaining({ entity: uni?.key, from: range.from, to: until }),
     )
     const sought = { range, interval: undefined, now: pipeline.clock.now }

@@ -4,7 +4,13 @@ import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { type Commit, type CommitFeed, createCommitFeed, hearLog, publishCommit } from '../../shared/store/commits.ts'
+import {
+  bridgeChangeStream,
+  type Commit,
+  type CommitFeed,
+  createCommitFeed,
+  publishCommit,
+} from '../../shared/store/commits.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createHandLog } from '../support/hand-log.ts'
 import { silent } from '../support/silent.ts'
@@ -100,7 +106,7 @@ it('change feed applies an event of the log before its listeners run, and only o
   await heard(feed)
   const before = feed.version('prices')
   const { commitLog, commit } = createHandLog()
-  hearLog(feed, commitLog)
+  bridgeChangeStream(feed, commitLog)
   const seen: unknown[] = []
   commitLog.follow({ committed: () => void seen.push(feed.version('prices')), lost: () => {} })
   commit('prices', 'the first')

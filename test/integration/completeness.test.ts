@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -59,7 +59,7 @@ function toNote(entity: number, more: Partial<Note>): Note {
 /** Ten days are wanted of every DAO; all have them, up to today. */
 async function storeAll(except: readonly number[] = []): Promise<void> {
   const { db } = database
-  await want(db, telegramMembers, [{ entity: EVERYBODY, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
+  await recordExpected(db, telegramMembers, [{ entity: EVERYBODY, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
   const keys = daos.map(({ key }) => key).filter((key) => !except.includes(key))
   await addCoverage(
     db,
@@ -101,7 +101,7 @@ describe('readCompleteness', () => {
   it('counts the range that is wanted of a single entity', async () => {
     await storeAll()
     const range = { from: TODAY - 20 * DAY_MS, to: TODAY - 15 * DAY_MS }
-    await want(database.db, telegramMembers, [{ entity: second.key, ...range, interval: '1d' }])
+    await recordExpected(database.db, telegramMembers, [{ entity: second.key, ...range, interval: '1d' }])
     await addCoverage(database.db, telegramMembers, [toReport(second.key, [-20, -19])])
     expect(await read()).toMatchObject({ expected: daos.length * DAYS + 5, stored: daos.length * DAYS + 2 })
   })
@@ -125,7 +125,7 @@ describe('readCompleteness', () => {
   it('uses the slot as the time of rows that have their own time', async () => {
     const token = tokenPrices.entities(registry)[0]
     const at = Date.parse('2026-05-20T12:00:00Z')
-    await want(database.db, tokenPrices, [{ entity: EVERYBODY, from: at - HOUR_MS, interval: '5m' }])
+    await recordExpected(database.db, tokenPrices, [{ entity: EVERYBODY, from: at - HOUR_MS, interval: '5m' }])
     const newest = (at - 5 * MINUTE) / (5 * MINUTE)
     await addCoverage(database.db, tokenPrices, [
       { entity: token?.key ?? 0, state: 'stored', provider: 'a', seconds: 300, first: newest - 5, last: newest },
@@ -168,7 +168,7 @@ describe('completeness watch', () => {
       keys.map((key) => toReport(key, [-DAYS, -3])),
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
-    const slot = { slot: TODAY, piece: undefined, isWhole: true, answered: [] }
+    const slot = { slot: TODAY, piece: undefined, isComplete: true, answered: [] }
     const away = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
     await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [away] })
     const names = daos.slice(0, 10).map(({ name }) => name)

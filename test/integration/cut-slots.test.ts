@@ -87,7 +87,7 @@ async function readStored() {
 const readUncovered = () => {
   const keys = live().map(({ key }) => key)
   return readMissing(pipeline.context.db, prices.dataset, keys, {
-    wanted: [{ first: BUCKET, last: BUCKET }],
+    expected: [{ first: BUCKET, last: BUCKET }],
     seconds: 300,
   })
 }

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { addCoverage, OPEN_END, type Report, readNotes, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
@@ -77,7 +77,7 @@ describe('gap scan if a provider does not have the newest data yet', () => {
   it('requests the newest buckets three times, not every minute', async () => {
     const { db } = pipeline.context
     const range = { from: Date.parse('2024-05-06T06:00:00Z'), to: Date.parse('2024-05-06T06:55:00Z') }
-    await want(db, prices.dataset, [{ entity: EVERYBODY, ...range, interval: '5m' }])
+    await recordExpected(db, prices.dataset, [{ entity: EVERYBODY, ...range, interval: '5m' }])
     await addCoverage(db, prices.dataset, stored(prices, range.from, range.to, 5))
     pipeline.clock.now = Date.parse('2024-05-06T07:00:30Z')
     expect(await countAsked(prices, 5, () => [])).toBe(1)
@@ -93,7 +93,7 @@ describe('gap scan if a provider does not have the newest data yet', () => {
 
   it('requests the day that has just ended once', async () => {
     const { db } = pipeline.context
-    await want(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
+    await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
     expect(await countAsked(treasury, 5, () => [])).toBe(1)
   })
@@ -102,7 +102,7 @@ describe('gap scan if a provider does not have the newest data yet', () => {
 describe('gap scan of workers with different settings', () => {
   it('retries unserved buckets once per change of settings', async () => {
     const { db, config } = pipeline.context
-    await want(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
+    await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
     const unconfigured = () => {
       throw new DataError('provider_unconfigured', 'goldrush: GOLDRUSH_API_KEY is not set')
@@ -120,7 +120,7 @@ describe('gap scan of a dataset without history', () => {
   it('counts no missed slot between the turns of a token', async () => {
     const { db } = pipeline.context
     const start = YESTERDAY
-    await want(db, holders.dataset, [{ entity: EVERYBODY, from: start, interval: '1h' }])
+    await recordExpected(db, holders.dataset, [{ entity: EVERYBODY, from: start, interval: '1h' }])
     const keys = holders.entities(pipeline.registry).map(({ key }) => key)
     for (let turn = 0; turn < 14; turn += 1) {
       const slot = start + turn * HOUR_MS
@@ -137,7 +137,7 @@ describe('gap scan of a dataset without history', () => {
   it('records missed buckets with their reason', async () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-05-03T00:00:00Z')
-    await want(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     const [first, ...others] = stored(telegram, day, day + 4 * DAY_MS, 0)
     if (first === undefined) throw new Error('nobody is on Telegram')
     await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
@@ -172,7 +172,7 @@ describe('gap scan of a dataset without history', () => {
   it('covers rows that were stored after their slot was recorded as missed', async () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-04-28T00:00:00Z')
-    await want(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     const [first, ...others] = stored(telegram, day, day + 8 * DAY_MS, 0)
     if (first === undefined) throw new Error('nobody is on Telegram')
     await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
@@ -209,7 +209,7 @@ describe('gap scan of a dataset with cursors', () => {
 
   it('covers the wanted range of entities that a slot has read to the end, and no others', async () => {
     const { db } = pipeline.context
-    await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     const [read, unfinished, gone, ...others] = spaces()
     if (read === undefined || unfinished === undefined || gone === undefined) throw new Error('too few DAOs vote')
     await slotOf(NOW - (NOW % HOUR_MS), async ({ noteRead, putOff }) => {
@@ -225,7 +225,7 @@ describe('gap scan of a dataset with cursors', () => {
 
   it('counts no missed slot after days without workers', async () => {
     const { db } = pipeline.context
-    await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     await slotOf(day, async ({ entities, noteRead }) => {
       noteRead(entities)
       return []
@@ -243,7 +243,7 @@ describe('gap scan of a dataset with cursors', () => {
 
   it('counts no missed slot of entities that failed for days', async () => {
     const { db } = pipeline.context
-    await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
     for (const at of [day, day + DAY_MS])
       await slotOf(at, () => Promise.reject(new DataError('provider_unavailable', 'snapshot: 503')))
     expect([...(await statesOf()).values()]).toEqual(spaces().map(() => ['failed', 3]))
@@ -259,9 +259,9 @@ it('the first slot after an upgrade wants the range since the upgrade', async ()
   const { db } = pipeline.context
   const upgraded = Date.parse('2024-05-04T09:00:00Z')
   const before = { from: Date.parse('2024-01-01T00:00:00Z'), to: upgraded }
-  await want(db, treasury.dataset, [{ entity: EVERYBODY, ...before, interval: '7d' }])
+  await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, ...before, interval: '7d' }])
   await enqueueDue({ job: treasury, queues: pipeline.queues('treasury') }, scheduler())
-  const wanted = await readWanted(db, treasury.dataset)
+  const wanted = await readExpected(db, treasury.dataset)
   expect(wanted.map(({ from, to }) => ({ from, to }))).toEqual(
     expect.arrayContaining([before, { from: expect.any(Number), to: OPEN_END }]),
   )

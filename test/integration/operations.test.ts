@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { addCoverage, OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
@@ -60,7 +60,9 @@ describe('readStatus', () => {
     expect(off).toMatchObject({ state: 'empty', idle: 'off' })
     expect(off && isAlarming([off])).toBe(false)
     const entities = prices.entities(pipeline.registry)
-    await want(db, prices.dataset, [{ entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' }])
+    await recordExpected(db, prices.dataset, [
+      { entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' },
+    ])
     const first = (until - 10 * 5 * MINUTE) / (5 * MINUTE)
     const report = { state: 'stored' as const, provider: 'coingecko', seconds: 300, first, last: first + 8 }
     await addCoverage(
@@ -71,7 +73,7 @@ describe('readStatus', () => {
     await rememberFailing({ db, now: () => until }, 'prices', {
       slot: until,
       piece: undefined,
-      isWhole: true,
+      isComplete: true,
       failures: [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
       answered: [],
     })

@@ -158,7 +158,8 @@ describe('social counts and sentiment from provider to response', () => {
   it('contain no text of a post', async () => {
     const [, , , sentiment = []] = await stored()
     expect(Object.keys(sentiment[0] ?? {}).sort()).toEqual([
-      ...['dao', 'lexicon', 'negative_posts', 'neutral_posts', 'observed_at', 'positive_posts'],
+      ...['dao', 'lexicon', 'model', 'negative_posts', 'negative_share', 'neutral_posts', 'observed_at'],
+      ...['positive_posts', 'positive_share', 'unknown_posts'],
     ])
   })
 

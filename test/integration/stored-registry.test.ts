@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { readInForce, readRegistry } from '../../shared/store/followed-registry.ts'
@@ -84,7 +84,7 @@ describe('registry read without its DAOs', () => {
     const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
     for (const { dataset, entities } of jobs) {
       for (const of of [dataset.entities, entities]) {
-        if (dataset.needsDaos && of(whole)[0] !== WHOLE_REGISTRY)
+        if (dataset.needsDaos && of(whole)[0] !== ENTIRE_REGISTRY)
           expect(() => of(part), dataset.name).toThrow(/were not read/)
         else expect(of(part), dataset.name).toEqual(of(whole))
       }

@@ -193,7 +193,8 @@ describe('X posts client', () => {
     const asked = server.requests.map(({ url }) => Object.fromEntries(url.searchParams))
     expect(asked.map(({ max_results }) => max_results)).toEqual(['100', '100', '10'])
     expect(asked[0]).toMatchObject({
-      query: '@Alfa_DAO -from:Alfa_DAO lang:en -is:retweet',
+      query:
+        '@Alfa_DAO -from:Alfa_DAO (lang:en OR lang:ar OR lang:de OR lang:es OR lang:fr OR lang:hi OR lang:it OR lang:pt) -is:retweet',
       end_time: '2024-05-05T23:59:00Z',
       'tweet.fields': 'lang',
     })
@@ -211,11 +212,10 @@ describe('X posts client', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('drops posts that are not in English', async () => {
-    const { source } = await connect(xPosts, (_, response) =>
-      sendJson(response, { data: [post(1), post(2, 'und'), { id: '3', text: 'post 3' }], meta: { result_count: 3 } }),
-    )
-    expect(await readTexts(source, alfa, slot, signal)).toEqual(['post 1', 'post 3'])
+  it('skips posts in languages that are not judged', async () => {
+    const data = [post(1), post(2, 'und'), { id: '3', text: 'post 3' }, post(4, 'es'), post(5, 'ja')]
+    const { source } = await connect(xPosts, (_, response) => sendJson(response, { data, meta: { result_count: 5 } }))
+    expect(await readTexts(source, alfa, slot, signal)).toEqual(['post 1', 'post 3', 'post 4'])
   })
 
   it('uses the configured name of its fields parameter', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { toBucketTime } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
-import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { toSlotJobId } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
@@ -105,10 +105,10 @@ describe('the price queues after a week without workers', () => {
     for (const slot of slots) expect([slot, prices5m.rowsOf(slot)]).toEqual([slot, tokens.length])
 
     const until = toDueEnd(prices.dataset, clock.now)
-    const wanted = toWantedRuns(await readWanted(db, prices.dataset), { key: 0 }, prices.dataset, until)
+    const wanted = toExpectedRuns(await readExpected(db, prices.dataset), { key: 0 }, prices.dataset, until)
     const begin = toBucketTime(wanted[0]?.first ?? 0, '5m')
     expect(until - begin).toBeGreaterThan(OUTAGE_MS)
     const keys = tokens.map(({ key }) => key)
-    expect([...(await readMissing(db, prices.dataset, keys, { wanted, seconds: DAY_MS }))]).toEqual([])
+    expect([...(await readMissing(db, prices.dataset, keys, { expected: wanted, seconds: DAY_MS }))]).toEqual([])
   })
 })

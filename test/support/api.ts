@@ -44,7 +44,7 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
       isAway = is
       notify(undefined)
     },
-    hear: () => {},
+    receive: () => {},
     renew: () => {
       versions.clear()
       base = { version: changes + 1, since: now() }

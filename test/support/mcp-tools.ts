@@ -23,7 +23,10 @@ export function createSource(answer: (url: URL) => Answered, now = 0): { source:
     if (answered instanceof Refused) throw answered
     return 'text' in answered ? answered : toReply(answered)
   }
-  return { source: { base: 'http://here', now: () => now, document: async () => document, ask: fetchRecords }, asked }
+  return {
+    source: { base: 'http://here', now: () => now, document: async () => document, request: fetchRecords },
+    asked,
+  }
 }
 
 /** The validated arguments of a call. */

@@ -10,7 +10,7 @@ import { migrate } from '../../clickhouse/migrate.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
-import { buildOnce } from '../../tools/build.ts'
+import { buildIfNeeded } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { startOwnClickHouse, TEST_DATABASES } from './own-clickhouse.ts'
@@ -68,10 +68,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 function createEnvironment(project: TestProject): Environment {
-  const environment = { compiled: buildOnce(), stores: startStores() }
+  const environment = { compiled: buildIfNeeded(), stores: startStores() }
   runCompiledIn(environment.compiled)
   project.onTestsRerun(() => {
-    environment.compiled = buildOnce()
+    environment.compiled = buildIfNeeded()
   })
   return environment
 }

@@ -14,7 +14,7 @@ import { restore } from '../../clickhouse/restore.ts'
 import { noteStored } from '../../shared/coverage/computations.ts'
 import { OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
 import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
@@ -84,7 +84,7 @@ describe('backup', () => {
   it('copies every table, and a restored database returns the same bytes', async () => {
     const folder = join(folders, 'whole')
     const { db } = site.database
-    await want(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
+    await recordExpected(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
     const times = { from: SITE_NOW, to: OPEN_END, since: SITE_NOW, nextTry: SITE_NOW }
     const reason = { provider: 'discord', reason: 'status 503', tries: 1 }
     await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])

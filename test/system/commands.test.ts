@@ -8,7 +8,7 @@ import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { dropScratch, toScratchName } from '../../clickhouse/schema/scratch.ts'
 import { union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Note, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
@@ -47,7 +47,7 @@ describe('exit code of npm run gaps', () => {
   async function cover(buckets: number, isLeftOut: (ago: number) => boolean = () => false) {
     const { db } = database
     const last = now() / STEP
-    await want(db, prices.dataset, [{ entity: EVERYBODY, from: (last - buckets) * STEP, interval: '5m' }])
+    await recordExpected(db, prices.dataset, [{ entity: EVERYBODY, from: (last - buckets) * STEP, interval: '5m' }])
     const numbers = Array.from({ length: buckets + 1 }, (_, ago) => ago).filter((ago) => !isLeftOut(ago))
     const reports = tokens.flatMap(({ key }) =>
       union(numbers.map((ago) => ({ first: last - ago, last: last - ago }))).map((run) => ({
@@ -128,7 +128,7 @@ it('npm run status and npm run gaps include DAOs with discovered links', async (
     params: { key: found?.key },
   })
   const today = Math.floor(Date.now() / DAY_MS)
-  await want(db, telegramMembers, [{ entity: EVERYBODY, from: (today - 4) * DAY_MS, interval: '1d' }])
+  await recordExpected(db, telegramMembers, [{ entity: EVERYBODY, from: (today - 4) * DAY_MS, interval: '1d' }])
   const days = { state: 'stored', provider: 'telegram', seconds: 86_400, first: today - 4, last: today } as const
   await addCoverage(
     db,

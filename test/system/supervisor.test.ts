@@ -85,7 +85,7 @@ it('supervisor restarts a process when its full disk has room again, regardless 
   const say = (line: string) => void said.push(line)
   const looks: number[] = []
   const patient = createSupervisor({
-    ...{ say, onLost: (reason) => void lost.push(reason), pausesMs: [], lookAgainMs: 1 },
+    ...{ say, onLost: (reason) => void lost.push(reason), pausesMs: [], pollMs: 1 },
     findFault: () => {
       looks.push(1)
       return fault

@@ -7,7 +7,7 @@ import { loadReleased } from '../../clickhouse/schema/released.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
 import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
-import { readWanted } from '../../shared/coverage/wanted.ts'
+import { readExpected } from '../../shared/coverage/wanted.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { type Baseline, loadBaseline, recordAnswers, recordBaseline } from '../support/baseline.ts'
 import { createTestConfig, createTestDatabase } from '../support/database.ts'
@@ -76,7 +76,7 @@ describe.skipIf(record)('database of the baseline', () => {
     for (const dataset of filled) {
       expect([dataset.name, await findUnfounded(db, dataset)]).toEqual([dataset.name, []])
       expect([dataset.name, await addFromRows(db, dataset, NOW)]).toEqual([dataset.name, 0])
-      const [wanted] = await readWanted(db, dataset)
+      const [wanted] = await readExpected(db, dataset)
       expect([dataset.name, wanted]).toEqual([dataset.name, expect.objectContaining({ entity: 0, seconds: 604_800 })])
     }
     const [before] = await db.rows({ name: 'buckets', sql: BUCKETS, schema: buckets })

@@ -46,7 +46,7 @@ function setUp(maxBytes = 1_000_000) {
       return changes
     },
     follow: () => {},
-    hear: () => {},
+    receive: () => {},
     renew: () => {},
     close: () => {},
   }

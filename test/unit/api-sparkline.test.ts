@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type Look, toSparkline } from '../../api/drawings/sparkline.ts'
+import { type ImageStyle, toSparkline } from '../../api/drawings/sparkline.ts'
 
 const range = { from: 0, to: 100 }
-const USUAL: Look = { width: 240, height: 64, theme: 'light' }
+const USUAL: ImageStyle = { width: 240, height: 64, theme: 'light' }
 
 type Point = readonly [at: number, value: number]
 const draw = (title: string, points: readonly Point[], change: number | null = null, look = USUAL, within = range) =>

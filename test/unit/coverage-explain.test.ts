@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { explain, type Known } from '../../shared/coverage/explain.ts'
+import { type EntityCoverage, explain } from '../../shared/coverage/explain.ts'
 import type { Note, Report } from '../../shared/coverage/ledger.ts'
 import { isGap } from '../../shared/coverage/not-due.ts'
 
@@ -16,7 +16,7 @@ function createRandom(seed: number) {
   }
 }
 
-function toKnown(seed: number): { known: Known; due: number } {
+function toKnown(seed: number): { known: EntityCoverage; due: number } {
   const random = createRandom(seed)
   const toSpan = () => {
     const first = 980 + random(230)
@@ -35,11 +35,11 @@ function toKnown(seed: number): { known: Known; due: number } {
     const state = pick<Note['state']>('coarser', 'failed', 'unserved', 'pending')
     return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}` }
   })
-  return { known: { wanted: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
+  return { known: { expected: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
 }
 
 /** Returns the state of a single bucket, in plain code. */
-function toStateOf({ wanted, reports, notes }: Known, bucket: number, due: number): string {
+function toStateOf({ expected: wanted, reports, notes }: EntityCoverage, bucket: number, due: number): string {
   const has = (one: { first: number; last: number }) => one.first <= bucket && one.last >= bucket
   const here = reports.filter(has)
   const stored = here.filter(({ state }) => state === 'stored').map(({ seconds }) => seconds)
@@ -75,8 +75,8 @@ describe('explain', () => {
     const span = (from: number, to: number) => ({ first: begin + from, last: begin + to - 1 })
     const report = { entity: 1, state: 'stored', provider: 'a', seconds: 3600 } as const
     const failed = { entity: 1, lane: 'live', state: 'failed', provider: 'b', since: 0, tries: 1, nextTry: 0 } as const
-    const known: Known = {
-      wanted: [span(0, hours)],
+    const known: EntityCoverage = {
+      expected: [span(0, hours)],
       reports: [
         { ...report, ...span(0, 4) },
         { ...report, ...span(30, 32) },
@@ -104,7 +104,7 @@ describe('explain', () => {
     ['the first slot if it reads all past events', { resumes: true } as const, /^before the first slot/],
     ['no provider otherwise', {}, /no provider has its history$/],
   ])('suggests for unrequested buckets %s', (_, dataset, reason) => {
-    const known = { wanted: [], reports: [], notes: [] }
+    const known = { expected: [], reports: [], notes: [] }
     const [told] = explain({ cadence: '1d', ...dataset }, known, { first: 0, last: 9 }, 20)
     expect(told).toMatchObject({ state: 'unserved', reason: expect.stringMatching(reason) })
   })
@@ -120,7 +120,7 @@ describe('explain', () => {
       nextTry: 0,
     } as const
     const notes = [{ ...note, from: 0, to: 10 * STEP, reason: 'a has nothing there yet' }]
-    const told = explain({ cadence: '1h' }, { wanted: [], reports: [], notes }, { first: 0, last: 9 }, 8)
+    const told = explain({ cadence: '1h' }, { expected: [], reports: [], notes }, { first: 0, last: 9 }, 8)
     expect(told.map(({ first, last, reason }) => [first, last, reason])).toEqual([
       [0, 7, 'a has nothing there yet'],
       [8, 9, 'not due yet'],
@@ -134,9 +134,9 @@ describe('explain', () => {
       return { entity: 1, state, provider: 'a', seconds, first: at, last: at }
     })
     const before = performance.now()
-    expect(explain({ cadence: '5m' }, { wanted: [], reports, notes: [] }, { first: 0, last: 49_999 }, 0)).toHaveLength(
-      50_000,
-    )
+    expect(
+      explain({ cadence: '5m' }, { expected: [], reports, notes: [] }, { first: 0, last: 49_999 }, 0),
+    ).toHaveLength(50_000)
     // A quadratic algorithm takes a minute.
     expect(performance.now() - before).toBeLessThan(5_000)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
-import { groupByWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { type ExpectedRange, groupByExpected, toExpectedRuns } from '../../shared/coverage/wanted.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -63,9 +63,9 @@ describe('ended token', () => {
   })
 
   it('is wanted up to its end, in a separate group', () => {
-    const wanted: Wanted[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, askedAt: 0 }]
+    const wanted: ExpectedRange[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, requestedAt: 0 }]
     const entities = tokenPrices.entities(registry)
-    const [all, ...alone] = groupByWanted(entities, wanted)
+    const [all, ...alone] = groupByExpected(entities, wanted)
     expect(alone.map(([token]) => token)).toContainEqual(maker)
     expect(all).not.toContainEqual(maker)
     // Every entity is in exactly one group, with all entities of the same end.
@@ -81,7 +81,7 @@ describe('ended token', () => {
     expect(new Set(ends.flat()).size).toBe(groups.length)
     const slots = DAY / 300_000
     const lengths = [tokenOf('UNI'), maker].map((token) =>
-      toWantedRuns(wanted, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
+      toExpectedRuns(wanted, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
     )
     expect(lengths).toEqual([[2 * slots], [slots]])
     // A token with a future end exists until that day.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { toDistinct, toMark, toText, toWhole } from '../../web/format.ts'
-import { type Drawing, describeKnown, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
+import { toDistinct, toFullNumber, toMark, toText } from '../../web/format.ts'
+import { type Drawing, describeDrawing, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
 
 const START = Date.parse('2024-03-10') / 1000
 const toLine = (values: readonly (number | null)[]): Drawing => ({
@@ -53,10 +53,10 @@ describe('number formats', () => {
   })
 
   it('toWhole() writes all digits in the unit', () => {
-    expect(toWhole(0.9999987, 'share')).toBe('99.99987 %')
-    expect(toWhole(0.29, 'share')).toBe('29 %')
-    expect(toWhole(1.23456, 'change')).toBe('1.23456 %')
-    expect(toWhole(1234.56789, 'usd')).toBe('$1,234.56789')
+    expect(toFullNumber(0.9999987, 'share')).toBe('99.99987 %')
+    expect(toFullNumber(0.29, 'share')).toBe('29 %')
+    expect(toFullNumber(1.23456, 'change')).toBe('1.23456 %')
+    expect(toFullNumber(1234.56789, 'usd')).toBe('$1,234.56789')
   })
 
   it('inWords() and describePoint() use enough digits to distinguish the points of the line', () => {
@@ -122,7 +122,7 @@ describe('describeKnown', () => {
       '3 of 5 days are absent. 1 of 2 points are not known: nothing was observed then, and the line is broken there.',
     ],
   ] as const)('states the number of gaps of each line: %s %j %s', (kind, lines, absent, expected) => {
-    expect(describeKnown(toLines(kind, ...lines), absent)).toBe(expected)
+    expect(describeDrawing(toLines(kind, ...lines), absent)).toBe(expected)
   })
 
   it('inWords() states gaps for screen readers', () => {

@@ -24,7 +24,7 @@ function createState() {
   const texts = new Map<number, string>()
   let changes = 0
   const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<ProviderResults> = {}) => {
-    const told = { slot, failures, piece: undefined, isWhole: true, answered: [], ...more }
+    const told = { slot, failures, piece: undefined, isComplete: true, answered: [], ...more }
     for (const [name, text] of toFailingTexts(texts, told)) {
       texts.set(Number(name.slice(FAILING_PROVIDERS.length)), text)
       changes += 1
@@ -64,9 +64,9 @@ describe('toFailingTexts', () => {
   it('ignores missing entities of a retry, and ends a failure only when the provider succeeds', () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')], { answered: ['b'] })
-    run(SLOT, [failure('b')], { isWhole: false })
+    run(SLOT, [failure('b')], { isComplete: false })
     expect(failing()).toEqual({ a: told(FIRST) })
-    run(SLOT, [], { isWhole: false, answered: ['a'] })
+    run(SLOT, [], { isComplete: false, answered: ['a'] })
     expect(failing()).toEqual({})
   })
 
@@ -74,7 +74,7 @@ describe('toFailingTexts', () => {
     const { run, failing } = createState()
     run(SLOT, [], { answered: ['a'] })
     const refusal = new DataError('provider_exhausted', 'used up')
-    run(SLOT, [{ provider: 'a', reason: refusal }], { isWhole: false })
+    run(SLOT, [{ provider: 'a', reason: refusal }], { isComplete: false })
     expect(failing()).toEqual({ a: told(FIRST, 'used up') })
   })
 

@@ -9,14 +9,14 @@ interface Reading {
 }
 
 /** Reads numbers as texts; the test completes each read. The weight of a number is its value. */
-function gather(options: { atOnce?: number; most?: number } = {}) {
+function gather(options: { concurrency?: number; most?: number } = {}) {
   const readings: Reading[] = []
   const read = (all: readonly number[], abandoned: AbortSignal) =>
     new Promise<string[]>((resolve, reject) => {
       abandoned.addEventListener('abort', () => reject(abandoned.reason))
       readings.push({ all, abandoned, end: () => resolve(all.map(String)), fail: reject })
     })
-  const ask = createGathering({ read, atOnce: 1, most: 10, weigh: (one: number) => one, ...options })
+  const ask = createGathering({ read, concurrency: 1, most: 10, weigh: (one: number) => one, ...options })
   return { readings, ask, stay: (one: number) => ask(one, new AbortController().signal) }
 }
 
@@ -34,8 +34,8 @@ describe('createGathering', () => {
     expect(await Promise.all(asked)).toEqual(['1', '2', '3', '4'])
   })
 
-  it('does not batch while fewer than `atOnce` reads are running', () => {
-    const { readings, stay } = gather({ atOnce: 3 })
+  it('does not batch while fewer than `concurrency` reads are running', () => {
+    const { readings, stay } = gather({ concurrency: 3 })
     for (const one of [1, 2, 3, 4]) stay(one)
     expect(readings.map(({ all }) => all)).toEqual([[1], [2], [3]])
   })

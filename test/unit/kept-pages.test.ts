@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { expect, it } from 'vitest'
-import { createKept } from '../../api/pages/kept.ts'
+import { createPageHandler } from '../../api/pages/kept.ts'
 
 it('createKept builds a page again after a failure, then caches it', async () => {
   let made = 0
@@ -16,7 +16,7 @@ it('createKept builds a page again after a failure, then caches it', async () =>
     response.locals.requestId = 'test'
     next()
   })
-  app.use(createKept({ find: () => ({ key: '/', page: { type: 'text/plain', make } }) }))
+  app.use(createPageHandler({ find: () => ({ key: '/', page: { type: 'text/plain', make } }) }))
   app.use(((_error, _request, response, _next) => void response.status(500).end()) as express.ErrorRequestHandler)
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')

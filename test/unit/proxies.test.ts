@@ -65,7 +65,7 @@ const BASIC = `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`
 it('createRemoteSource() sends requests to the API through the proxy of the settings', async () => {
   const proxy = await startProxy(0)
   const source = createRemoteSource('http://api.example', parseConfig({ HTTP_PROXY: proxy.url }))
-  expect((await source.ask('/data/status', signal)).text).toBe('{"by":"proxy"}')
+  expect((await source.request('/data/status', signal)).text).toBe('{"by":"proxy"}')
   expect(proxy.asked).toEqual([{ to: 'http://api.example/data/status', credentials: BASIC }])
 })
 

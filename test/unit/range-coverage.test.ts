@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { toBucketTime } from '../../shared/coverage/grid.ts'
+import { type Note, OPEN_END } from '../../shared/coverage/ledger.ts'
 import { HOUR_MS } from '../../shared/intervals.ts'
+import type { JobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -97,6 +99,64 @@ it('toReports starts weeks on Mondays, also unfinished ones', () => {
     ['stored', 604_800, '2024-04-01T00:00', '2024-04-15T00:00'],
     ['nothing', 604_800, '2024-04-15T00:00', '2024-04-22T00:00'],
   ])
+})
+
+describe('stored buckets of which values were left out', () => {
+  const [token] = prices.entities(registry)
+  if (token === undefined) throw new Error('a token is needed')
+  const leftOut = new Map([[token.key, { count: 1, reason: 'coinmarketcap: market_cap: Too big' }]])
+  const toAnswers = (isRange: boolean) => {
+    const answers = createAnswers([token], isRange)
+    const said = {
+      withRows: new Set([token.key]),
+      read: new Set<number>(),
+      refused: new Map(),
+      putOff: new Set<number>(),
+    }
+    answers.given([token], 'coinmarketcap', { ...said, leftOut })
+    return answers
+  }
+  const noteOf = (payload: JobPayload, times: readonly string[], before: readonly Note[] = []) => {
+    const rows = times.map((observed_at) => ({ token: token.key, observed_at }))
+    const given = [{ provider: 'coinmarketcap', rows, read: [], steps: [] }]
+    const answers = toAnswers(payload.kind === 'range')
+    const run = {
+      job: prices,
+      payload,
+      now: NOW,
+      collected: { given, rejected: 0, answers, failures: [], more: false },
+    }
+    return toNotes({ ...run, reports: toReports(run), before })
+  }
+  const reason = '1 left out, coinmarketcap: market_cap: Too big'
+  const slot = Date.parse('2024-05-06T06:55:00Z')
+  const at = (time: string) => Date.parse(`2024-05-06T${time}Z`)
+
+  it('have a note with the reason, for a slot and for a range', () => {
+    const [ofSlot, ...others] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    expect(others).toEqual([])
+    expect(ofSlot).toMatchObject({ lane: 'live', state: 'coarser', reason })
+    const range = { kind: 'range', from: at('06:00:00'), to: at('06:10:00'), interval: '5m' } as const
+    expect(noteOf(range, ['2024-05-06T06:02:00Z', '2024-05-06T06:07:00Z'])).toMatchObject([
+      { lane: 'live', state: 'coarser', reason, from: at('06:00:00'), to: at('06:10:00') },
+    ])
+  })
+
+  it('continue the note of the bucket before, so that a value that stays implausible is one note', () => {
+    const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    if (first === undefined) throw new Error('a note is needed')
+    const [next, ...others] = noteOf({ kind: 'slot', slot: slot + 300_000 }, ['2024-05-06T06:57:00Z'], [first])
+    expect(others).toEqual([])
+    expect(next).toEqual({ ...first, to: first.to + 300_000, nextTry: NOW })
+  })
+
+  it('leave the note of an outage that begins at the same time and is longer', () => {
+    const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    if (first === undefined) throw new Error('a note is needed')
+    const outage: Note = { ...first, state: 'failed', reason: 'no answer', from: at('06:00:00'), to: OPEN_END }
+    const range = { kind: 'range', from: at('06:00:00'), to: at('06:10:00'), interval: '5m' } as const
+    expect(noteOf(range, ['2024-05-06T06:02:00Z', '2024-05-06T06:07:00Z'], [outage])).toEqual([])
+  })
 })
 
 describe('range beyond the end of its entity', () => {

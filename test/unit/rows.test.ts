@@ -45,6 +45,16 @@ describe('checkRows', () => {
     expect(told).toEqual([['somewhere: left out: holders: no address', 2]])
   })
 
+  it('explains a value that becomes null, and keeps the rest of its row', () => {
+    const price = Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null]))
+    const quote = { ...price, token: 1, observed_at: good.observed_at, is_latest: true, price: 1.5, market_cap: 1e40 }
+    const prices = tokenPrices as unknown as Dataset
+    const { rows, rejected, leftOut } = checkRows(prices, 'somewhere', [quote], { now, log: silent })
+    expect([rows, rejected]).toEqual([[expect.objectContaining({ price: 1.5, market_cap: null })], 0])
+    const reason = expect.stringMatching(/^somewhere: market_cap: Too big/)
+    expect([...(leftOut ?? [])]).toEqual([[1, { count: 1, reason }]])
+  })
+
   it('returns the reason of an unreadable element, with or without a known entity', () => {
     const { rows, refused, unreadable } = check(
       toUnreadable('coin 3: no id'),

@@ -3,6 +3,7 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { JobState } from '../../workers/job/state.ts'
 import { createAllowance } from '../../workers/job/state.ts'
 import type { PostsSource } from '../../workers/providers/x/posts.ts'
+import { loadJudge } from '../../workers/sentiment/model.ts'
 import { openSamples } from '../../workers/sentiment/sample.ts'
 
 const SLOT = Date.parse('2024-05-06T00:00:00Z')
@@ -109,4 +110,34 @@ it('openSamples buys at most eight samples ahead of their saves', async () => {
   await samples.remembered()
   expect(state.values.size).toBe(daos.length)
   expect(bought).toHaveLength(2 * daos.length)
+})
+
+it('a sample sums the probabilities of its posts and counts those without a known word', async () => {
+  const { source } = createSource()
+  const texts = ['great', '完全に 未知', ...Array<string>(8).fill('awful')]
+  const mixed: PostsSource = {
+    ...source,
+    fetchPage: async () => ({ texts, posts: 20, unreadable: 0, next: undefined }),
+  }
+  const sample = await (
+    await open(
+      mixed,
+      createState(async () => {}),
+    )
+  ).read(one)
+  expect(sample).toMatchObject({ positive: 1, neutral: 1, negative: 8, unknown: 1, model: loadJudge().version })
+  const { positiveSum = 0, negativeSum = 0 } = sample ?? {}
+  const [great, awful] = ['great', 'awful'].map((text) => loadJudge().judge(text).probabilities)
+  expect(positiveSum).toBeCloseTo((great?.[2] ?? 0) + 8 * (awful?.[2] ?? 0), 9)
+  expect(negativeSum).toBeCloseTo((great?.[0] ?? 0) + 8 * (awful?.[0] ?? 0), 9)
+})
+
+it('a sample that another model began is read again from its first post', async () => {
+  const { source, bought } = createSource()
+  const state = createState(async () => {})
+  await (await open(source, state, 1)).read(one)
+  const begun = JSON.parse(state.values.get(one.id) ?? '{}')
+  state.values.set(one.id, JSON.stringify({ ...begun, model: 'older-1' }))
+  expect(await (await open(source, state)).read(one)).toMatchObject({ posts: 20, model: loadJudge().version })
+  expect(bought).toEqual([`${one.id} 0`, `${one.id} 0`, `${one.id} 10`])
 })

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { openUnnamed } from '../../api/serving/spool.ts'
-import { createWholeFiles } from '../../api/serving/whole-files.ts'
+import { createAnswerFiles } from '../../api/serving/whole-files.ts'
 import { silent } from '../support/silent.ts'
 
 const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
@@ -14,7 +14,7 @@ const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC
 /** Counts open files and reads of the source. */
 function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   const seen = { open: 0, asked: 0 }
-  const files = createWholeFiles({
+  const files = createAnswerFiles({
     maxBytes: 1_000_000,
     queue: createFairQueue({ slots: 4, maxWaiting: 16, clock: () => 0 }, meters),
     log: silent,

@@ -17,11 +17,11 @@ type MoodPoint = Element<Answer<'/data/daos/socials/historic-twitter-sentiment'>
 
 interface Of {
   readonly name: string
-  readonly asked: { readonly id: string; readonly start: string; readonly order: 'asc'; readonly fill: 'null' }
+  readonly query: { readonly id: string; readonly start: string; readonly order: 'asc'; readonly fill: 'null' }
 }
 
-function Twitter({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-twitter', { ...asked, interval: '1d' })
+function Twitter({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-twitter', { ...query, interval: '1d' })
   return (
     <SeriesChart
       title="Twitter followers"
@@ -40,8 +40,8 @@ function Twitter({ name, asked }: Of) {
   )
 }
 
-function Discord({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-discord', { ...asked, interval: '1d' })
+function Discord({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-discord', { ...query, interval: '1d' })
   return (
     <SeriesChart
       title="Discord members"
@@ -63,8 +63,8 @@ function Discord({ name, asked }: Of) {
   )
 }
 
-function Telegram({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-telegram', { ...asked, interval: '1d' })
+function Telegram({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-telegram', { ...query, interval: '1d' })
   return (
     <SeriesChart
       title="Telegram members"
@@ -83,8 +83,8 @@ function Telegram({ name, asked }: Of) {
   )
 }
 
-function Mood({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-twitter-sentiment', { ...asked, interval: '1d' })
+function Mood({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-twitter-sentiment', { ...query, interval: '1d' })
   return (
     <SeriesChart
       title="Sentiment of its posts"
@@ -112,7 +112,7 @@ function Now({ id }: { id: string }) {
   const socials = useAnswer(question)
   const empty = 'Not known: no account of this DAO is followed.'
   return (
-    <Card title="Community" question={question} facts={socials.given?.facts}>
+    <Card title="Community" question={question} facts={socials.received?.facts}>
       <Shown of={socials} what="the community" isEmpty={(data) => data.length === 0} empty={empty}>
         {([record]) =>
           record !== undefined && (
@@ -143,15 +143,15 @@ function Now({ id }: { id: string }) {
 /** Followers and sentiment of a DAO, now and over 90 days. */
 export function Community({ id, name }: { id: string; name: string }) {
   const start = useStart('90d', '1d')
-  const asked = { id, start, order: 'asc', fill: 'null' } as const
+  const query = { id, start, order: 'asc', fill: 'null' } as const
   return (
     <>
       <Now id={id} />
       <div class="grid">
-        <Twitter name={name} asked={asked} />
-        <Mood name={name} asked={asked} />
-        <Discord name={name} asked={asked} />
-        <Telegram name={name} asked={asked} />
+        <Twitter name={name} query={query} />
+        <Mood name={name} query={query} />
+        <Discord name={name} query={query} />
+        <Telegram name={name} query={query} />
       </div>
     </>
   )

@@ -97,7 +97,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
   const { range, interval, start } = useRange('90d')
   const question = toQuestion('/data/tokens', { id: [...ids], limit: MOST })
   const tokens = useAnswer(question)
-  const names = ids.map((id) => tokens.given?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
+  const names = ids.map((id) => tokens.received?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
   const questions = ids.map((id) =>
     toQuestion('/data/tokens/historic-financial', { id, start, interval, fill: 'null' }, range),
   )
@@ -105,7 +105,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
     <>
       <Compared ids={ids} names={names} />
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toPrice} range={range} />
-      <Card title="Side by side" question={question} facts={tokens.given?.facts}>
+      <Card title="Side by side" question={question} facts={tokens.received?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
             <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} />
@@ -121,14 +121,14 @@ function Daos({ ids }: { ids: readonly string[] }) {
   const start = useStart(range, '1d')
   const question = toQuestion('/data/daos/treasury', { id: [...ids], limit: MOST })
   const daos = useAnswer(question)
-  const names = ids.map((id) => daos.given?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
-  const asked = { start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }, range))
+  const names = ids.map((id) => daos.received?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
+  const parameters = { start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...parameters }, range))
   return (
     <>
       <Compared ids={ids} names={names} />
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toTreasury} range={range} />
-      <Card title="Side by side" question={question} facts={daos.given?.facts}>
+      <Card title="Side by side" question={question} facts={daos.received?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
           {(data) => <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} />}
         </Shown>

@@ -1,7 +1,7 @@
 import type { Answer } from '../interface.ts'
 import type { ListColumn } from '../parts/columns.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import { Change, Moment, Unknown, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Unknown, Value } from '../parts/value.tsx'
 
 const named = (id: string, name: string) => (
   <a class="named" href={`daos/${id}`}>
@@ -53,7 +53,7 @@ export const TREASURY: readonly ListColumn<Treasury>[] = [
     id: 'updated',
     title: 'Read',
     of: ['treasuryData'],
-    cell: ({ treasuryData }) => <Moment at={treasuryData.lastUpdated} />,
+    cell: ({ treasuryData }) => <TimeValue at={treasuryData.lastUpdated} />,
   }),
 ]
 

@@ -4,7 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
-import { Moment, Unknown, Value } from '../parts/value.tsx'
+import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { Community } from './community.tsx'
 import { Fees } from './fees.tsx'
 import { Governance } from './governance.tsx'
@@ -39,7 +39,7 @@ function Links({ dao }: { dao: Dao }) {
 }
 
 function Categories({ dao }: { dao: Dao }) {
-  const categories = useAnswer(toQuestion('/data/categories', {})).given?.data ?? []
+  const categories = useAnswer(toQuestion('/data/categories', {})).received?.data ?? []
   return (
     <>
       {categories
@@ -83,7 +83,7 @@ function Rating({ id }: { id: string }) {
   const question = toQuestion('/data/daos/ratings', { id: [id] })
   const ratings = useAnswer(question)
   return (
-    <Card title="Rating" question={question} facts={ratings.given?.facts}>
+    <Card title="Rating" question={question} facts={ratings.received?.facts}>
       <Shown of={ratings} what="the rating" isEmpty={(data) => data.length === 0} empty="Nobody has rated it.">
         {([record]) =>
           record !== undefined && (
@@ -97,7 +97,7 @@ function Rating({ id }: { id: string }) {
                 </Stat>
               ))}
               <Stat name="Rated">
-                <Moment at={record.ratings.lastUpdated} />
+                <TimeValue at={record.ratings.lastUpdated} />
               </Stat>
             </Stats>
           )
@@ -110,7 +110,7 @@ function Rating({ id }: { id: string }) {
 export function DaoPage({ id }: { id: string }) {
   const question = toQuestion('/data/daos', { id: [id] })
   const daos = useAnswer(question)
-  useTitle(daos.given?.data)
+  useTitle(daos.received?.data)
   return (
     <Shown of={daos} what="the DAO" isEmpty={(data) => data.length === 0} empty="There is no DAO with this id.">
       {([dao], facts) =>

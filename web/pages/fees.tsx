@@ -5,7 +5,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Change, Moment, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Value } from '../parts/value.tsx'
 
 const SUMS = [
   ['Fees, 24 hours', 'fees24h'],
@@ -27,7 +27,7 @@ function Summary({ id }: { id: string }) {
   const fees = useAnswer(question)
   const empty = 'Not known: no fees of this DAO are collected.'
   return (
-    <Card title="Fees and revenue" question={question} facts={fees.given?.facts}>
+    <Card title="Fees and revenue" question={question} facts={fees.received?.facts}>
       <Shown of={fees} what="fees" isEmpty={(data) => data.length === 0} empty={empty}>
         {([record]) =>
           record !== undefined && (
@@ -43,7 +43,7 @@ function Summary({ id }: { id: string }) {
                 </Stat>
               ))}
               <Stat name="Up to">
-                <Moment at={record.feesData.lastUpdated} />
+                <TimeValue at={record.feesData.lastUpdated} />
               </Stat>
             </Stats>
           )

@@ -7,7 +7,7 @@ import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
 
 const NO_TRADES = 'Not known: no trades of this token are collected.'
 
@@ -37,7 +37,7 @@ function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/tokens/dex-data', { id: [id] })
   const flows = useAnswer(question)
   return (
-    <Card title="Decentralized exchanges" question={question} facts={flows.given?.facts}>
+    <Card title="Decentralized exchanges" question={question} facts={flows.received?.facts}>
       <Shown of={flows} what="flows" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
         {([record]) =>
           record !== undefined && (
@@ -69,7 +69,7 @@ function Trades({ id }: { id: string }) {
   const question = toQuestion('/data/tokens/historic-dex-trades', { id, limit: 10 })
   const trades = useAnswer(question)
   return (
-    <Card title="Newest trades" question={question} facts={trades.given?.facts}>
+    <Card title="Newest trades" question={question} facts={trades.received?.facts}>
       <Shown of={trades} what="trades" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
         {(data) => (
           <RecordTable
@@ -77,7 +77,7 @@ function Trades({ id }: { id: string }) {
             records={data}
             keyOf={({ _id }) => _id}
             columns={[
-              { title: 'Time', cell: ({ recordedAt }) => <Moment at={recordedAt} /> },
+              { title: 'Time', cell: ({ recordedAt }) => <TimeValue at={recordedAt} /> },
               { title: 'Type', cell: ({ type }) => type },
               { title: 'Worth', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
               { title: 'Price', isNumber: true, cell: ({ price }) => <Value of={price} as="usd" /> },

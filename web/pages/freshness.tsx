@@ -4,7 +4,7 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
 import { Gaps } from './gaps.tsx'
 
 /** Approximate number of datasets, for the outline while loading. */
@@ -17,7 +17,7 @@ function Failing({ dataset: { failing, note } }: { dataset: Dataset }) {
     <span class="text">
       {failing.map(({ provider, since, reason }) => (
         <span key={provider} class="down">
-          {provider} fails since <Moment at={since} />: {reason}{' '}
+          {provider} fails since <TimeValue at={since} />: {reason}{' '}
         </span>
       ))}
       {note !== undefined && <small>{note}</small>}
@@ -43,13 +43,13 @@ function Datasets() {
                 { title: 'State', cell: ({ state }) => <span class={`badge ${state}`}>{state}</span> },
                 {
                   title: 'Newest',
-                  cell: ({ lastUpdated }) => <Moment at={lastUpdated} why="Nothing is stored yet." />,
+                  cell: ({ lastUpdated }) => <TimeValue at={lastUpdated} why="Nothing is stored yet." />,
                 },
                 { title: 'Every', cell: ({ expectedEvery }) => toLength(expectedEvery) },
                 { title: 'Complete', isNumber: true, cell: ({ complete }) => <Value of={complete} as="share" /> },
                 { title: 'Rows', isNumber: true, cell: ({ rows }) => <Value of={rows} as="count" /> },
                 { title: 'Of', isNumber: true, cell: ({ entities }) => <Value of={entities} as="count" /> },
-                { title: 'Since', cell: ({ earliest }) => <Moment at={earliest} why="Nothing is stored yet." /> },
+                { title: 'Since', cell: ({ earliest }) => <TimeValue at={earliest} why="Nothing is stored yet." /> },
                 { title: 'Trouble', cell: (dataset) => <Failing dataset={dataset} /> },
               ]}
             />

@@ -6,7 +6,7 @@ import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Unknown } from '../parts/value.tsx'
+import { TimeValue, Unknown } from '../parts/value.tsx'
 import { go, withQuery } from '../place.ts'
 
 type Named = Query<'/data/status/coverage'>['dataset']
@@ -55,11 +55,11 @@ function Entity({ dataset, id, names }: { dataset: Named; id: string; names: Rea
 /** The names of live entities; the API has no record of others. */
 function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string, string> {
   const id = [...new Set(gaps.map(({ entity }) => entity))]
-  const asked = { id, limit: MOST_GAPS }
-  const isAsked = id.length > 0 && !OF_ALL.includes(dataset)
-  const ofTokens = isAsked && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', asked) : undefined
-  const ofDaos = isAsked && ofTokens === undefined ? toQuestion('/data/daos', asked) : undefined
-  const records = [...(useAnswer(ofTokens).given?.data ?? []), ...(useAnswer(ofDaos).given?.data ?? [])]
+  const query = { id, limit: MOST_GAPS }
+  const isComplete = id.length > 0 && !OF_ALL.includes(dataset)
+  const ofTokens = isComplete && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', query) : undefined
+  const ofDaos = isComplete && ofTokens === undefined ? toQuestion('/data/daos', query) : undefined
+  const records = [...(useAnswer(ofTokens).received?.data ?? []), ...(useAnswer(ofDaos).received?.data ?? [])]
   return new Map(records.map(({ _id, name }) => [_id, name]))
 }
 
@@ -69,7 +69,7 @@ export function Gaps() {
   const start = useStart(range, range === '24h' ? '1h' : '1d')
   const question = toQuestion('/data/status/coverage', { dataset, start }, range)
   const coverage = useAnswer(question)
-  const gaps = coverage.given?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
+  const gaps = coverage.received?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
   const names = useNames(dataset, gaps)
   const choice = (
     <div class="choices">
@@ -103,8 +103,8 @@ export function Gaps() {
               columns={[
                 { title: 'Of', cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} /> },
                 { title: 'State', cell: ({ state }) => state },
-                { title: 'From', cell: ({ from }) => <Moment at={from} /> },
-                { title: 'To', cell: ({ to }) => <Moment at={to} /> },
+                { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
+                { title: 'To', cell: ({ to }) => <TimeValue at={to} /> },
                 { title: 'Why', cell: ({ reason }) => reason ?? <Unknown why="No reason was noted." /> },
               ]}
             />

@@ -2,7 +2,7 @@ import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Unknown, Value } from '../parts/value.tsx'
+import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { Proposals } from './proposals.tsx'
 import { Voters } from './voters.tsx'
 
@@ -12,7 +12,7 @@ function Summary({ id, space }: { id: string; space: string | null }) {
   const question = toQuestion('/data/daos/governance/summary', { id: [id] })
   const governance = useAnswer(question)
   return (
-    <Card title="Governance" question={question} facts={governance.given?.facts}>
+    <Card title="Governance" question={question} facts={governance.received?.facts}>
       <Shown of={governance} what="votes" isEmpty={(data) => data.length === 0} empty={NO_SPACE}>
         {([record]) =>
           record !== undefined && (
@@ -33,7 +33,7 @@ function Summary({ id, space }: { id: string; space: string | null }) {
                 <Value of={record.votes.uniqueAddressesCount} as="count" />
               </Stat>
               <Stat name="Newest proposal">
-                <Moment at={record.lastProposalAt} why="It has none." />
+                <TimeValue at={record.lastProposalAt} why="It has none." />
               </Stat>
               <Stat name="Snapshot space">{space ?? <Unknown why="It has no space that we know of." />}</Stat>
             </Stats>

@@ -16,7 +16,7 @@ function Now({ id, symbol }: { id: string; symbol: string }) {
   const question = toQuestion('/data/tokens/holders', { id: [id] })
   const holders = useAnswer(question)
   return (
-    <Card title="Holders" question={question} facts={holders.given?.facts}>
+    <Card title="Holders" question={question} facts={holders.received?.facts}>
       <Shown of={holders} what="holders" isEmpty={(data) => data.length === 0} empty={NO_HOLDERS}>
         {([record]) =>
           record !== undefined && (
@@ -62,8 +62,8 @@ const toLines = (points: Points) =>
 
 function History({ id, symbol }: { id: string; symbol: string }) {
   const start = useStart('90d', '1d')
-  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const question = toQuestion('/data/tokens/holders/historic', asked)
+  const query = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/tokens/holders/historic', query)
   return (
     <SeriesChart
       title="Holders over time"

@@ -19,8 +19,8 @@ type IndexPoint = Element<Points<'/data/index/historic'>>
 
 /** The last known point. */
 function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) => number | null }) {
-  const known = points.filter((point) => value(point) !== null)
-  const last = known.at(-1)
+  const available = points.filter((point) => value(point) !== null)
+  const last = available.at(-1)
   return (
     <span class="large">
       <Value of={last === undefined ? null : value(last)} as="usd" />
@@ -36,7 +36,7 @@ function MarketCaps() {
   })
   const series = useAnswer(question)
   const value = ({ marketCapUsd }: MarketCap) => marketCapUsd.value
-  const last: MarketCap | undefined = series.given?.data.findLast((point) => value(point) !== null)
+  const last: MarketCap | undefined = series.received?.data.findLast((point) => value(point) !== null)
   return (
     <SeriesChart
       title="Market cap of DAO tokens"
@@ -49,9 +49,9 @@ function MarketCaps() {
       isLow
     >
       <p class="lead">
-        {series.given !== undefined && (
+        {series.received !== undefined && (
           <>
-            <Newest<MarketCap> points={series.given.data} value={value} />{' '}
+            <Newest<MarketCap> points={series.received.data} value={value} />{' '}
             <small>
               of <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
             </small>
@@ -70,7 +70,7 @@ function Treasuries() {
   })
   const series = useAnswer(question)
   const value = ({ treasuryValueUsd }: TreasuryValue) => treasuryValueUsd.value
-  const last: TreasuryValue | undefined = series.given?.data.findLast((point) => value(point) !== null)
+  const last: TreasuryValue | undefined = series.received?.data.findLast((point) => value(point) !== null)
   return (
     <SeriesChart
       title="Treasuries"
@@ -87,9 +87,9 @@ function Treasuries() {
       isLow
     >
       <p class="lead">
-        {series.given !== undefined && (
+        {series.received !== undefined && (
           <>
-            <Newest<TreasuryValue> points={series.given.data} value={value} />{' '}
+            <Newest<TreasuryValue> points={series.received.data} value={value} />{' '}
             <small>
               of <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
             </small>
@@ -107,8 +107,8 @@ const MOST_LATE_MS = 3 * 3_600_000
  * Change from the start of a range to its last known point, in percent; null if history does not reach back that far.
  */
 function toChange(points: readonly IndexPoint[], start: string): number | null {
-  const known = points.filter(({ valueUsd }) => valueUsd !== null)
-  const [first, last] = [known[0], known.at(-1)]
+  const available = points.filter(({ valueUsd }) => valueUsd !== null)
+  const [first, last] = [available[0], available.at(-1)]
   if (!first?.valueUsd || last?.valueUsd == null) return null
   const isLate = Date.parse(first.createdAt) - Date.parse(start) > MOST_LATE_MS
   return isLate ? null : (last.valueUsd / first.valueUsd - 1) * 100
@@ -134,10 +134,10 @@ function IndexValue() {
       isLow
     >
       <p class="lead">
-        {series.given !== undefined && (
+        {series.received !== undefined && (
           <>
-            <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
-            <Change of={toChange(series.given.data, start)} /> <small>30 d</small> <a href="index">Since launch</a>
+            <Newest<IndexPoint> points={series.received.data} value={({ valueUsd }) => valueUsd} />{' '}
+            <Change of={toChange(series.received.data, start)} /> <small>30 d</small> <a href="index">Since launch</a>
           </>
         )}
       </p>
@@ -150,7 +150,7 @@ function Movers({ title, sort }: { title: string; sort: string }) {
   const question = toQuestion('/data/tokens', { sort, filter, limit: 5 })
   const tokens = useAnswer(question)
   return (
-    <Card title={title} question={question} facts={tokens.given?.facts}>
+    <Card title={title} question={question} facts={tokens.received?.facts}>
       <Shown of={tokens} what="tokens" rows={5} isEmpty={(data) => data.length === 0}>
         {(data) => (
           // Rows are keyed by position: another token changes the row's content and moves nothing.

@@ -4,7 +4,7 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
-import { Moment, Unknown, Value } from '../parts/value.tsx'
+import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 
 const NONE = 'No proposals yet.'
 const NO_SPACES = 'Not known: no DAO’s proposals were read yet.'
@@ -39,7 +39,7 @@ const VOTES: Column<Proposal> = {
   isNumber: true,
   cell: ({ votes }) => <Value of={votes} as="count" />,
 }
-const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <Moment at={endsAt} /> }
+const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> }
 
 const COLUMNS: readonly Column<Proposal>[] = [
   {
@@ -61,7 +61,7 @@ export function Proposals({ id }: { id: string }) {
   const question = toQuestion('/data/daos/governance/proposals', { id, limit: MOST })
   const proposals = useAnswer(question)
   return (
-    <Card title="Newest proposals" question={question} facts={proposals.given?.facts}>
+    <Card title="Newest proposals" question={question} facts={proposals.received?.facts}>
       <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={NONE}>
         {(data) => <RecordTable caption="Newest proposals" columns={COLUMNS} records={data} keyOf={({ _id }) => _id} />}
       </Shown>
@@ -79,36 +79,36 @@ function Merged({ daos }: { daos: Summaries }) {
     daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, limit: MOST_OF_ALL })),
   )
   const newest = useRef<readonly Named[]>([])
-  const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
+  const isWaiting = answers.some(({ received, failure }) => received === undefined && failure === undefined)
   // While the answer of an added DAO is loading, the newest of all are unknown.
   if (!isWaiting)
     newest.current = answers
-      .flatMap(({ given }, at) => (given?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
+      .flatMap(({ received }, at) => (received?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
       .sort((a, b) => b.createdAt.localeCompare(a.createdAt))
       .slice(0, MOST_OF_ALL)
   const failed = answers.flatMap((answer, at) =>
     answer.failure === undefined ? [] : [{ ...answer, of: daos[at]?.name }],
   )
   const failure = failed[0]?.failure
-  const again = () => {
-    for (const one of failed) one.again()
+  const retry = () => {
+    for (const one of failed) one.retry()
   }
   return (
     <>
-      {failure !== undefined && <Failed failure={failure} again={again} of={failed.map(({ of }) => of).join(', ')} />}
-      <Rows of={newest.current} isWaiting={isWaiting} isWhole={failure === undefined} />
+      {failure !== undefined && <Failed failure={failure} retry={retry} of={failed.map(({ of }) => of).join(', ')} />}
+      <Rows of={newest.current} isWaiting={isWaiting} isComplete={failure === undefined} />
     </>
   )
 }
 
-function Rows({ of, isWaiting, isWhole }: { of: readonly Named[]; isWaiting: boolean; isWhole: boolean }) {
+function Rows({ of, isWaiting, isComplete }: { of: readonly Named[]; isWaiting: boolean; isComplete: boolean }) {
   if (of.length === 0 && isWaiting)
     return (
       <p class="state loading" role="status">
         Loading proposals…
       </p>
     )
-  if (of.length === 0) return isWhole ? <p class="state empty">{NONE}</p> : null
+  if (of.length === 0) return isComplete ? <p class="state empty">{NONE}</p> : null
   return (
     <div class="shown" aria-busy={isWaiting}>
       {/* Rows are keyed by position and have a fixed height: another proposal moves nothing. */}
@@ -140,7 +140,7 @@ export function NewestProposals() {
   const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: MOST_OF_ALL })
   const daos = useAnswer(question)
   return (
-    <Card title="Newest proposals" question={question} facts={daos.given?.facts}>
+    <Card title="Newest proposals" question={question} facts={daos.received?.facts}>
       <Shown of={daos} what="proposals" isEmpty={(data) => data.length === 0} empty={NO_SPACES} rows={MOST_OF_ALL}>
         {(data) => <Merged daos={data.filter(({ lastProposalAt }) => lastProposalAt !== null)} />}
       </Shown>

@@ -2,7 +2,7 @@ import { toShort } from '../format.ts'
 import type { Answer } from '../interface.ts'
 import type { ListColumn } from '../parts/columns.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import { Change, Moment, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Value } from '../parts/value.tsx'
 
 type Token = Answer<'/data/tokens'>[number]
 type Member = Exclude<keyof Token['financialData'], 'lastUpdated'>
@@ -73,6 +73,6 @@ export const COLUMNS: readonly ListColumn<Token>[] = [
     id: 'updated',
     title: 'Price of',
     of: ['financialData'],
-    cell: ({ financialData }) => <Moment at={financialData.lastUpdated} />,
+    cell: ({ financialData }) => <TimeValue at={financialData.lastUpdated} />,
   }),
 ]

@@ -4,7 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
-import { Change, Moment, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Value } from '../parts/value.tsx'
 import { Flows } from './flows.tsx'
 import { Holders } from './holders.tsx'
 import { PriceChart } from './price-chart.tsx'
@@ -75,15 +75,15 @@ function Numbers({ data }: { data: Token['financialData'] }) {
         <Change of={data.percentChanged90d} />
       </Stat>
       <Stat name="Price of">
-        <Moment at={data.lastUpdated} />
+        <TimeValue at={data.lastUpdated} />
       </Stat>
     </Stats>
   )
 }
 
 function Where({ token }: { token: Token }) {
-  const { given } = useAnswer(toQuestion('/data/chains', {}))
-  const chain = given?.data.find(({ _id }) => _id === token.chain)
+  const { received } = useAnswer(toQuestion('/data/chains', {}))
+  const chain = received?.data.find(({ _id }) => _id === token.chain)
   return (
     <p class="links">
       <a href={`daos/${token.dao}`}>Its DAO</a>
@@ -99,7 +99,7 @@ function Where({ token }: { token: Token }) {
 export function TokenPage({ id }: { id: string }) {
   const question = toQuestion('/data/tokens', { id: [id] })
   const tokens = useAnswer(question)
-  useTitle(tokens.given?.data)
+  useTitle(tokens.received?.data)
   return (
     <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="There is no token with this id.">
       {([token], facts) =>

@@ -10,7 +10,7 @@ import { Shown } from '../parts/shown.tsx'
 import { Change, Unknown, Value } from '../parts/value.tsx'
 
 const NO_PRICE = 'No source has a price of it.'
-const NOT_TOLD = 'The source does not tell it.'
+const NOT_PROVIDED = 'The source does not tell it.'
 
 const CHANGES = [
   ['24 hours', 'percentChange24h'],
@@ -37,7 +37,7 @@ function Summary({ id }: { id: string }) {
   const treasuries = useAnswer(question)
   const empty = 'Not known: no treasury of this DAO is collected.'
   return (
-    <Card title="Treasury" question={question} facts={treasuries.given?.facts}>
+    <Card title="Treasury" question={question} facts={treasuries.received?.facts}>
       <Shown
         of={treasuries}
         what="the treasury"
@@ -61,14 +61,14 @@ const toLines = (points: Points) =>
       ['all', ({ valueUsd }) => valueUsd],
       ['own token', ({ ownTokenUsd }) => ownTokenUsd],
       ['stablecoins', ({ stablecoinUsd }) => stablecoinUsd],
-      ['other', ({ otherUsd }) => otherUsd],
+      ['other', ({ otherUsd: restUsd }) => restUsd],
     ],
   })
 
 function History({ id, name }: { id: string; name: string }) {
   const start = useStart('90d', '1d')
-  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const question = toQuestion('/data/daos/treasury/historic', asked)
+  const query = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/daos/treasury/historic', query)
   return (
     <SeriesChart
       title="Treasury over time"
@@ -97,23 +97,23 @@ const toColumns = (chains: ReadonlyMap<string, string>): readonly Column<Holding
   { title: 'Worth', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} /> },
   {
     title: 'Chain',
-    cell: ({ chain }) => (chain === null ? <Unknown why={NOT_TOLD} /> : (chains.get(chain) ?? chain)),
+    cell: ({ chain }) => (chain === null ? <Unknown why={NOT_PROVIDED} /> : (chains.get(chain) ?? chain)),
   },
   {
     title: 'Address',
     cell: ({ address }) =>
-      address === null ? <Unknown why={NOT_TOLD} /> : <code title={address}>{toShort(address)}</code>,
+      address === null ? <Unknown why={NOT_PROVIDED} /> : <code title={address}>{toShort(address)}</code>,
   },
 ]
 
 function Holdings({ id }: { id: string }) {
   const question = toQuestion('/data/daos/treasury/holdings', { id, sort: '-valueUsd', limit: MOST })
   const holdings = useAnswer(question)
-  const { given } = useAnswer(toQuestion('/data/chains', {}))
-  const chains = new Map(given?.data.map(({ _id, name }) => [_id, name]))
+  const { received } = useAnswer(toQuestion('/data/chains', {}))
+  const chains = new Map(received?.data.map(({ _id, name }) => [_id, name]))
   const empty = 'Not known: what it is made of was not kept.'
   return (
-    <Card title="What it holds" question={question} facts={holdings.given?.facts}>
+    <Card title="What it holds" question={question} facts={holdings.received?.facts}>
       <Shown of={holdings} what="holdings" isEmpty={(data) => data.length === 0} empty={empty}>
         {(data, { total }) => (
           <>

@@ -4,7 +4,7 @@ import { toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
 
 const MOST_VOTERS = 10
 
@@ -13,7 +13,7 @@ export function Voters({ id }: { id: string }) {
   const question = toQuestion('/data/daos/governance/voters', { id, limit: MOST_VOTERS })
   const voters = useAnswer(question)
   return (
-    <Card title="Who votes most" question={question} facts={voters.given?.facts}>
+    <Card title="Who votes most" question={question} facts={voters.received?.facts}>
       <Shown of={voters} what="voters" isEmpty={(data) => data.length === 0} empty="Nobody has voted yet.">
         {(data) => (
           <RecordTable
@@ -28,7 +28,7 @@ export function Voters({ id }: { id: string }) {
                 isNumber: true,
                 cell: ({ lastVotingPower }) => <Value of={lastVotingPower} as="amount" />,
               },
-              { title: 'Last', cell: ({ lastVoteAt }) => <Moment at={lastVoteAt} /> },
+              { title: 'Last', cell: ({ lastVoteAt }) => <TimeValue at={lastVoteAt} /> },
             ]}
           />
         )}

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { type Drawing, describe, describeKnown, describePoint, toStep } from './drawing.ts'
+import { type Drawing, describe, describeDrawing, describePoint, toStep } from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -54,17 +54,17 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
   const isEmpty = drawing.times.length === 0
   // Another name, or other lines or colours, create a new chart; newer points update the existing one.
   useEffect(() => {
-    const leaving = new AbortController()
+    const unmounted = new AbortController()
     import('./plot.ts').then(
       ({ draw }) => {
-        if (place.current === null || leaving.signal.aborted) return
+        if (place.current === null || unmounted.signal.aborted) return
         plot.current = draw(place.current, newest.current, onPoint)
         place.current.dataset.drawn = 'true'
       },
       (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
     )
     return () => {
-      leaving.abort()
+      unmounted.abort()
       plot.current?.remove()
       plot.current = undefined
     }
@@ -85,8 +85,8 @@ export function Chart(props: {
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
   const { place, plot, failure } = usePlot(name, drawing, setAt)
-  const [words, known] = useMemo(
-    () => [describe(name, drawing), describeKnown(drawing, absent)],
+  const [words, description] = useMemo(
+    () => [describe(name, drawing), describeDrawing(drawing, absent)],
     [name, drawing, absent],
   )
   const last = drawing.times.length - 1
@@ -139,8 +139,8 @@ export function Chart(props: {
         {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
       </p>
       {/* The end of the text may be cut off. */}
-      <p class="note known" title={known}>
-        {known}
+      <p class="note known" title={description}>
+        {description}
       </p>
     </>
   )

@@ -124,7 +124,7 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
   })
   sized.observe(element)
   /** Whether only a part is in view, and the new points have values in it. */
-  const staysInView = (next: Drawing) => {
+  const isInView = (next: Drawing) => {
     const { min, max } = plot.scales.x ?? {}
     if (min == null || max == null) return false
     const [first, last] = [shown.times[0] ?? min, shown.times.at(-1) ?? max]
@@ -132,11 +132,11 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
   }
   return {
     show: (next) => {
-      const stays = staysInView(next)
+      const isVisible = isInView(next)
       shown = next
       alone = toAllAlone(next)
-      plot.setData(toData(next), !stays)
-      if (stays) plot.redraw()
+      plot.setData(toData(next), !isVisible)
+      if (isVisible) plot.redraw()
     },
     point: (at) => {
       const time = at === undefined ? undefined : shown.times[at]

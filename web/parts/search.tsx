@@ -36,8 +36,8 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
   ]
   const nothing = hits.length === 0 ? 'Nothing has such a name.' : ''
-  const known = failure === undefined ? nothing : `${failure.title}: ${failure.detail}`
-  return { hits, state: isSearching ? 'Searching…' : known, isSearching }
+  const status = failure === undefined ? nothing : `${failure.title}: ${failure.detail}`
+  return { hits, state: isSearching ? 'Searching…' : status, isSearching }
 }
 
 function open({ to }: Hit): void {

@@ -1,5 +1,5 @@
 import { now } from '../clock.ts'
-import { type Kind, toAgo, toDistinct, toLocal, toText, toUtc, toWhole } from '../format.ts'
+import { type Kind, toAgo, toDistinct, toFullNumber, toLocal, toText, toUtc } from '../format.ts'
 
 /** Default reason for a missing number. */
 const NO_SOURCE = 'No source has given it.'
@@ -23,7 +23,7 @@ export function Value(props: { of: number | null | undefined; as: Kind; step?: n
   const text = step === undefined ? toText(of, as) : toDistinct(of, as, step)
   // Keyed by text: in end-aligned layout a shorter text in the same element would count as a layout shift.
   return (
-    <data key={text} value={of} class={sign} title={toWhole(of, as)}>
+    <data key={text} value={of} class={sign} title={toFullNumber(of, as)}>
       {text}
     </data>
   )
@@ -34,7 +34,7 @@ export const Change = ({ of }: { of: number | null | undefined }) => (
 )
 
 /** A time in UTC, with the reader's local time as a tooltip. */
-export function Moment({ at, why }: { at: string | Date | null | undefined; why?: string }) {
+export function TimeValue({ at, why }: { at: string | Date | null | undefined; why?: string }) {
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
   return (

@@ -1,6 +1,6 @@
 import { type Buckets, toBuckets, toStepSeconds, toTimes } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, toDueEnd, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readExpected, recordExpected, toDueEnd } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { groupByEnd, untilEnd } from '../../shared/registry/ends.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -51,13 +51,13 @@ export function toDue({ job, range, entities }: Pick<Ask, 'job' | 'range' | 'ent
 export async function wantAsked(db: Database, ask: Ask): Promise<void> {
   const { job, entities, isNamed, range, interval } = ask
   if (ask.isWanted) return
-  const said = (await readWanted(db, job.dataset)).filter(({ seconds }) => seconds <= INTERVAL_SECONDS[interval])
+  const said = (await readExpected(db, job.dataset)).filter(({ seconds }) => seconds <= INTERVAL_SECONDS[interval])
   const asked = isNamed ? entities : [{ key: EVERYBODY }]
   const ranges = asked.flatMap(({ key: entity, ...lifetime }) => {
     const own = said.filter((one) => one.entity === EVERYBODY || one.entity === entity)
     return withoutRanges(untilEnd(range, lifetime), own).map((left) => ({ entity, ...left, interval }))
   })
-  await want(db, job.dataset, ranges)
+  await recordExpected(db, job.dataset, ranges)
 }
 
 function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange[] {
@@ -79,7 +79,7 @@ export async function toMissingChunks(db: Database, ask: Ask, now: number): Prom
   const byId = new Map<string, readonly Buckets[]>()
   for (const { within, entities } of toDue(ask, now)) {
     const keys = entities.map(({ key }) => key)
-    const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: toSeconds(ask) })
+    const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: toSeconds(ask) })
     for (const { id, key } of entities) byId.set(id, missing.get(key) ?? [])
   }
   return chunks.filter(({ payload }) =>

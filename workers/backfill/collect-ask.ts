@@ -1,4 +1,4 @@
-import { countKnown } from '../../shared/coverage/count.ts'
+import { countCovered } from '../../shared/coverage/count.ts'
 import { totalBuckets } from '../../shared/coverage/grid.ts'
 import { createProgress, type Progress } from '../../shared/progress-bar.ts'
 import { createQueue, type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
@@ -103,7 +103,7 @@ async function watchChunks(
 async function countKnownBuckets({ ask, stores }: Collecting): Promise<number> {
   const counts = toDue(ask, stores.now()).map(({ within, entities }) => {
     const keys = entities.map(({ key }) => key)
-    return countKnown(stores.db, ask.job.dataset, keys, { within, seconds: toSeconds(ask) })
+    return countCovered(stores.db, ask.job.dataset, keys, { within, seconds: toSeconds(ask) })
   })
   return (await Promise.all(counts)).flat().reduce((sum, { stored, nothing }) => sum + stored + nothing, 0)
 }

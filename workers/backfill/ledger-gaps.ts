@@ -8,7 +8,7 @@ import {
   union,
 } from '../../shared/coverage/grid.ts'
 import { isLost, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
-import { groupByWanted, readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { groupByExpected, readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -39,12 +39,12 @@ const WITHIN_BUCKETS = 12
  * provider can serve are excluded. Permanently missing ranges, which were not collected in time, are included.
  */
 export async function findLedgerGaps(db: Database, job: Job, registry: Registry, sought: Sought): Promise<LedgerGap[]> {
-  const wanted = await readWanted(db, job.dataset)
+  const wanted = await readExpected(db, job.dataset)
   const until = Math.min(sought.range.to, toDueEnd(job.dataset, sought.now))
   const begin = toBuckets({ from: sought.range.from, to: OPEN_END }, job.dataset.cadence)?.first ?? 0
   const found: LedgerGap[] = []
-  for (const group of groupByWanted(job.entities(registry), wanted)) {
-    const runs = toWantedRuns(wanted, group[0], job.dataset, until)
+  for (const group of groupByExpected(job.entities(registry), wanted)) {
+    const runs = toExpectedRuns(wanted, group[0], job.dataset, until)
     const own = runs.flatMap((run) => (run.last < begin ? [] : [{ ...run, first: Math.max(run.first, begin) }]))
     for (const gap of await findOf(db, job, group, own, sought)) found.push(gap)
   }
@@ -61,10 +61,11 @@ async function findOf(
   const [first, last] = [wanted[0], wanted.at(-1)]
   if (first === undefined || last === undefined) return []
   const keys = entities.map(({ key }) => key)
-  const unknown = await readMissing(db, job.dataset, keys, { wanted, seconds: ANY_STEP })
+  const unknown = await readMissing(db, job.dataset, keys, { expected: wanted, seconds: ANY_STEP })
   const step = interval === undefined ? ANY_STEP : INTERVAL_SECONDS[interval]
   const seconds = Math.max(step, INTERVAL_SECONDS[job.dataset.cadence])
-  const unmet = interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { wanted, seconds })
+  const unmet =
+    interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { expected: wanted, seconds })
   const within = toTimes({ first: first.first, last: last.last }, job.dataset.cadence)
   const notes = groupBy(await readNotes(db, job.dataset, [...unmet.keys()], within), ({ entity }) => entity)
   return entities.flatMap((entity) => {

@@ -1,4 +1,4 @@
-import { countKnown } from '../../shared/coverage/count.ts'
+import { countCovered } from '../../shared/coverage/count.ts'
 import {
   ANY_STEP,
   type Buckets,
@@ -84,9 +84,9 @@ interface Adding extends Run {
 async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, isRenewal, now, parts }: Adding) {
   const { job } = ask
   const keys = entities.map(({ key }) => key)
-  const counted = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
+  const counted = await countCovered(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
   const counts = new Map(counted.map((count) => [count.entity, count]))
-  const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: ANY_STEP })
+  const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: ANY_STEP })
   const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
   const notesOf = groupBy(notes, ({ entity }) => entity)
   const settled = toBucket(toSettledEnd(now, toSeconds(ask)), job.dataset.cadence)

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
-import { type Database, isPassing } from '../../shared/store/clickhouse.ts'
+import { type Database, isTransient } from '../../shared/store/clickhouse.ts'
 import type { Ask } from './ask.ts'
 
 /** Dependencies of a backfill. `now` is the wall clock in Unix milliseconds. */
@@ -49,6 +49,6 @@ export async function untilDone(
 
 /** Excludes bugs in this program, and statements that ClickHouse rejects permanently. */
 function isStoreAway(error: unknown): boolean {
-  if (error instanceof DataError) return isPassing(error)
+  if (error instanceof DataError) return isTransient(error)
   return !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)
 }

@@ -47,17 +47,25 @@ export default defineJob({
 
 /** State: the newest slot with posts about any DAO. */
 const HEARD = 'heard'
-const NO_POSTS = new DataError('provider_unknown', 'x: no post in English about it in the seven days before')
+const NO_POSTS = new DataError(
+  'provider_unknown',
+  'x: no post about it in a supported language in the seven days before',
+)
 /** Some DAO is always mentioned, so a result without any posts means that the search has failed. */
 const SILENCE = new DataError('provider_unavailable', 'x: no post about any account')
 
 function toRow(dao: Dao, slot: number, sample: Sample): Candidate<TwitterSentimentRow> {
+  const judged = sample.positive + sample.neutral + sample.negative
   return {
     dao: dao.key,
     observed_at: toIso(slot),
     positive_posts: sample.positive,
     neutral_posts: sample.neutral,
     negative_posts: sample.negative,
+    positive_share: sample.positiveSum / judged,
+    negative_share: sample.negativeSum / judged,
+    unknown_posts: sample.unknown,
+    model: sample.model,
     lexicon: sample.lexicon,
   }
 }

@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   // On a Redis cluster the queues are spread over the nodes, and each node has to accept writes.
   const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
-  ops?.tell({
+  ops?.setState({
     checks: {
       clickhouse: toDatabaseCheck(db),
       redis: () => requireWritable(redis, prefixes),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { version as service } from '../../api/openapi/document.ts'
-import { countKnown } from '../../shared/coverage/count.ts'
+import { countCovered } from '../../shared/coverage/count.ts'
 import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
 import { EVERYBODY, toDueEnd } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, type Interval, type TimeRange } from '../../shared/intervals.ts'
@@ -132,7 +132,7 @@ async function readComplete({ db, now = Date.now }: PublishOptions, { of }: Publ
   if (within === undefined) return null
   const entities = of.series.entity === undefined ? [EVERYBODY] : piece.entities
   const seconds = toStepSeconds(piece.interval, of.cadence)
-  const known = await countKnown(db, of, entities, { within, seconds })
+  const known = await countCovered(db, of, entities, { within, seconds })
   const stored = known.reduce((sum, one) => sum + one.stored, 0)
   const due = entities.length * (within.last - within.first + 1) - known.reduce((sum, one) => sum + one.nothing, 0)
   return known.length === 0 || due <= 0 ? null : Math.min(1, Math.round((stored / due) * 1e4) / 1e4)

@@ -122,7 +122,7 @@ const toStored = (db: Database, table: string): string => (db.cluster === undefi
  * during the run.
  */
 function toDerived(db: Database, dataset: Source): RollUp[] {
-  return (dataset.derive ?? []).flatMap(({ sql, isWhole }) => {
+  return (dataset.derive ?? []).flatMap(({ sql, isFull: isWhole }) => {
     if (!isWhole) return []
     const table = /\bINSERT\s+INTO\s+(\w+)/i.exec(sql)?.[1]
     if (table === undefined) return []

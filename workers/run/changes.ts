@@ -6,7 +6,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
 import type { SlotPayload } from '../../shared/queue/queues.ts'
-import { askRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 import { type ProviderResults, readFailingTexts, toFailingTexts } from '../../shared/store/failing-providers.ts'
@@ -30,7 +30,7 @@ export async function announce(
   const range = from === undefined || to === undefined ? {} : { from: toBucketStart(from, dataset.cadence), to }
   const change = { dataset: dataset.name, ...range, ...countEntities(dataset, rows) }
   const places = { db, redis, prefix: config.redis.prefix }
-  await askRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
+  await callRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
 }
 
 /** Returns the first and last row time in Unix milliseconds, or an empty object if a row has no valid time. */
@@ -119,7 +119,7 @@ export async function reportFailing(
 ): Promise<void> {
   try {
     const answered = given.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
-    await rememberFailing(context, job.name, { slot, piece, isWhole, failures, answered })
+    await rememberFailing(context, job.name, { slot, piece, isComplete: isWhole, failures, answered })
   } catch (error) {
     const failed = failures.map(({ provider }) => provider)
     context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')

@@ -1,4 +1,4 @@
-import { DataError, isTransient, toReason, toSoonest } from '../../shared/errors.ts'
+import { DataError, findShortestWait, isTransient, toReason } from '../../shared/errors.ts'
 import { DAY_MS, type TimeRange, toMs } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { ProviderFailure } from '../../shared/store/failing-providers.ts'
@@ -322,7 +322,7 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
       entities.map((entity) => {
         const refused = refusals.get(entity.key) ?? []
         const found = settled.get(entity.key)
-        const failure = toSoonest(refused.map(({ error }) => error).filter(isTransient))
+        const failure = findShortestWait(refused.map(({ error }) => error).filter(isTransient))
         const reason = toReasons(refused)
         if (found !== undefined) return { entity, ...found, reason, failure }
         const provider = refused[0]?.provider ?? ''

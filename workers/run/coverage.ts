@@ -19,7 +19,7 @@ import {
   readNotes,
   writeNotes,
 } from '../../shared/coverage/ledger.ts'
-import { readWanted } from '../../shared/coverage/wanted.ts'
+import { readExpected } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import {
   type Cadence,
@@ -32,7 +32,7 @@ import {
 } from '../../shared/intervals.ts'
 import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { Answer, Collected, Given, Step } from './collect.ts'
@@ -47,7 +47,9 @@ export async function recordCoverage(db: Database, given: Omit<Reported, 'readSi
   const reports = toReports(run)
   await addCoverage(db, job.dataset, reports)
   const keys = run.collected.answers.all().map(({ entity }) => entity.key)
-  const about = payload.kind === 'slot' ? { from: payload.slot, to: OPEN_END } : payload
+  // Includes the notes of the bucket before the slot's, which a note may continue.
+  const twoSlots = 2000 * INTERVAL_SECONDS[job.dataset.cadence]
+  const about = payload.kind === 'slot' ? { from: payload.slot - twoSlots, to: OPEN_END } : payload
   const before = keys.length === 0 ? [] : await readNotes(db, job.dataset, keys, about)
   await writeNotes(db, job.dataset, toNotes({ ...run, reports, before }))
 }
@@ -59,7 +61,7 @@ export async function recordCoverage(db: Database, given: Omit<Reported, 'readSi
  */
 async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
   if (history === undefined) {
-    const wanted = await readWanted(db, dataset)
+    const wanted = await readExpected(db, dataset)
     const first = wanted[0] && toBuckets({ from: wanted[0].from, to: OPEN_END }, dataset.cadence)?.first
     return () => first
   }
@@ -136,7 +138,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
 }
 
 const toEntityKey = ({ dataset }: Job, row: object): number =>
-  dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
+  dataset.entity === undefined ? ENTIRE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
 /** A slot covers everything that its reading goes back to; a range covers exactly itself. */
 function toReadReports({ provider, read }: Given, { job, payload, collected, now, readSince }: Reported): Report[] {
@@ -226,8 +228,20 @@ export function toNotes(noted: Noted): Note[] {
   return noted.collected.answers.all().flatMap((answer) => {
     const before = notesOf.get(answer.entity.key) ?? []
     if (payload.kind === 'slot') return toLiveNote(answer, before, payload.slot, noted)
-    return toTold(answer, payload, noted).map((told) => toRangeNote(answer, told, before, payload, noted))
+    const notes = toTold(answer, payload, noted).map((told) => toRangeNote(answer, told, before, payload, noted))
+    return [...notes, ...toPartialRangeNote(answer, before, noted)]
   })
+}
+
+/** Returns the note of left out elements. It covers everything that a range stored: their times may be unknown. */
+function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Noted): Note[] {
+  const own = union(noted.reports.filter(({ entity, state }) => entity === answer.entity.key && state === 'stored'))
+  const [first, last] = [own[0]?.first, own.at(-1)?.last]
+  if (first === undefined || last === undefined) return []
+  const { from, to } = toTimes({ first, last }, noted.job.dataset.cadence)
+  // A note replaces the one that begins at the same time, which may explain more.
+  const isReplacing = before.some((note) => note.lane === 'live' && note.from === from && note.to > to)
+  return isReplacing ? [] : toPartialNote(answer, before, { first, last }, noted)
 }
 
 /**
@@ -241,7 +255,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
   if (answer.state === 'rows' || answer.state === 'nothing') {
-    const partial = toPartialNote(answer, filled, { cadence, now })
+    const partial = toPartialNote(answer, before, { first: filled, last: filled }, { job, now })
     if (open === undefined) return partial
     const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
     const isLost = job.history === undefined && !job.resumes && open.state === 'failed'
@@ -262,15 +276,23 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
 }
 
-/** Returns a one-bucket note for a stored bucket from which elements were left out. */
+/**
+ * Returns a note for stored buckets of which elements were left out. It continues the note of the buckets before them if
+ * the reason is the same.
+ */
 function toPartialNote(
-  { entity, provider, leftOut }: Answer,
-  filled: number,
-  { cadence, now }: { readonly cadence: Cadence; readonly now: number },
+  { entity, provider, leftOut: reason }: Answer,
+  before: readonly Note[],
+  { first, last }: Buckets,
+  { job, now }: Pick<Reported, 'job' | 'now'>,
 ): Note[] {
-  if (leftOut === '') return []
-  const times = { from: toBucketTime(filled, cadence), to: toBucketTime(filled + 1, cadence), since: now, nextTry: now }
-  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason: leftOut, tries: 1, ...times }]
+  if (reason === '') return []
+  const { from, to } = toTimes({ first, last }, job.dataset.cadence)
+  const isContinued = ({ lane, state, ...note }: Note) =>
+    lane === 'live' && state === 'coarser' && note.to === from && note.reason === reason
+  const continued = before.find(isContinued)
+  const times = { from: continued?.from ?? from, to, since: continued?.since ?? now, nextTry: now }
+  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason, tries: 1, ...times }]
 }
 
 /**

@@ -35,8 +35,10 @@ export function checkRows(
     const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
     if (fault === undefined && row !== undefined) {
       rows.push(row)
-      for (const one of [...lost, ...faults]) count(lostValues, one)
-      for (const one of faults) leaveOut(key, `${provider}: ${one}`)
+      for (const one of [...lost, ...faults]) {
+        count(lostValues, one)
+        leaveOut(key, `${provider}: ${one}`)
+      }
       continue
     }
     // An unreadable part of a response has no time and carries its own reason.

@@ -4,9 +4,9 @@ import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/
 import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
-import { DataError, toSoonest } from '../../shared/errors.ts'
+import { DataError, findShortestWait } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { askRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { groupByEnd, toFixed } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -164,7 +164,7 @@ async function skipCovered(
   for (const part of groupByEnd(entities, range)) {
     const wanted = toBuckets(part.range, cadence)
     const keys = part.entities.map(({ key }) => key)
-    const lacking = wanted && (await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds }))
+    const lacking = wanted && (await readMissing(db, job.dataset, keys, { expected: [wanted], seconds }))
     for (const key of lacking?.keys() ?? keys) open.add(key)
   }
   return entities.filter(({ key }) => open.has(key))
@@ -266,7 +266,7 @@ async function insert(
     const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
     for (const { name, sql } of dataset.derive) await db.command({ name, sql, params })
   }
-  await askRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
+  await callRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
   return rows.length
 }
 
@@ -286,7 +286,7 @@ function throwIfIncomplete(
   if (waiting.length === 0) return
   const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
   const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
-  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
+  const soonest = findShortestWait(waiting.map(({ key }) => failures.get(key) ?? unfinished))
   const entities = [...new Set(waiting.map(({ id }) => id))]
   throw new PartialFailureError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
 }

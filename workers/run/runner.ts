@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
-import { askRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
+import { callRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import type { LaneClients } from '../http/client.ts'
@@ -179,7 +179,7 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
     // The answered entities are stored, so the next attempt is limited to the remaining ones.
     if (error instanceof PartialFailureError) {
       const left = { ...payload, entities: [...error.entities] }
-      await askRedis('who is left of a job', () => queued.updateData(left))
+      await callRedis('who is left of a job', () => queued.updateData(left))
     }
     throw redactError(error, context.redact)
   }
@@ -259,7 +259,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
     const seen = queued.stalledCounter
     const before = readNotes(queued).crashes
     if (seen === before?.seen) return
-    const ended = Number((await askRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
+    const ended = Number((await callRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
     const isAlone = before === undefined || ended - before.ended <= 1
     const judged = (before?.judged ?? 0) + 1
     const blamed = isAlone ? (before?.blamed ?? 0) + 1 : 1

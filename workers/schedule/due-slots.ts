@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { OPEN_END } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -74,11 +74,11 @@ export function planSlot(
  * found, however long no scheduler ran.
  */
 async function wantFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
-  const wanted = await readWanted(db, dataset)
+  const wanted = await readExpected(db, dataset)
   if (wanted.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
   // After an upgrade, a wanted range with step 7d is the time for which stored rows prove that the dataset was
   // collected. The time since its end is wanted, too.
   const upgraded = wanted.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
   const from = Math.min(slot - (history?.firstRunDays ?? 0) * DAY_MS, ...upgraded.map(({ to }) => to))
-  await want(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
+  await recordExpected(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
 }

@@ -1,6 +1,12 @@
 import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
 import { OPEN_END, readMissing, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/ledger.ts'
-import { groupByWanted, readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import {
+  type ExpectedRange,
+  groupByExpected,
+  readExpected,
+  toDueEnd,
+  toExpectedRuns,
+} from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { isPoison } from '../../shared/queue/job-notes.ts'
@@ -25,7 +31,7 @@ const MOST_WAITING = 200
 export async function enqueueMissing(job: Job, queue: DatasetQueue, context: SchedulerContext): Promise<number> {
   // Slots of such a job continue from their cursors, which started at the beginning, so no data is ever missed.
   if (job.resumes && job.history === undefined) return 0
-  const wanted = await readWanted(context.db, job.dataset)
+  const wanted = await readExpected(context.db, job.dataset)
   let enqueued = 0
   for (const seconds of toSteps(job, wanted)) {
     // Without history, data only exists at the step at which it was collected.
@@ -41,7 +47,7 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
 }
 
 /** Returns the wanted steps in seconds, finest first. */
-const toSteps = ({ dataset }: Job, wanted: readonly Wanted[]): number[] =>
+const toSteps = ({ dataset }: Job, wanted: readonly ExpectedRange[]): number[] =>
   [...new Set(wanted.map(({ seconds }) => Math.max(seconds, INTERVAL_SECONDS[dataset.cadence])))].sort((a, b) => a - b)
 
 /**
@@ -111,7 +117,7 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
 /** Returns the buckets wanted at step `seconds` that are not covered at a step of at most `most` seconds. */
 async function findMissing(
   job: Job,
-  wanted: readonly Wanted[],
+  wanted: readonly ExpectedRange[],
   seconds: number,
   most: number,
   { db, now, registry }: SchedulerContext,
@@ -119,10 +125,10 @@ async function findMissing(
   const entities = job.entities(registry)
   const some = wanted.filter((one) => Math.max(one.seconds, INTERVAL_SECONDS[job.dataset.cadence]) === seconds)
   const found = new Map<number, readonly Buckets[]>()
-  for (const group of groupByWanted(entities, some)) {
-    const runs = toWantedRuns(some, group[0], job.dataset, toDueEnd(job.dataset, now()))
+  for (const group of groupByExpected(entities, some)) {
+    const runs = toExpectedRuns(some, group[0], job.dataset, toDueEnd(job.dataset, now()))
     const keys = group.map(({ key }) => key)
-    const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds: most })
+    const missing = await readMissing(db, job.dataset, keys, { expected: runs, seconds: most })
     for (const [key, own] of missing) found.set(key, own)
   }
   return entities.flatMap((entity) => {

@@ -4,7 +4,7 @@ import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../..
 import { countPossible } from '../../shared/coverage/recount.ts'
 import { groupBy, toBatches } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { SchedulerContext } from './due-slots.ts'
@@ -92,7 +92,7 @@ async function readStored(job: Job, missing: readonly Missing[], db: Database): 
 const ENTITIES_AT_ONCE = 20
 
 async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Database) {
-  const { table, entity = String(WHOLE_REGISTRY.key), time } = dataset.series
+  const { table, entity = String(ENTIRE_REGISTRY.key), time } = dataset.series
   const all = missing.flatMap(({ runs }) => runs)
   const first = all.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)
   const last = all.reduce((most, run) => Math.max(most, run.last), 0)

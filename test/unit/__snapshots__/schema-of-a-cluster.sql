@@ -1228,6 +1228,31 @@ ENGINE = Distributed('dao', 'dao_data', 'dao_fees_local', cityHash64(dao));
 
 ALTER TABLE dao_fees_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
+ALTER TABLE twitter_sentiment_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT lexicon;
+
+ALTER TABLE twitter_sentiment ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT lexicon;
+
+ALTER TABLE twitter_sentiment_latest_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT 'afinn-165+crypto-1';
+
+ALTER TABLE twitter_sentiment_latest ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT 'afinn-165+crypto-1';
+
+ALTER TABLE twitter_sentiment_latest_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts, positive_share, negative_share, unknown_posts,
+  model
+FROM twitter_sentiment_local;
+
 ALTER TABLE governors_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
     ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
     ADD COLUMN IF NOT EXISTS decimals UInt8,

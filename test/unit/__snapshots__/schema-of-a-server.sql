@@ -1017,6 +1017,23 @@ SETTINGS index_granularity = 1024;
 
 ALTER TABLE dao_fees MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
+ALTER TABLE twitter_sentiment
+    ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT lexicon;
+
+ALTER TABLE twitter_sentiment_latest
+    ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT 'afinn-165+crypto-1';
+
+ALTER TABLE twitter_sentiment_latest_mv MODIFY QUERY
+SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts, positive_share, negative_share, unknown_posts,
+  model
+FROM twitter_sentiment;
+
 ALTER TABLE governors_in
     ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
     ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),

@@ -73,9 +73,9 @@ async function readTokens(
     signal,
   )
   const { rows, gaps } = await toRows(node, taken.logs, tokens, signal)
-  const { turns, leftOut } = await holdBack(state, chain, { turns: taken, gaps, slot })
+  const { turns, omitted } = await holdBack(state, chain, { turns: taken, gaps, slot })
   resumed.note(turns)
-  log.info({ chain, logs: turns.logs.length, unread: gaps.length, leftOut: leftOut.length }, 'delegations read')
+  log.info({ chain, logs: turns.logs.length, unread: gaps.length, leftOut: omitted.length }, 'delegations read')
   const { complete, ...reading } = toReading(tokens, turns, toLag(node.rpc, head.timestamp, slot))
   const readings = complete.map(({ dao, space }) => ({ dao, space, kind: 'reading', at: toIso(slot) }) as const)
   return { ...reading, rows: [...rows, ...readings], isBusy: turns.logs.length > mostPerRun / 2 }

@@ -75,19 +75,19 @@ async function readGovernors(
     signal,
   )
   const { happened, gaps } = await toHappened(node, taken.logs, governors, signal)
-  const { turns, leftOut } = await holdBack(state, chain, { turns: taken, gaps, slot })
+  const { turns, omitted } = await holdBack(state, chain, { turns: taken, gaps, slot })
   const times = await readTimes(
     happened,
     { chain, clock, slot, state, readUntil: await findEnds(node, governors, turns, head, signal) },
     signal,
   )
   resumed.note(turns)
-  const told = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
-  log.info({ ...told, unread: gaps.length, leftOut: leftOut.length }, 'events of governors read')
+  const counts = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
+  log.info({ ...counts, unread: gaps.length, leftOut: omitted.length }, 'events of governors read')
   const isBusy = turns.logs.length > mostPerRun / 2
   const { complete, ...reading } = toReading(governors, turns, toLag(node.rpc, head.timestamp, slot))
   const readings = complete.map(({ dao, space }) => toReadingRow(dao, space, slot))
-  const rows = [...toRows(happened), ...times, ...toLeftOut(leftOut, governors), ...readings]
+  const rows = [...toRows(happened), ...times, ...toOmittedRows(omitted, governors), ...readings]
   const failed = new Map(reading.failed)
   if (clock instanceof DataError) for (const { space } of unclocked) failed.set(space, clock)
   return { ...reading, rows, failed, isBusy }
@@ -148,9 +148,9 @@ async function toHappened(
 }
 
 /** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
-function toLeftOut(leftOut: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
+function toOmittedRows(omitted: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
   const byAddress = new Map(governors.map((one) => [one.address, one]))
-  return leftOut.flatMap(({ log }) => {
+  return omitted.flatMap(({ log }) => {
     const governor = byAddress.get(log.address)
     if (governor === undefined) return []
     return [{ dao: governor.dao, space: governor.space, kind: 'canceled', proposal: null, at: null }]

@@ -131,8 +131,8 @@ interface Wanted {
   readonly firstOf: (address: string) => number
   /** The last block to read. */
   readonly to: number
-  /** Stops the cursors before unreadable logs; `leftOut` are the logs that are no longer waited for. */
-  hold(turns: Turns, gaps: readonly Gap[]): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }>
+  /** Stops the cursors before unreadable logs; `omitted` are the logs that are no longer waited for. */
+  hold(turns: Turns, gaps: readonly Gap[]): Promise<{ readonly turns: HeldTurns; readonly omitted: readonly Gap[] }>
 }
 
 /**
@@ -145,12 +145,12 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, faile
   const groups = toGroups({ contracts: pools, topics: SWAP_TOPICS, firstOf, to })
   const taken = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
   const { trades, gaps } = await readTrades(reader, { logs: taken.logs, pools }, request)
-  const { turns, leftOut } = await hold(taken, gaps)
-  const rows = [...trades, ...toLeftOut(leftOut, pools, entities)]
+  const { turns, omitted } = await hold(taken, gaps)
+  const rows = [...trades, ...toLeftOut(omitted, pools, entities)]
   if (gaps.length > 0) {
     const reasons = [...new Set(gaps.map(({ reason }) => reason.message))].slice(0, 3)
     log.warn(
-      { chain: reader.slug, waited: gaps.length - leftOut.length, leftOut: leftOut.length, reasons },
+      { chain: reader.slug, waited: gaps.length - omitted.length, leftOut: omitted.length, reasons },
       'logs unread',
     )
   }
@@ -169,12 +169,12 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, faile
 
 /** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
 function toLeftOut(
-  leftOut: readonly Gap[],
+  omitted: readonly Gap[],
   pools: readonly Pool[],
   tokens: readonly Token[],
 ): Candidate<DexTradeRow>[] {
   const byAddress = new Map(pools.map((pool) => [pool.address, pool]))
-  return leftOut.flatMap(({ log }) => {
+  return omitted.flatMap(({ log }) => {
     const pool = byAddress.get(log.address)
     const own = tokens.filter(({ contractAddress }) => [pool?.token, pool?.quote].includes(contractAddress))
     return own.map(({ key }) => ({ ...NO_TRADE, token: key, log_index: log.logIndex }))
@@ -212,7 +212,7 @@ async function fetchRange(
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, failed, firstOf, to },
     // Nothing is left out permanently: a range that is not completely read is planned again.
-    hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), leftOut: [] }),
+    hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), omitted: [] }),
   })
   if (lag !== undefined) for (const token of finished) request.refuse(token, lag)
   for (const [at, token] of entities.entries()) {

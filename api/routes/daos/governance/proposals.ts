@@ -6,7 +6,7 @@ import {
   COUNTED,
   COUNTS,
   findRead,
-  refuseUntold,
+  rejectSourceFilters,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -164,7 +164,7 @@ export const governanceProposalsRoute = defineRoute({
   mayHaveNoData: true,
   handle: async (call) => {
     const { db, registry, entities, query, now, representation } = call
-    if (query.source === undefined) refuseUntold(questions.toFilters(query.filter), proposal)
+    if (query.source === undefined) rejectSourceFilters(questions.toFilters(query.filter), proposal)
     const sources = toSources(query.source)
     const [dao] = entities
     const daos = dao === undefined ? registry.daos.filter(({ live }) => live) : [dao]

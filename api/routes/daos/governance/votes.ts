@@ -8,7 +8,7 @@ import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from
 import { choiceValue, toChoice, toChoiceText } from '../../../governance/choice.ts'
 import {
   findProposal,
-  refuseUntold,
+  rejectSourceFilters,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -115,7 +115,7 @@ const questions = toQuestions(voteOfSource)
 /** Later than any vote, in Unix seconds: the column's times end in 2106. */
 const END = Date.parse('2100-01-01') / 1000
 
-interface Asked {
+interface Selection {
   readonly dao: Dao | undefined
   readonly proposal: string
 }
@@ -145,18 +145,22 @@ export const governanceVotesRoute = defineRoute({
   handle: async (call) => {
     const { db, registry, query, entities, representation } = call
     if (query.source === undefined && query.proposal === undefined)
-      refuseUntold(questions.toFilters(query.filter), vote)
+      rejectSourceFilters(questions.toFilters(query.filter), vote)
     const one = query.proposal === undefined ? undefined : await findProposal(db, registry, query.proposal)
-    const asked: Asked =
+    const selected: Selection =
       query.proposal === undefined
         ? { dao: entities[0], proposal: '' }
         : { dao: one?.dao, proposal: one?.proposal ?? '' }
-    const isElsewhere = entities[0] !== undefined && entities[0] !== asked.dao
-    const dao = isElsewhere ? undefined : asked.dao
+    const isElsewhere = entities[0] !== undefined && entities[0] !== selected.dao
+    const dao = isElsewhere ? undefined : selected.dao
     // A proposal has one source, so no source needs to be given.
     const sources = toSources(query.source ?? (one === undefined ? undefined : 'all'))
     const asOf = dao === undefined ? null : await requireRead(db, dao, sources)
-    const params = { ...toScope(dao === undefined ? [] : [dao], sources), proposal: asked.proposal, read_at: asOf ?? 0 }
+    const params = {
+      ...toScope(dao === undefined ? [] : [dao], sources),
+      proposal: selected.proposal,
+      read_at: asOf ?? 0,
+    }
     const hasText = representation.fields.includes('choiceText')
     if (query.sort !== undefined || query.filter !== undefined) {
       const source = { name: 'governance-votes', sql: toAll(hasText), params, keyset: NEWEST_VOTES_FIRST }

@@ -43,7 +43,7 @@ export interface BlockClock {
 }
 
 /** Input of the times of one run on a chain. */
-interface Told {
+interface TimesInput {
   readonly chain: string
   /** If it is an error, a later run determines the times of proposals that count blocks. */
   readonly clock: BlockClock | DataError
@@ -60,7 +60,7 @@ interface Told {
  */
 export async function readTimes(
   happened: readonly Happened[],
-  { chain, clock, slot, state, readUntil }: Told,
+  { chain, clock, slot, state, readUntil }: TimesInput,
   signal: AbortSignal,
 ): Promise<Candidate<GovernorsRow>[]> {
   const key = `awaited.${chain}`
@@ -74,16 +74,16 @@ export async function readTimes(
       const { dao, space } = governor
       open.set(proposal, { dao, space, proposal, start, end, inSeconds: isInSeconds(governor, start) })
     }
-    const known = open.get(proposal)
-    if (event.kind === 'extended' && known !== undefined) open.set(proposal, { ...known, end: Number(event.end) })
+    const pending = open.get(proposal)
+    if (event.kind === 'extended' && pending !== undefined) open.set(proposal, { ...pending, end: Number(event.end) })
   }
   const isReadable = ({ inSeconds }: Awaited) => inSeconds || !(clock instanceof DataError)
   const all = [...open.values()].filter(isReadable)
   const waiting = [...open.values()].filter((one) => !isReadable(one))
   const timeOf = await readTimesOf(clock, all, signal)
   const timed = all.map((one) => ({ one, starts: timeOf(one, one.start), ends: timeOf(one, one.end) }))
-  const left = timed.filter(({ one, ends }) => !ends.isKnown || ends.at > readUntil(one.space))
-  state.set(key, JSON.stringify([...left.map(({ one }) => one), ...waiting]))
+  const remaining = timed.filter(({ one, ends }) => !ends.isExact || ends.at > readUntil(one.space))
+  state.set(key, JSON.stringify([...remaining.map(({ one }) => one), ...waiting]))
   return timed.map((each) => toRow(each, slot))
 }
 
@@ -93,7 +93,7 @@ const isInSeconds = ({ clock }: Governor, start: number): boolean =>
 interface Time {
   /** Unix seconds; NaN if the node does not have the time. */
   readonly at: number
-  readonly isKnown: boolean
+  readonly isExact: boolean
 }
 
 interface Timed {
@@ -107,7 +107,7 @@ function toRow({ one, starts, ends }: Timed, slot: number): Candidate<GovernorsR
   const times = {
     starts_at: toTimeOrNull(starts.at),
     ends_at: toTimeOrNull(ends.at),
-    is_estimated: !starts.isKnown || !ends.isKnown,
+    is_estimated: !starts.isExact || !ends.isExact,
   }
   return { dao, space, proposal, kind: 'times', at: toIso(slot), ...times }
 }
@@ -119,10 +119,10 @@ async function readTimesOf(clock: BlockClock | DataError, open: readonly Awaited
   const numbers = [...new Set(open.flatMap(({ start, end, inSeconds }) => (inSeconds ? [] : [start, end])))]
   const timeOfBlock = clock instanceof DataError ? () => UNKNOWN : await readTimesOfBlocks(clock, numbers, signal)
   return ({ inSeconds }: Awaited, number: number): Time =>
-    inSeconds ? { at: number, isKnown: true } : timeOfBlock(number)
+    inSeconds ? { at: number, isExact: true } : timeOfBlock(number)
 }
 
-const UNKNOWN: Time = { at: Number.NaN, isKnown: false }
+const UNKNOWN: Time = { at: Number.NaN, isExact: false }
 
 async function readTimesOfBlocks(clock: BlockClock, numbers: readonly number[], signal: AbortSignal) {
   const { node, head } = clock
@@ -130,9 +130,9 @@ async function readTimesOfBlocks(clock: BlockClock, numbers: readonly number[], 
   const timeOf = await readBlockTimes(node, past, signal)
   const pace = past.length === numbers.length ? 0 : await readPace(clock, signal)
   return (number: number): Time => {
-    if (number > head.number) return { at: head.timestamp + (number - head.number) * pace, isKnown: false }
+    if (number > head.number) return { at: head.timestamp + (number - head.number) * pace, isExact: false }
     const at = timeOf(number)
-    return typeof at === 'number' ? { at, isKnown: true } : UNKNOWN
+    return typeof at === 'number' ? { at, isExact: true } : UNKNOWN
   }
 }
 

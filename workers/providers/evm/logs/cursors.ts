@@ -64,13 +64,13 @@ const LONGEST_WAIT_MS = DAY_MS
 
 /**
  * Holds back the cursors of contracts with gaps known for less than a day at the slot (Unix milliseconds). Older gaps
- * are returned as `leftOut`.
+ * are returned as `omitted`.
  */
 export async function holdBack(
   state: JobState,
   chain: string,
   { turns, gaps, slot }: { readonly turns: Turns; readonly gaps: readonly Gap[]; readonly slot: number },
-): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }> {
+): Promise<{ readonly turns: HeldTurns; readonly omitted: readonly Gap[] }> {
   const name = `gaps.${chain}`
   const before = (await recall(state, name, sinceByLog)) ?? {}
   const toKey = ({ log }: Gap) => `${log.address} ${log.blockNumber}`
@@ -83,7 +83,7 @@ export async function holdBack(
       turns,
       gaps.filter((gap) => !isLeftOut(gap)),
     ),
-    leftOut: gaps.filter(isLeftOut),
+    omitted: gaps.filter(isLeftOut),
   }
 }
 

@@ -129,12 +129,12 @@ export async function readTurns(
   { resumed, to, most, topics }: ToRead,
   signal: AbortSignal,
 ): Promise<Turns> {
-  const wanted = { topics, firstOf: resumed.firstOf, to }
+  const filter = { topics, firstOf: resumed.firstOf, to }
   const isMidway = ({ address }: Contract) => resumed.isMidway(address)
-  const past = toGroups({ ...wanted, contracts: all.filter(isMidway) })
+  const past = toGroups({ ...filter, contracts: all.filter(isMidway) })
   await learnCeiling(node, past, signal)
   const isFar = ({ from }: BlockRange) => (to - from + 1) / node.pager.ceiling() > MOST_PAGES
-  const recent = toGroups({ ...wanted, contracts: all.filter((one) => !isMidway(one)) })
+  const recent = toGroups({ ...filter, contracts: all.filter((one) => !isMidway(one)) })
   const news = await takeTurns(
     node,
     recent.filter((group) => !isFar(group)),

@@ -5,7 +5,7 @@ import { routes } from '../../api/routes.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
 import { readCompleteness } from '../../shared/coverage/completeness.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/wanted.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
@@ -110,7 +110,7 @@ describe('registry of tens of thousands of tokens', () => {
     const dataset = datasets.find(({ name }) => name === tokenPrices.name)
     if (dataset === undefined) throw new Error('there is no dataset of prices')
     const entities = tokenPrices.entities(registry)
-    await want(database.db, dataset, [{ entity: EVERYBODY, from: NOW - DAY_MS, interval: dataset.cadence }])
+    await recordExpected(database.db, dataset, [{ entity: EVERYBODY, from: NOW - DAY_MS, interval: dataset.cadence }])
     const later = Date.now() + DAY_MS
     const [completeness] = (await readCompleteness(database.db, registry, [dataset], later)).values()
     expect(completeness).toMatchObject({ stored: 0, complete: 0 })
