@@ -11,6 +11,11 @@ import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
 import { feesRoute } from './routes/daos/fees.ts'
+import { governanceConcentrationRoute } from './routes/daos/governance/concentration.ts'
+import { delegateHistoryRoute } from './routes/daos/governance/delegates/historic.ts'
+import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
+import { governanceDelegationsRoute } from './routes/daos/governance/delegations.ts'
+import { governanceActionsRoute } from './routes/daos/governance/proposals/actions.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
 import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
@@ -52,6 +57,7 @@ import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokenProfileRoute } from './routes/tokens/profile.ts'
 import { tokensRoute } from './routes/tokens.ts'
 import { usageRoute } from './routes/usage.ts'
+import { votersRoute } from './routes/voters.ts'
 
 /** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
 export const routes = [
@@ -90,8 +96,14 @@ export const routes = [
   governanceRoute,
   governanceSummaryRoute,
   governanceProposalsRoute,
+  governanceActionsRoute,
   governanceVotesRoute,
   governanceVotersRoute,
+  governanceDelegatesRoute,
+  delegateHistoryRoute,
+  governanceDelegationsRoute,
+  governanceConcentrationRoute,
+  votersRoute,
   treasuryRoute,
   holdingsRoute,
   treasuryHistoricRoute,

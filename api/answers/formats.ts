@@ -207,8 +207,8 @@ export function toRepresentation(facts: {
   query: Query
   format: Format
   record: z.ZodObject
-  /** The record's default members, unless the query names others. */
-  usual: z.ZodObject
+  /** The names of the record's default members, unless the query names others. */
+  usual: readonly string[]
   names: readonly string[]
 }): Representation {
   const { path, query, format, record, usual, names } = facts
@@ -219,8 +219,8 @@ export function toRepresentation(facts: {
   }
   const all = Object.keys(record.shape)
   const named = query.fields as readonly string[] | undefined
-  const selected = named ?? (usual === record ? all : Object.keys(usual.shape))
-  const fields = selected === all ? all : all.filter((name) => selected.includes(name))
+  const selected = named ?? usual
+  const fields = selected.length === all.length ? all : all.filter((name) => selected.includes(name))
   return {
     record,
     format,

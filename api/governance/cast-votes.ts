@@ -18,7 +18,7 @@ const IS_SELECTED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
  */
 export const CAST_VOTES = `
 WITH ${COUNTED}
-SELECT dao, created_at, proposal, voter, space, choice, voting_power FROM dao_cast_votes FINAL
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, decimals FROM dao_cast_votes FINAL
 WHERE ${IS_SELECTED} AND NOT is_replaced`
 
 export const VOTES_COUNT = `
@@ -50,7 +50,7 @@ WITH ${COUNTED},
     ORDER BY created_at DESC LIMIT {rows: UInt32}
   )
 ) AS nearest
-SELECT dao, created_at, proposal, voter, space, choice, voting_power, ${NEWEST_VOTES_FIRST.place} AS page_key
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, decimals, ${NEWEST_VOTES_FIRST.place} AS page_key
 FROM dao_cast_votes FINAL
 WHERE ${IS_SELECTED} AND ${BEFORE} AND created_at >= if(nearest.1, nearest.2, toDateTime(0)) AND NOT is_replaced${NEWEST_VOTES_FIRST.isAfter(after)}
 ORDER BY ${NEWEST_VOTES_FIRST.order}

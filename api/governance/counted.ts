@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isGovernor } from '../../shared/datasets/governance.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { oneOf } from '../parameters/kinds.ts'
 import type { Filter } from '../parameters/questions.ts'
@@ -135,13 +136,28 @@ const UNREAD = 'was not read to its end yet'
 const UNKNOWN = 'is not known'
 
 const reading = z.object({ read_at: z.int(), spaces: z.int() })
+const found = z.object({ dao: z.number(), space: z.string(), proposal: z.string() })
+
+/** The DAO of a proposal, its space, and its id there; undefined for an unknown proposal. */
+export async function findProposal(db: Database, registry: Registry, id: string) {
+  const sql = 'SELECT dao, space, proposal FROM dao_proposals WHERE id = {id: String} LIMIT 1'
+  const [row] = await db.rows({ name: 'governance-proposal', sql, params: { id }, schema: found })
+  const dao = row && registry.daos.find(({ key }) => key === row.dao)
+  return row && dao && { dao, space: row.space, proposal: row.proposal }
+}
 
 /**
  * When the DAO's spaces and governors were last read completely, in Unix milliseconds.
  * @throws Problem `no_data` if none was ever read.
  */
 export async function requireRead(db: Database, dao: Dao, sources = DEFAULT_SOURCES): Promise<number> {
-  const scope = toScope([dao], sources)
+  const readAt = await findRead(db, toScope([dao], sources))
+  if (readAt === undefined) throw toNoData(dao, sources)
+  return readAt
+}
+
+/** When the spaces and governors were last read completely, in Unix milliseconds; undefined if none was ever read. */
+export async function findRead(db: Database, scope: Scope): Promise<number | undefined> {
   const [row] = await db.rows({
     name: 'governance-reading',
     sql: `SELECT toUnixTimestamp64Milli(max(read_at)) AS read_at, count() AS spaces FROM ${READINGS}
@@ -150,6 +166,5 @@ WHERE has({own_spaces: Array(String)}, space)`,
     settings: { max_threads: 1 },
     schema: reading,
   })
-  if (row === undefined || row.spaces === 0) throw toNoData(dao, sources)
-  return row.read_at
+  return row === undefined || row.spaces === 0 ? undefined : row.read_at
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { groupBy } from '../../shared/group-by.ts'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
@@ -63,7 +64,9 @@ function toColumnsText(
   const all = `Columns: ${usual.join(', ')}.`
   if (recordWith === undefined) return all
   const brought = namesOf(recordWith.record).filter((name) => !usual.includes(name))
-  return `${all} With \`${recordWith.parameter}\` also ${brought.join(', ')}.`
+  const byCondition = groupBy(brought, (name) => recordWith.members[name] ?? '')
+  const texts = [...byCondition].map(([condition, names]) => ` With \`${condition}\` also ${names.join(', ')}.`)
+  return [all, ...texts].join('')
 }
 
 /** The body without `format`, which is JSON for records. */

@@ -197,6 +197,21 @@ export const oneOf = <const Words extends readonly [string, ...string[]]>(
   example: Words[number],
 ) => z.enum(words, `must be one of ${words.join(', ')}`).meta({ description, examples: [example] })
 
+/** An account of an EVM chain or of Starknet. One account has many spellings, so the value is in lower case. */
+export const account = (description: string) =>
+  z
+    .string()
+    .toLowerCase()
+    .regex(/^0x[0-9a-f]{40,64}$/, 'must be an address: 0x and 40 to 64 hexadecimal digits')
+    .meta({ description, examples: ['0x683a4f9915d6216f73d6df50151725036bd26c02'] })
+
+/** Additional members of each record. */
+export const include = <const Words extends readonly [string, ...string[]]>(words: Words, description: string) =>
+  z
+    .array(z.enum(words, `must be some of ${words.join(', ')}`))
+    .optional()
+    .meta({ description, examples: [[words[0]]] })
+
 const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
 
 /** A time, parsed to Unix milliseconds. */

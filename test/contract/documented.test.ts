@@ -36,6 +36,24 @@ beforeAll(async () => {
   const dao = database.registry.daoBySlug.get('aave')
   const read = { dao: dao?.key, space: dao?.snapshotSpace, kind: 'reading', at: observed_at }
   await database.writer.insert({ table: 'governance_in', rows: [read] })
+  const token = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1', decimals: 18 }
+  if (dao !== undefined) dao.votingToken = token
+  const delegated = { dao: dao?.key, space: token.space, at: observed_at, block_number: 1, tx: `0x${'2'.repeat(64)}` }
+  const power = {
+    delegate: `0x${'3'.repeat(40)}`,
+    previous: '0',
+    power: String(10n ** 18n),
+    decimals: 18,
+    cause: 'transfer',
+  }
+  await database.writer.insert({
+    table: 'delegations_in',
+    rows: [
+      { ...delegated, kind: 'reading' },
+      { ...delegated, kind: 'power', ...power },
+      { ...delegated, kind: 'delegation', log_index: 1, delegator: power.delegate, to_delegate: power.delegate },
+    ],
+  })
   const { index } = database.registry
   const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
   await database.writer.insert({
@@ -73,6 +91,9 @@ interface Answered {
 }
 
 const VOLATILE = new Set(['date', 'x-request-id', 'server-timing'])
+/** Required parameters that select one record. */
+const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=0x${'3'.repeat(40)}` }
+
 
 const read = async (response: Response) => ({
   headers: [...response.headers].filter(([name]) => !VOLATILE.has(name)),
@@ -143,7 +164,7 @@ describe('documented routes', () => {
         expect(formats[name]).toMatchObject({ mediaType: FORMATS[name].mediaType, isBinary: FORMATS[name].isBinary })
       expect(responses[200]?.headers).toHaveProperty('Content-Disposition')
       expect('Link' in (responses[200]?.headers ?? {})).toBe(names.includes('cursor'))
-      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01' }
+      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01', ...OF_ONE }
       const required = Object.entries(needed).filter(
         ([name]) => name in route.query && (name === 'interval' || isRequired(route.query[name] as z.ZodType)),
       )
@@ -153,8 +174,14 @@ describe('documented routes', () => {
         return JSON.parse(`[${csv.split('\n')[0]}]`) as string[]
       }
       const columns = await columnsOf()
-      const brought = 'source' in route.query ? (await columnsOf('&source=snapshot')).slice(columns.length) : []
-      const also = brought.length === 0 ? '' : ` With \`source\` also ${brought.join(', ')}.`
+      const conditions = new Map(
+        Object.values(route.recordWith?.members ?? {}).map((one) => [one, one.replace(/^source$/, 'source=snapshot')]),
+      )
+      let also = ''
+      for (const [condition, query] of conditions) {
+        const brought = (await columnsOf(`&${query}`)).slice(columns.length)
+        also += ` With \`${condition}\` also ${brought.join(', ')}.`
+      }
       expect(formats.csv?.description).toBe(`Columns: ${columns.join(', ')}.${also}`)
     },
   )

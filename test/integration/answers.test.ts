@@ -83,6 +83,7 @@ const SOURCES: readonly Source[] = [
   { dataset: 'twitter-sentiment', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'governance', provider: 'snapshot', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'governors', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
+  { dataset: 'delegations', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'moralis-swaps', host: 'moralis', payload: slotAt(HOUR), empty: 'stored' },
   { dataset: 'daos', provider: 'coinmarketcap', payload: slotAt(TODAY), empty: 'unserved' },

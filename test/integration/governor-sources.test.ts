@@ -34,7 +34,7 @@ describe('proposals and votes of two sources', () => {
       const query = `&source=${source}`
       expect(await membersOf('/proposals', query)).toEqual([
         ...ofProposal,
-        ...['source', 'outcome', 'timesEstimated', 'flagged'],
+        ...['source', 'outcome', 'timesEstimated', 'flagged', 'queuedAt', 'executableAt', 'executedAt', 'canceledAt'],
       ])
       expect(await membersOf('/votes', query)).toEqual([...ofVote, 'source'])
     }

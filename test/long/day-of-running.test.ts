@@ -117,7 +117,7 @@ describe('simulated day of the pipeline', () => {
   })
 
   it('collects every dataset with free keys, except those of X and those beyond the history of a free node', () => {
-    expect(incomplete('free keys')).toEqual(['governors', 'ratings', 'twitter', 'twitter-sentiment'])
+    expect(incomplete('free keys')).toEqual(['governors', 'delegations', 'ratings', 'twitter', 'twitter-sentiment'])
   })
 
   it('matches the table in the guide', () => {

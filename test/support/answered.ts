@@ -97,6 +97,12 @@ export function jobOf(dataset: string): Job {
   return job
 }
 
+/** The contracts of a DAO that a dataset reads from nodes. */
+const CONTRACTS: Readonly<Record<string, (dao: Dao) => readonly ({ readonly chain: string } | null)[]>> = {
+  governors: ({ governors }) => governors,
+  delegations: ({ votingToken }) => [votingToken],
+}
+
 /** Returns entities that the provider covers and has data for. */
 export function toSample(
   pipeline: Pipeline,
@@ -110,7 +116,7 @@ export function toSample(
     provider !== 'defillama' || (Reflect.get(entity, 'missing') ?? ['image']).includes('image')
   // The stand-in of a node takes half a minute for the hundreds of millions of Arbitrum blocks.
   const isQuick = (entity: Entity) =>
-    dataset !== 'governors' || (entity as Dao).governors.every(({ chain }) => chain === 'ethereum')
+    (CONTRACTS[dataset]?.(entity as Dao) ?? []).every((one) => one?.chain === 'ethereum')
   const isListed = (entity: Entity) => dataset !== 'fees' || hasFees(toNameSlug(entity as Dao) ?? '')
   return job
     .entities(pipeline.registry)

@@ -26,6 +26,7 @@ const COVERED = [
   'index-token',
   'governance',
   'governors',
+  'delegations',
   'treasury-value',
   'twitter',
   'discord',

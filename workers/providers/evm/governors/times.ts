@@ -7,7 +7,7 @@ import { type JobState, recall } from '../../../job/state.ts'
 import { toIso } from '../../answer.ts'
 import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
-import { type Happened, toProposalId } from './rows.ts'
+import { type Happened, toProposalId, toTimeOrNull } from './rows.ts'
 
 /** A proposal whose end may still change or is not final. `start` and `end` are in units of its governor's clock. */
 const awaited = z.object({
@@ -69,8 +69,8 @@ export async function readTimes(
   for (const { governor, event } of happened) {
     if (governor.clock === 'rounds') continue
     const proposal = toProposalId(governor, event.id)
-    if (event.kind === 'created') {
-      const [start, end] = [Number(event.start), Number(event.end)]
+    if (event.kind === 'created' && event.period !== undefined) {
+      const [start, end] = [Number(event.period.start), Number(event.period.end)]
       const { dao, space } = governor
       open.set(proposal, { dao, space, proposal, start, end, inSeconds: isInSeconds(governor, start) })
     }
@@ -102,18 +102,13 @@ interface Timed {
   readonly ends: Time
 }
 
-/**
- * Unix seconds. No governor is older than EARLIEST, and the time columns end in 2106. A vote that ends after LATEST has
- * no end.
- */
-const EARLIEST = Date.parse('2015-07-30') / 1000
-const LATEST = Date.parse('2100-01-01') / 1000
-
-const toText = ({ at }: Time) => (at >= EARLIEST && at < LATEST ? toIso(Math.round(at) * 1000) : null)
-
 function toRow({ one, starts, ends }: Timed, slot: number): Candidate<GovernorsRow> {
   const { dao, space, proposal } = one
-  const times = { starts_at: toText(starts), ends_at: toText(ends), is_estimated: !starts.isExact || !ends.isExact }
+  const times = {
+    starts_at: toTimeOrNull(starts.at),
+    ends_at: toTimeOrNull(ends.at),
+    is_estimated: !starts.isExact || !ends.isExact,
+  }
   return { dao, space, proposal, kind: 'times', at: toIso(slot), ...times }
 }
 
