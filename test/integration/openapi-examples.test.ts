@@ -39,6 +39,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listDaoVotes: '/data/daos/governance/votes?name=Aave&limit=2',
   listDaoVoters: '/data/daos/governance/voters?name=Aave&limit=2',
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
+  listDaoTreasuryKinds: '/data/daos/treasury/kinds?name=Uniswap&limit=1',
   listDaoHoldings: '/data/daos/treasury/holdings?name=Uniswap&limit=3',
   getDaoTreasuryHistory: '/data/daos/treasury/historic?name=Uniswap&limit=2',
   listDaoFees: '/data/daos/fees?name=Uniswap&limit=1',
