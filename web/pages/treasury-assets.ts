@@ -1,7 +1,9 @@
-import type { Answer } from '../interface.ts'
+import type { paths } from '../../clients/typescript/src/schema.ts'
+
+type Holdings = paths['/data/daos/treasury/holdings']['get']['responses'][200]['content']['application/json']
 
 type Holding = Pick<
-  Answer<'/data/daos/treasury/holdings'>[number],
+  Holdings[number],
   'symbol' | 'token' | 'contractAddress' | 'chain' | 'kind' | 'quantity' | 'valueUsd'
 >
 
