@@ -30,7 +30,7 @@ export function State({ of }: { of: Proposal }) {
 }
 
 /** The choice with the largest score. */
-export function toLeading({ choices, scores }: Proposal): string | undefined {
+function toLeading({ choices, scores }: Proposal): string | undefined {
   const most = Math.max(...scores)
   return most > 0 ? choices[scores.indexOf(most)] : undefined
 }

@@ -37,7 +37,7 @@ const PARTS = [
 ] as const
 
 /** The kinds of a treasury as one bar. The columns beside it have the numbers. */
-export function KindsBar({ of }: { of: Pick<Kinds, 'ownTokenUsd' | 'stablecoinUsd' | 'otherUsd'> }) {
+function KindsBar({ of }: { of: Pick<Kinds, 'ownTokenUsd' | 'stablecoinUsd' | 'otherUsd'> }) {
   const values = PARTS.map(([, member]) => of[member] ?? 0)
   const total = values.reduce((sum, value) => sum + value, 0)
   if (total <= 0) return <Unknown why={NO_KINDS} />
