@@ -30,6 +30,7 @@ import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-tw
 import { socialsRoute } from './routes/daos/socials.ts'
 import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
 import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
+import { treasuryKindsRoute } from './routes/daos/treasury/kinds.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
@@ -105,6 +106,7 @@ export const routes = [
   governanceConcentrationRoute,
   votersRoute,
   treasuryRoute,
+  treasuryKindsRoute,
   holdingsRoute,
   treasuryHistoricRoute,
   feesRoute,

@@ -10,7 +10,8 @@ import { createPageHandler, type Page } from './page-handler.ts'
 const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. Other unknown addresses get a JSON answer. */
-const ADDRESSES = /^\/(?:|tokens|daos|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24})$/
+const ADDRESSES =
+  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',

@@ -77,7 +77,7 @@ const LISTS = [
     'daos/ratings',
     'daos/socials',
   ],
-  ...['daos/twitter-sentiment', 'daos/governance/summary'],
+  ...['daos/twitter-sentiment', 'daos/governance/summary', 'daos/treasury/kinds'],
 ].flatMap((leaf) => [`/data/${leaf}?`, `/data/${leaf}?name=a&name=aave&`])
 const DAILY = ['twitter', 'discord', 'telegram', 'twitter-sentiment'].map(
   (leaf) => `/data/daos/socials/historic-${leaf}?name=aave&`,

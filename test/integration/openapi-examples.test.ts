@@ -50,6 +50,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   getDaoConcentration: '/data/daos/governance/concentration?name=Uniswap&limit=2',
   listVoterDaos: '/data/voters?address=0x0f64e1fcac51b1c5448d267280e266d4a8c43097',
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
+  listDaoTreasuryKinds: '/data/daos/treasury/kinds?name=Uniswap&limit=1',
   listDaoHoldings: '/data/daos/treasury/holdings?name=Uniswap&limit=3',
   getDaoTreasuryHistory: '/data/daos/treasury/historic?name=Uniswap&limit=2',
   listDaoFees: '/data/daos/fees?name=Uniswap&limit=1',

@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     expect(seen).toEqual(VALUES.map((value) => value !== null))
     // A line connects two points, but two candles have a gap between them.
     expect(around(4.5) > 0).toBe(metric === 'price')
-    await page.getByText('10 of 24 points are not known').waitFor()
+    await page.getByText('10 of 24 points missing.').waitFor()
     expect(wrong).toEqual([])
     await close()
   })
@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
         .textContent()
     expect(await textOf('Market cap')).toBe('not known')
     expect(await textOf('Value locked')).toBe('$0.00')
-    await page.getByText('no provider has told who holds this token').waitFor()
+    await page.getByText('No provider reports the holders of this token').waitFor()
     expect(await page.getByText('DEMO', { exact: true }).count()).toBe(0)
     await close()
   })

@@ -32,7 +32,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
   const chartOf = (page: Page) => page.locator('.chart[data-drawn]').first()
 
-  it('prints lists with their headings, and dark areas as dark', async () => {
+  it('prints lists with their headings, and dark charts in colours for white paper', async () => {
     const { page, close } = await explorer.open('/tokens', {
       scheme: 'dark',
       prepare: toPrepare({
@@ -43,16 +43,19 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     })
     await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
     const toPaper = () => page.emulateMedia({ media: 'print', colorScheme: 'dark' })
-    const backOf = (of: Locator) => styleOf(of, 'background-color')
+    const filterOf = (of: Locator) => styleOf(of, 'filter')
     await toPaper()
     await page.getByRole('columnheader', { name: 'Market cap' }).getByText('Market cap').waitFor()
     expect(await page.getByRole('button', { name: /Colours/ }).count()).toBe(0)
-    expect(await backOf(page.getByRole('img', { name: /^Price of Sample/ }))).toBe('rgb(18, 22, 28)')
+    expect(await filterOf(page.getByRole('img', { name: /^Price of Sample/ }))).toContain('invert(1)')
     await page.emulateMedia({ media: 'screen' })
     await page.getByRole('link', { name: 'Sample SMP' }).click()
     await chartOf(page).waitFor()
     await toPaper()
-    expect(await backOf(chartOf(page))).toBe('rgb(18, 22, 28)')
+    expect(await filterOf(chartOf(page).locator('canvas'))).toContain('invert(1)')
+    const card = chartOf(page).locator('xpath=ancestor::section[1]')
+    const widthOf = (of: Locator) => of.evaluate((one) => one.getBoundingClientRect().width)
+    expect(await widthOf(chartOf(page).locator('canvas'))).toBeLessThanOrEqual(await widthOf(card))
     await close()
   })
 
@@ -115,9 +118,9 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   })
 
   it('shows "no proposals" for a DAO without votes instead of "not known"', async () => {
-    const { page, close } = await open(`/daos/${ID}`, { daos: [DAO] })
+    const { page, close } = await open(`/daos/${ID}?tab=governance`, { daos: [DAO] })
     await page.getByText('No proposals yet.').waitFor()
-    await page.getByText('Nobody has voted yet.').waitFor()
+    await page.getByText('No votes yet.').waitFor()
     await close()
   })
 
@@ -231,10 +234,68 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
         return route.fulfill({ headers, json: { name: 'Sample', id: ID, data: [candle] } })
       },
     })
-    const card = page.getByRole('region', { name: 'Volume there, by day', exact: true })
+    const card = page.getByRole('region', { name: 'DEX volume per day', exact: true })
     const said = '29 of 30 days have no stored trade.'
     expect(await card.locator('.known').textContent()).toBe(said)
     expect(await card.getByRole('img').getAttribute('aria-label')).toContain(said)
+    await close()
+  })
+
+  it('shows the result of a proposal, and who voted how', async () => {
+    const vote = (voter: string, choice: unknown, votingPower: number) => ({
+      ...{ _id: voter.repeat(24), proposal: OTHER, voter: `0x${voter.repeat(40)}`, choice, votingPower },
+      createdAt: '2024-03-09T00:00:00.000Z',
+    })
+    const { page, close } = await open(`/daos/${ID}/proposals/${OTHER}`, {
+      daos: [DAO],
+      'daos/governance/proposals': (route: Route) => {
+        expect(queryOf(route).get('filter')).toBe(`_id=${OTHER}`)
+        const known = { title: 'Fund the audit', state: 'closed', author: '0x00', url: 'https://example.com/vote' }
+        const result = { choices: ['For', 'Against'], scores: [75, 25], scoresTotal: 100, votes: 2, quorum: 80 }
+        const times = { createdAt: '2024-03-01T00:00:00.000Z', startsAt: null, endsAt: '2024-03-09T00:00:00.000Z' }
+        return route.fulfill({ json: [{ _id: OTHER, dao: ID, ...known, ...result, ...times, outcome: null }] })
+      },
+      'daos/governance/votes': [vote('a', 1, 75), vote('b', 2, 25)],
+    })
+    await page.getByRole('heading', { level: 1, name: 'Fund the audit' }).waitFor()
+    const result = page.getByRole('region', { name: 'Result', exact: true })
+    expect(await result.getByRole('listitem').allTextContents()).toEqual(['For75.00 %75', 'Against25.00 %25'])
+    await page.getByText('reached', { exact: true }).waitFor()
+    const rows = page.getByRole('region', { name: 'Table: Votes' }).locator('tbody tr')
+    await rows.nth(1).waitFor()
+    expect(await rows.allTextContents()).toEqual([
+      expect.stringMatching(/^0xaaaa…aaaaFor7575.00 %/),
+      expect.stringMatching(/^0xbbbb…bbbbAgainst2525.00 %/),
+    ])
+    await close()
+  })
+
+  it('shows a lone point as text, and no card for a dataset without data', async () => {
+    const { page, close } = await open(`/daos/${ID}?tab=community`, {
+      daos: [DAO],
+      'daos/socials/historic-telegram': [{ recordedAt: '2024-03-10T00:00:00.000Z', totalMembers: 24 }],
+    })
+    const card = page.getByRole('region', { name: 'Telegram members', exact: true })
+    await card.getByText('1 point of data so far.').waitFor()
+    expect(await card.locator('.chart').count()).toBe(0)
+    expect(await card.locator('output').textContent()).toContain('members 24')
+    await expect.poll(() => page.getByRole('region', { name: 'Discord members', exact: true }).count()).toBe(0)
+    await close()
+  })
+
+  it('marks a fresh dataset with missing data as incomplete', async () => {
+    const known = { cadence: '1d', lastUpdated: '2024-03-10T00:00:00.000Z', expectedEvery: 86_400, lagSeconds: 1 }
+    const rest = { state: 'fresh', failing: [], rows: 1, entities: 1, earliest: '2024-03-01T00:00:00.000Z' }
+    const toDataset = (dataset: string, complete: number) => ({ dataset, complete, ...known, ...rest })
+    const { page, close } = await open('/freshness', {
+      status: { mode: 'demo', upstream: '', datasets: [toDataset('prices', 1), toDataset('twitter-sentiment', 0.24)] },
+    })
+    const rows = page.getByRole('region', { name: 'Table: Datasets' }).locator('tbody tr')
+    await rows.nth(1).waitFor()
+    expect(await rows.allTextContents()).toEqual([
+      expect.stringMatching(/^Pricesfresh100.00 %/),
+      expect.stringMatching(/^Twitter sentimentincomplete24.00 %/),
+    ])
     await close()
   })
 })

@@ -38,7 +38,7 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
   const { records, isSearching, failure } = useFound(words, MOST_FOUND)
   const hits = records.filter(({ type }) => `${type}s` === kind).slice(0, MOST_HITS)
   const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
-  if (ids.length >= MOST) return <p class="note">{MOST} lines are as many as can be told apart.</p>
+  if (ids.length >= MOST) return <p class="note">At most {MOST} lines.</p>
   const add = (id: string) => {
     setWords('')
     go(withIds([...ids.filter((one) => one !== id), id]))
@@ -51,7 +51,7 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
       </label>
       <span role="status">
         {isSearching && 'Searching…'}
-        {isNothing && `None of the ${kind === 'daos' ? 'DAOs' : kind} is called so.`}
+        {isNothing && 'No match.'}
         {failure !== undefined && `${failure.title}. ${failure.detail}`}
       </span>
       {hits.map(({ _id, name }) => (
@@ -147,7 +147,7 @@ export function Compare() {
       <h1>Compare</h1>
       <Choice
         name="of"
-        label="What is compared"
+        label="Compared"
         options={[
           { value: 'tokens', text: 'Tokens by price' },
           { value: 'daos', text: 'DAOs by treasury' },
@@ -156,7 +156,7 @@ export function Compare() {
         clears={['ids', 'range', 'interval']}
       />
       <Add key={kind} kind={kind} ids={ids} />
-      {ids.length === 0 ? <p class="state empty">Add what is to be compared by its name.</p> : <Lines ids={ids} />}
+      {ids.length === 0 ? <p class="state empty">Type a token’s or DAO’s name to add it.</p> : <Lines ids={ids} />}
     </>
   )
 }

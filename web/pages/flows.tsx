@@ -9,7 +9,7 @@ import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Value } from '../parts/value.tsx'
 
-const NO_TRADES = 'Not known: no trades of this token are collected.'
+const NO_TRADES = 'No trades of this token are collected.'
 
 type DexData = Answer<'/data/tokens/dex-data'>[number]['dexData']
 
@@ -17,7 +17,7 @@ const PERIODS = [
   ['24 hours', 'amountUsd24h'],
   ['7 days', 'amountUsd7d'],
   ['30 days', 'amountUsd30d'],
-  ['ever', 'amountUsdMax'],
+  ['All time', 'amountUsdMax'],
 ] as const
 
 const FlowTable = ({ data }: { data: DexData }) => (
@@ -26,7 +26,7 @@ const FlowTable = ({ data }: { data: DexData }) => (
     records={PERIODS}
     keyOf={([text]) => text}
     columns={[
-      { title: 'In', cell: ([text]) => text },
+      { title: 'Period', cell: ([text]) => text },
       { title: 'Bought', isNumber: true, cell: ([, member]) => <Value of={data.inflow[member]} as="usd" /> },
       { title: 'Sold', isNumber: true, cell: ([, member]) => <Value of={data.outflow[member]} as="usd" /> },
     ]}
@@ -79,7 +79,7 @@ function Trades({ id }: { id: string }) {
             columns={[
               { title: 'Time', cell: ({ recordedAt }) => <TimeValue at={recordedAt} /> },
               { title: 'Type', cell: ({ type }) => type },
-              { title: 'Worth', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+              { title: 'Value', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
               { title: 'Price', isNumber: true, cell: ({ price }) => <Value of={price} as="usd" /> },
               {
                 title: 'Transaction',
@@ -107,7 +107,7 @@ function Volume({ id, name }: { id: string; name: string }) {
     })
   return (
     <SeriesChart
-      title="Volume there, by day"
+      title="DEX volume per day"
       name={`${name}: volume on decentralized exchanges, 30 days`}
       question={question}
       series={useAnswer(question)}

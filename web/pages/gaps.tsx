@@ -1,6 +1,7 @@
 import { isGap } from '../../shared/coverage/not-due.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
+import { toCounted, toShort } from '../format.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
@@ -12,28 +13,32 @@ import { go, withQuery } from '../place.ts'
 type Named = Query<'/data/status/coverage'>['dataset']
 type Stretch = Answer<'/data/status/coverage'>[number]
 
-/** The datasets with coverage: the API's complete list. */
-const COVERED = [
-  'prices',
-  'tvl',
-  'holders',
-  'daos',
-  'treasury',
-  'fees',
-  'ratings',
-  'market-cap',
-  'index',
-  'index-token',
-  'governance',
-  'governors',
-  'delegations',
-  'treasury-value',
-  'twitter',
-  'discord',
-  'telegram',
-  'twitter-sentiment',
-  'dex-trades',
-] as const satisfies readonly Named[]
+/** The datasets with coverage: the API's complete list, with their titles. */
+const TITLES: Readonly<Record<Named, string>> = {
+  prices: 'Prices',
+  tvl: 'Value locked',
+  holders: 'Token holders',
+  daos: 'DAO profiles',
+  treasury: 'Treasuries',
+  fees: 'Fees and revenue',
+  ratings: 'Ratings',
+  'market-cap': 'Total market cap',
+  index: 'Index',
+  'index-token': 'Index Token',
+  governance: 'Snapshot governance',
+  governors: 'On-chain governance',
+  delegations: 'Delegations of voting power',
+  'treasury-value': 'Total treasury value',
+  twitter: 'Twitter followers',
+  discord: 'Discord members',
+  telegram: 'Telegram members',
+  'twitter-sentiment': 'Twitter sentiment',
+  'dex-trades': 'DEX trades',
+}
+const COVERED = Object.keys(TITLES) as Named[]
+
+/** The title of a dataset; its name if it has no title. */
+export const titleOfDataset = (name: string) => (TITLES as Readonly<Record<string, string>>)[name] ?? name
 
 /** Maximum rows of gaps, and of names in one request; the linked request has all. */
 const MOST_GAPS = 100
@@ -49,7 +54,9 @@ const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'inde
 function Entity({ dataset, id, names }: { dataset: Named; id: string; names: ReadonlyMap<string, string> }) {
   if (OF_ALL.includes(dataset)) return <>all</>
   const kind = OF_TOKENS.includes(dataset) ? 'tokens' : 'daos'
-  return <a href={`${kind}/${id}`}>{names.get(id) ?? <code>{id}</code>}</a>
+  const name = names.get(id)
+  // The lists have no record of ended entities, and their pages would be empty.
+  return name === undefined ? <>ended ({toShort(id)})</> : <a href={`${kind}/${id}`}>{name}</a>
 }
 
 /** The names of live entities; the API has no record of others. */
@@ -78,7 +85,9 @@ export function Gaps() {
           Dataset
           <select value={dataset} onChange={({ currentTarget }) => go(withQuery({ dataset: currentTarget.value }))}>
             {COVERED.map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {TITLES[name]}
+              </option>
             ))}
           </select>
         </label>
@@ -97,20 +106,27 @@ export function Gaps() {
         {(data) => (
           <>
             <RecordTable
-              caption={`Gaps of ${dataset}`}
+              caption={`Gaps of ${TITLES[dataset]}`}
               records={gaps}
               keyOf={({ entity, from }) => `${entity} ${from}`}
               columns={[
-                { title: 'Of', cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} /> },
+                {
+                  title: OF_TOKENS.includes(dataset) ? 'Token' : 'DAO',
+                  cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} />,
+                },
                 { title: 'State', cell: ({ state }) => state },
                 { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
                 { title: 'To', cell: ({ to }) => <TimeValue at={to} /> },
-                { title: 'Why', cell: ({ reason }) => reason ?? <Unknown why="No reason was noted." /> },
+                {
+                  title: 'Reason',
+                  isText: true,
+                  cell: ({ reason }) => reason ?? <Unknown why="No reason is stored." />,
+                },
               ]}
             />
             <p class="note">
-              {data.filter(isGap).length} ranges are not covered,{' '}
-              {data.filter(({ state }) => state === 'covered').length} are.
+              {toCounted(data.filter(isGap).length, 'gap')};{' '}
+              {toCounted(data.filter(({ state }) => state === 'covered').length, 'range')} complete.
               {data.filter(isGap).length > MOST_GAPS && ` The first ${MOST_GAPS} are shown.`}
             </p>
           </>

@@ -7,13 +7,13 @@ import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
 
-const REMOVED_NOTE = 'It left the Index, and has no price any more.'
+const REMOVED_NOTE = 'It left the Index and has no price.'
 
 function Members() {
   const question = toQuestion('/data/index/weights', { sort: '-weight' })
   const members = useAnswer(question)
   return (
-    <Card title="What is in it" question={question} facts={members.received?.facts}>
+    <Card title="Composition" question={question} facts={members.received?.facts}>
       <Shown of={members} what="members" isEmpty={(data) => data.length === 0}>
         {(data) => (
           <RecordTable
@@ -36,10 +36,10 @@ function Members() {
                 cell: ({ weight }) => <Value of={weight} as="share" why={REMOVED_NOTE} />,
               },
               {
-                title: 'Moved it in 24 h',
+                title: 'Contribution, 24 h',
                 isNumber: true,
                 cell: ({ contribution24h }) => (
-                  <Value of={contribution24h} as="change" why="The Index had no value 24 hours before." />
+                  <Value of={contribution24h} as="points" why="The Index had no value 24 hours before." />
                 ),
               },
               {
@@ -49,7 +49,7 @@ function Members() {
               },
               { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
               {
-                title: 'Worth',
+                title: 'Value',
                 isNumber: true,
                 cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={REMOVED_NOTE} />,
               },
@@ -65,7 +65,7 @@ function Compositions() {
   const question = toQuestion('/data/index/compositions', { sort: '-from' })
   const compositions = useAnswer(question)
   return (
-    <Card title="What was in it" question={question} facts={compositions.received?.facts}>
+    <Card title="Past compositions" question={question} facts={compositions.received?.facts}>
       <Shown of={compositions} what="compositions" isEmpty={(data) => data.length === 0}>
         {(data) => (
           <RecordTable
@@ -77,7 +77,7 @@ function Compositions() {
               { title: 'To', cell: ({ to }) => (to === null ? 'now' : <TimeValue at={to} />) },
               { title: 'Tokens', isNumber: true, cell: ({ elements }) => <Value of={elements.length} as="count" /> },
               {
-                title: 'Which',
+                title: 'Members',
                 cell: ({ elements }) => <span class="text">{elements.map(({ symbol }) => symbol).join(', ')}</span>,
               },
             ]}
@@ -96,12 +96,12 @@ function IndexToken() {
       <Shown of={token} what="the Index Token">
         {({ value, totalSupply, valueUsd, createdAt }) => (
           <Stats>
-            <Stat name="One is worth">
+            <Stat name="Price">
               <Value of={valueUsd} as="usd" />
             </Stat>
-            <Stat name="All of it, in ETH">{value}</Stat>
+            <Stat name="ETH locked">{value}</Stat>
             <Stat name="Supply">{totalSupply}</Stat>
-            <Stat name="Read from the chain">
+            <Stat name="Updated">
               <TimeValue at={createdAt} />
             </Stat>
           </Stats>

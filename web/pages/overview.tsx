@@ -7,6 +7,8 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Ago, Change, Unknown, Value } from '../parts/value.tsx'
+import { DatasetState } from './freshness.tsx'
+import { titleOfDataset } from './gaps.tsx'
 import { NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
 
@@ -171,15 +173,15 @@ function Fresh() {
   const question = toQuestion('/data/status', {})
   const status = useAnswer(question)
   return (
-    <Card title="How fresh it is" question={question} hasTables={false}>
+    <Card title="Freshness" question={question} hasTables={false}>
       <Shown of={status} what="freshness">
         {({ datasets }) => (
           <Stats>
-            {datasets.map(({ dataset, state, lastUpdated }) => (
-              <Stat key={dataset} name={dataset}>
-                <span class={`badge ${state}`}>{state}</span>{' '}
+            {datasets.map(({ dataset, state, complete, lastUpdated }) => (
+              <Stat key={dataset} name={titleOfDataset(dataset)}>
+                <DatasetState dataset={{ state, complete }} />{' '}
                 <small>
-                  {lastUpdated === null ? <Unknown why="Nothing is stored yet." /> : <Ago at={new Date(lastUpdated)} />}
+                  {lastUpdated === null ? <Unknown why="No data yet." /> : <Ago at={new Date(lastUpdated)} />}
                 </small>
               </Stat>
             ))}
@@ -187,7 +189,7 @@ function Fresh() {
         )}
       </Shown>
       <p>
-        <a href="freshness">What is complete, and what is missing</a>
+        <a href="freshness">All datasets and gaps</a>
       </p>
     </Card>
   )
@@ -203,8 +205,8 @@ export function Overview() {
         <IndexValue />
       </div>
       <div class="grid">
-        <Movers title="Up the most in 24 hours" sort="-financialData.percentChange24h" />
-        <Movers title="Down the most in 24 hours" sort="financialData.percentChange24h" />
+        <Movers title="Top gainers, 24 h" sort="-financialData.percentChange24h" />
+        <Movers title="Top losers, 24 h" sort="financialData.percentChange24h" />
       </div>
       <NewestProposals />
       <Fresh />

@@ -41,7 +41,7 @@ function Numbers({ data }: { data: Token['financialData'] }) {
       <Stat name="Volume 24 h">
         <Value of={data.volume24h} as="usd" />
       </Stat>
-      <Stat name="Its change">
+      <Stat name="Volume change, 24 h">
         <Change of={data.volumeChange24h} />
       </Stat>
       <Stat name="Value locked">
@@ -56,25 +56,25 @@ function Numbers({ data }: { data: Token['financialData'] }) {
       <Stat name="Maximum supply">
         <Value of={data.maxSupply} as="amount" why={NO_MAXIMUM} />
       </Stat>
-      <Stat name="1 hour">
+      <Stat name="Change, 1 hour">
         <Change of={data.percentChange1h} />
       </Stat>
-      <Stat name="24 hours">
+      <Stat name="Change, 24 hours">
         <Change of={data.percentChange24h} />
       </Stat>
-      <Stat name="7 days">
+      <Stat name="Change, 7 days">
         <Change of={data.percentChange7d} />
       </Stat>
-      <Stat name="30 days">
+      <Stat name="Change, 30 days">
         <Change of={data.percentChange30d} />
       </Stat>
-      <Stat name="60 days">
+      <Stat name="Change, 60 days">
         <Change of={data.percentChange60d} />
       </Stat>
-      <Stat name="90 days">
+      <Stat name="Change, 90 days">
         <Change of={data.percentChanged90d} />
       </Stat>
-      <Stat name="Price of">
+      <Stat name="Updated">
         <TimeValue at={data.lastUpdated} />
       </Stat>
     </Stats>
@@ -86,8 +86,8 @@ function Where({ token }: { token: Token }) {
   const chain = received?.data.find(({ _id }) => _id === token.chain)
   return (
     <p class="links">
-      <a href={`daos/${token.dao}`}>Its DAO</a>
-      <a href={`compare?ids=${token._id}`}>Compare it</a>
+      <a href={`daos/${token.dao}`}>DAO</a>
+      <a href={`compare?ids=${token._id}`}>Compare</a>
       <span>
         {chain?.name ?? 'Chain'}: <code>{token.contractAddress}</code>
       </span>

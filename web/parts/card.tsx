@@ -32,11 +32,13 @@ export function Stats({ children }: { children: ComponentChildren }) {
   return <dl class="stats">{children}</dl>
 }
 
-export function Stat({ name, children }: { name: string; children: ComponentChildren }) {
+/** A labelled number. While it is loading, its place is kept. */
+export function Stat(props: { name: string; isLoading?: boolean; children: ComponentChildren }) {
+  const { name, isLoading = false, children } = props
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{children}</dd>
+      <dd>{isLoading ? '…' : children}</dd>
     </div>
   )
 }

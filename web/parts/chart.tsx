@@ -25,7 +25,7 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
             return {
               title: line.name,
               isNumber: true,
-              cell: (at: number) => <Value of={line.values[at]} as={as} step={step} why="Nothing was observed." />,
+              cell: (at: number) => <Value of={line.values[at]} as={as} step={step} why="No data." />,
             }
           }),
         ]}
@@ -60,6 +60,7 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
         if (place.current === null || unmounted.signal.aborted) return
         plot.current = draw(place.current, newest.current, onPoint)
         place.current.dataset.drawn = 'true'
+        place.current.dataset.theme = colors
       },
       (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
     )
@@ -97,7 +98,15 @@ export function Chart(props: {
     setAt(next)
     plot.current?.point(next)
   }
-  if (last < 0) return <p class="state empty">Nothing was observed in this range.</p>
+  if (last < 0) return <p class="state empty">No data in this range.</p>
+  // A line needs two points: axes around a lone one would show a range that has no data.
+  if (last === 0 && drawing.kind === 'line')
+    return (
+      <div class="single">
+        <output class="point">{describePoint(drawing, 0)}</output>
+        <p class="note">{description}</p>
+      </div>
+    )
   if (failure !== undefined)
     return (
       <div class="state failed" role="alert">
@@ -132,16 +141,18 @@ export function Chart(props: {
         </output>
       </div>
       {isTable && <AsTable name={name} drawing={drawing} />}
-      <p class="note">
-        <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
-          Table
-        </button>{' '}
-        {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
-      </p>
-      {/* The end of the text may be cut off. */}
-      <p class="note known" title={description}>
-        {description}
-      </p>
+      <div class="chart-foot">
+        {/* The end of the text may be cut off. */}
+        <p class="note known" title={description}>
+          {description}
+        </p>
+        <span>
+          <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
+            Table
+          </button>
+          {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
+        </span>
+      </div>
     </>
   )
 }

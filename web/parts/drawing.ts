@@ -48,11 +48,10 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
   const counts = countMissing(drawing)
   const gaps = counts.filter(({ missing }) => missing > 0)
   const isOne = counts.length === 1
-  if (gaps.length === 0) return absent || `All ${points} points${isOne ? '' : ' of each line'} are known.`
+  if (gaps.length === 0 && points === 1) return absent || '1 point of data so far.'
+  if (gaps.length === 0) return absent || `${points} points, no gaps.`
   const said = gaps.map(({ name, missing }) => (isOne ? String(missing) : `${missing} of ${name}`)).join(', ')
-  const range = isOne
-    ? `${said} of ${points} points are not known: nothing was observed then, and the line is broken there.`
-    : `Of ${points} points are not known: ${said}. The lines are broken there.`
+  const range = isOne ? `${said} of ${points} points missing.` : `Missing of ${points} points: ${said}.`
   return absent === '' ? range : `${absent} ${range}`
 }
 

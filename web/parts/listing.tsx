@@ -98,7 +98,7 @@ function Pages(props: { shown: number; total: number | undefined; next: string |
       <span role="status">{total === undefined ? `${shown} shown` : `${shown} of ${total} shown`}</span>
       {next !== undefined && <a href={withQuery({ cursor: next })}>Next page</a>}
       <button type="button" class="plain reorder" data-needed={order.isReordered} onClick={order.renew}>
-        The order has changed: sort again
+        Order changed: sort again
       </button>
     </p>
   )

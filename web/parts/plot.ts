@@ -88,8 +88,6 @@ function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
 /** Draws into an element; `onPoint` receives the point under the cursor. Missing values are gaps. */
 export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
   const colors = colorsOf(element)
-  // The background colour, which also applies in print.
-  element.style.setProperty('--drawn-on', colors.back)
   let shown = drawing
   let alone = toAllAlone(drawing)
   const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }

@@ -69,6 +69,9 @@ function useIsComplete(): boolean {
   return isComplete
 }
 
+/** Columns that fit on a phone without scrolling, and on a large screen. */
+const [FEW, MOST_FITTING] = [3, 10]
+
 /** Records as a dense table, with its own horizontal scrolling on a narrow screen. */
 export function RecordTable<T>(props: {
   caption: string
@@ -96,10 +99,11 @@ export function RecordTable<T>(props: {
     section.current?.focus({ preventScroll: true })
   }, [list, page])
   const records = useIsComplete() ? props.records : props.records.slice(0, FIRST_ROWS)
+  const scroll = columns.length <= MOST_FITTING ? 'scroll fits' : 'scroll'
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" ref={section} tabIndex={0} aria-label={`Table: ${props.caption}`}>
-      <table class={props.isSteady ? 'steady' : undefined}>
+    <section class={scroll} ref={section} tabIndex={0} aria-label={`Table: ${props.caption}`}>
+      <table class={props.isSteady ? (columns.length <= FEW ? 'steady few' : 'steady') : undefined}>
         <caption class="hidden">{props.caption}</caption>
         <thead>
           <tr>

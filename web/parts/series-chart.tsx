@@ -51,9 +51,7 @@ export function SeriesChart<T>(props: {
                 isLow={props.isLow ?? false}
                 absent={missing > 0 ? props.toAbsent?.(missing, points + missing) : undefined}
               />
-              {coarse !== undefined && coarse > 0 && (
-                <p class="note">{coarse} points are of observations coarser than the interval.</p>
-              )}
+              {coarse !== undefined && coarse > 0 && <p class="note">{coarse} points come from coarser data.</p>}
             </>
           )}
         </Shown>

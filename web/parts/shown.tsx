@@ -15,7 +15,7 @@ function Loading(props: { what: string; rows: number | undefined; outline: Compo
     const timer = setTimeout(() => setSlow(true), SLOW_MS)
     return () => clearTimeout(timer)
   }, [])
-  const text = isSlow ? `Still loading ${what}: the service takes its time.` : `Loading ${what}…`
+  const text = isSlow ? `Still loading ${what}: the service is slow.` : `Loading ${what}…`
   if (outline !== undefined)
     return (
       <div class="loading">
@@ -64,6 +64,12 @@ export function DataTime({ facts }: { facts: ReceivedAnswer<unknown>['facts'] | 
   )
 }
 
+/** Whether there is certainly nothing to show: an empty answer, or one that says that there is no data. */
+export const isNone = ({ received, failure }: AnswerState<readonly unknown[]>) =>
+  received === undefined
+    ? failure?.code === 'no_data'
+    : received.data.length === 0 || (received.facts.points === 0 && (received.facts.missing ?? 0) > 0)
+
 /**
  * The state of an answer: loading, failed, empty, or shown. A previous answer stays while a newer one is loading or has
  * failed, with a note.
@@ -94,7 +100,7 @@ export function Shown<T>(props: {
     <div class="shown" aria-busy={isBefore}>
       {failure !== undefined && <Failed failure={failure} retry={retry} />}
       {props.isEmpty?.(received.data) === true ? (
-        <p class="state empty">{props.empty ?? `There is nothing here: no ${props.what} fit.`}</p>
+        <p class="state empty">{props.empty ?? `No ${props.what} match.`}</p>
       ) : (
         props.children(received.data, received.facts)
       )}

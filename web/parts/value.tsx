@@ -1,8 +1,10 @@
 import { now } from '../clock.ts'
 import { type Kind, toAgo, toDistinct, toFullNumber, toLocal, toText, toUtc } from '../format.ts'
 
+const SIGNED: readonly Kind[] = ['change', 'points', 'usdChange', 'amountChange']
+
 /** Default reason for a missing number. */
-const NO_SOURCE = 'No source has given it.'
+const NO_SOURCE = 'No source reports it.'
 
 export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
   return (
@@ -19,7 +21,7 @@ export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
 export function Value(props: { of: number | null | undefined; as: Kind; step?: number; why?: string | undefined }) {
   const { of, as, step, why } = props
   if (of === null || of === undefined) return <Unknown why={why} />
-  const sign = as === 'change' ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
+  const sign = SIGNED.includes(as) ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
   const text = step === undefined ? toText(of, as) : toDistinct(of, as, step)
   // Keyed by text: in end-aligned layout a shorter text in the same element would count as a layout shift.
   return (
@@ -30,7 +32,7 @@ export function Value(props: { of: number | null | undefined; as: Kind; step?: n
 }
 
 export const Change = ({ of }: { of: number | null | undefined }) => (
-  <Value of={of} as="change" why="History does not reach back far enough." />
+  <Value of={of} as="change" why="The history is too short." />
 )
 
 /** A time in UTC, with the reader's local time as a tooltip. */
