@@ -94,7 +94,6 @@ const VOLATILE = new Set(['date', 'x-request-id', 'server-timing'])
 /** Required parameters that select one record. */
 const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=0x${'3'.repeat(40)}` }
 
-
 const read = async (response: Response) => ({
   headers: [...response.headers].filter(([name]) => !VOLATILE.has(name)),
   body: Buffer.from(await response.arrayBuffer()).toString('base64'),

@@ -79,7 +79,14 @@ describe('readCompleteness', () => {
     expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], overdue: [], isUnserved: false })
     await storeAll()
     const expected = daos.length * DAYS
-    expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], overdue: [], isUnserved: false })
+    expect(await read()).toEqual({
+      expected,
+      stored: expected,
+      complete: 1,
+      lacking: [],
+      overdue: [],
+      isUnserved: false,
+    })
   })
 
   it('counts entities without any coverage, but not buckets known to be empty', async () => {

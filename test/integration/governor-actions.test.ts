@@ -4,13 +4,13 @@ import { votersRoute } from '../../api/routes/voters.ts'
 import { logAt, timeAt, toGovernorChain } from '../support/governor-chain.ts'
 import {
   AUTHOR,
-  toQuery,
   BRAVO,
   blockOf,
   ENS,
   type GovernorPipeline,
   idOf,
   startGovernors,
+  toQuery,
   voterOf,
 } from '../support/governor-pipeline.ts'
 import {

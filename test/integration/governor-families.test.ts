@@ -3,11 +3,11 @@ import type { Governor } from '../../shared/registry/entities.ts'
 import { logAt, timeAt, toGovernorChain } from '../support/governor-chain.ts'
 import {
   AUTHOR,
-  toQuery,
   blockOf,
   type GovernorPipeline,
   registry,
   startGovernors,
+  toQuery,
   voterOf,
 } from '../support/governor-pipeline.ts'
 import type { ChainLog } from '../upstream/chain.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { formatUnits } from 'viem/utils'
 import { afterEach, describe, expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { toQuery, createGovernorPipeline, type GovernorPipeline, idOf } from '../support/governor-pipeline.ts'
+import { createGovernorPipeline, type GovernorPipeline, idOf, toQuery } from '../support/governor-pipeline.ts'
 import { createLoggedChain } from '../upstream/logged-chain.ts'
 import { OPTIMISM, readOptimismLogs, readRows, readUniswapLogs, UNISWAP } from '../upstream/recorded-governors.ts'
 

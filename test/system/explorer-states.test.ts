@@ -243,17 +243,17 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
 
   it('shows the result of a proposal, and who voted how', async () => {
     const vote = (voter: string, choice: unknown, votingPower: number) => ({
-      ...{ _id: voter.repeat(24), proposal: OTHER, voter: `0x${voter.repeat(40)}`, choice, votingPower },
+      ...{ _id: voter.repeat(24), proposal: SECOND, voter: `0x${voter.repeat(40)}`, choice, votingPower },
       createdAt: '2024-03-09T00:00:00.000Z',
     })
-    const { page, close } = await open(`/daos/${ID}/proposals/${OTHER}`, {
+    const { page, close } = await open(`/daos/${ID}/proposals/${SECOND}`, {
       daos: [DAO],
       'daos/governance/proposals': (route: Route) => {
-        expect(queryOf(route).get('filter')).toBe(`_id=${OTHER}`)
+        expect(queryOf(route).get('filter')).toBe(`_id=${SECOND}`)
         const known = { title: 'Fund the audit', state: 'closed', author: '0x00', url: 'https://example.com/vote' }
         const result = { choices: ['For', 'Against'], scores: [75, 25], scoresTotal: 100, votes: 2, quorum: 80 }
         const times = { createdAt: '2024-03-01T00:00:00.000Z', startsAt: null, endsAt: '2024-03-09T00:00:00.000Z' }
-        return route.fulfill({ json: [{ _id: OTHER, dao: ID, ...known, ...result, ...times, outcome: null }] })
+        return route.fulfill({ json: [{ _id: SECOND, dao: ID, ...known, ...result, ...times, outcome: null }] })
       },
       'daos/governance/votes': [vote('a', 1, 75), vote('b', 2, 25)],
     })

@@ -1464,6 +1464,7 @@ ALTER TABLE delegate_powers_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_a
 ALTER TABLE delegation_events_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 ALTER TABLE delegation_readings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
 CREATE TABLE IF NOT EXISTS alert_rules_local ON CLUSTER 'dao'
 (
     rule        String,

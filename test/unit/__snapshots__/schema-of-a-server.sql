@@ -1199,6 +1199,7 @@ ALTER TABLE delegate_powers_latest MODIFY SETTING fsync_after_insert = 1, fsync_
 ALTER TABLE delegation_events MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 ALTER TABLE delegation_readings MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
 CREATE TABLE IF NOT EXISTS alert_rules
 (
     rule        String,
