@@ -199,10 +199,10 @@ async function storeGovernance(db: Database, daos: readonly Dao[], now: number):
   await db.insert({ table: 'governance_in', rows })
 }
 
-/** A delegate of Aave in `storeEveryDataset`. */
+/** A delegate of Aave and Uniswap in `storeEveryDataset`. */
 export const DELEGATE = `0x${'3'.repeat(40)}`
 
-/** Delegations of Aave, which gets a voting token: five delegates, of which one has many changes of its power. */
+/** Delegations of a DAO, which gets a voting token: five delegates, of which one has many changes of its power. */
 async function storeDelegations(db: Database, dao: Dao | undefined, now: number): Promise<void> {
   if (dao === undefined) return
   const token = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1', decimals: 18 }
@@ -241,7 +241,7 @@ export async function storeEveryDataset(db: Database, registry: Registry, now: n
     now,
   )
   await storeAlerts(db, registry, now)
-  await storeDelegations(db, registry.daoBySlug.get('aave'), now)
+  for (const slug of ['aave', 'uniswap']) await storeDelegations(db, registry.daoBySlug.get(slug), now)
   await storeGovernance(
     db,
     registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null).slice(0, ENTITIES),
