@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs'
-import { DelayedError, Queue, UnrecoverableError, Worker } from 'bullmq'
+import { DelayedError, type Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { type Config, readVariable } from '../../shared/config/config.ts'
 import { createRedactor } from '../../shared/config/secrets.ts'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import { toQueuePrefix } from '../../shared/queue/queues.ts'
+import { openQueue, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -16,7 +16,8 @@ import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { deliver, findDue } from './delivery.ts'
 import { evaluateGroup, type RuleGroup, storeInactive, toGroups } from './evaluation.ts'
-import { type Channel, findChannelSecrets, loadRules } from './rules.ts'
+import type { Channel } from './rules.ts'
+import { findChannelSecrets, loadRules } from './rules-file.ts'
 import { createSend } from './send.ts'
 import { createAlertStore, type MessageKey, type StoredFiring } from './state.ts'
 
@@ -63,6 +64,7 @@ function followRules(file: string, log: Logger) {
   let [rules, stamp] = [load(), toStamp()]
   let groups = toGroups(rules.rules)
   let redact = createRedactor(findChannelSecrets(rules))
+  let loggedReason = ''
   return {
     get rules() {
       return rules
@@ -80,10 +82,15 @@ function followRules(file: string, log: Logger) {
         rules = load()
         groups = toGroups(rules.rules)
         redact = createRedactor(findChannelSecrets(rules))
+        loggedReason = ''
         log.info({ file, rules: rules.rules.length }, 'alert rules loaded')
         return true
       } catch (error) {
-        log.error({ file, reason: toReason(error) }, 'the changed alert rules are not used: the rules before stay')
+        // Every job looks at the file: a missing one is logged once.
+        const reason = toReason(error)
+        if (reason !== loggedReason)
+          log.error({ file, reason }, 'the changed alert rules are not used: the previous rules stay active')
+        loggedReason = reason
         return false
       }
     },
@@ -119,11 +126,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   const store = createAlertStore(db)
   const metrics = createAlertMetrics(context.metrics)
   const stopping = new AbortController()
-  const [evaluations, deliveries] = ALERT_QUEUES.map((name) => {
-    const queue = new Queue(name, { connection: redis, prefix: toQueuePrefix(prefix, name) })
-    queue.on('error', () => undefined)
-    return queue
-  }) as [Queue, Queue]
+  const [evaluations, deliveries] = ALERT_QUEUES.map((name) => openQueue(name, redis, prefix)) as [Queue, Queue]
 
   const enqueueGroups = async (groups: readonly RuleGroup[], changedAt?: number) => {
     const toJob = ({ name }: RuleGroup) => ({
