@@ -106,7 +106,7 @@ function Votes({ id, of }: { id: string; of: Proposal }) {
   )
 }
 
-/** One proposal: its result, its dates and who voted how. */
+/** The page of a proposal: result, dates and votes. */
 export function ProposalPage({ dao, id }: { dao: string; id: string }) {
   const question = toQuestion('/data/daos/governance/proposals', { id: dao, source: 'all', filter: [`_id=${id}`] })
   const proposals = useAnswer(question)

@@ -2,7 +2,7 @@ import type { Registry } from '../../../shared/registry/registry.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { AlertEntity, Rule, What } from '../rules.ts'
 
-/** What a message says about a subject. Times are Unix milliseconds, `page` and `request` are paths. */
+/** The content of a message about a subject. Times are Unix milliseconds, `page` and `request` are paths. */
 export interface Facts {
   readonly entity: AlertEntity | null
   readonly title: string
