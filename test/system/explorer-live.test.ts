@@ -107,9 +107,12 @@ describe.skipIf(!hasBrowser)('explorer page that stays open', () => {
     expect(await table.page.evaluate(focused)).toBe(`tokens/${before[29]?.id}`)
     expect(await token.page.evaluate('document.activeElement.className')).toBe('chart')
     // Rows stay in place while the user reads, and are sorted again on request.
-    const button = table.page.getByRole('button', { name: 'The order has changed: sort again' })
-    if (await button.isVisible()) await button.click()
-    expect(await rows(table.page)).toEqual(grants.map(toRow))
+    const button = table.page.getByRole('button', { name: 'Order changed: sort again' })
+    const sorted = async () => {
+      if (await button.isVisible()) await button.click()
+      return rows(table.page)
+    }
+    await expect.poll(sorted).toEqual(grants.map(toRow))
     for (const { close } of opened) await close()
   })
 
