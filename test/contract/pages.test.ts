@@ -98,6 +98,7 @@ const PATHS = [
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
   '/data/daos/fees/historic?name=aave&',
+  '/data/daos/twitter-sentiment/samples?name=aave&',
   '/data/tokens/holders/historic?name=aave&',
   '/data/tokens/holders/historic-labels?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&',

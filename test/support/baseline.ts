@@ -52,7 +52,9 @@ export async function recordAnswers(
   requests: readonly string[] = EVERY_REQUEST,
 ): Promise<void> {
   const all = await readAnswers({ registry }, config, requests)
-  const answers = Object.fromEntries(Object.entries(all).filter(([, answer]) => answer.startsWith('200 ')))
+  const answers = Object.fromEntries(
+    requests.map((request) => [request, all[request]]).filter(([, answer]) => answer?.startsWith('200 ')),
+  )
   writeFileSync(ANSWERS, `${JSON.stringify(answers, null, 2)}\n`)
 }
 

@@ -14,7 +14,8 @@ import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-te
 import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
 import { TREASURY_VALUES, treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
-import { SAMPLE, SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
+import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
+import { SAMPLE, twitterSentimentSamplesRoute } from '../../api/routes/daos/twitter-sentiment-samples.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
 import { indexHistoricRoute } from '../../api/routes/index/historic.ts'
 import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
@@ -321,16 +322,20 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
   daily(twitterSentiment, historicTwitterSentimentRoute, {
     name: 'twitter-sentiment',
     description:
-      'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment.',
+      'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment, with their samples.',
     values: `tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative, ${SAMPLE}`,
-    columns: from(historicTwitterSentimentRoute, [
-      ['positive', 'sentiment.positive', 'share'],
-      ['neutral', 'sentiment.neutral', 'share'],
-      ['negative', 'sentiment.negative', 'share'],
-      ['posts', 'posts'],
-      ['unknown_posts', 'unknownPosts'],
-      ['model', 'model'],
-    ]),
+    columns: [
+      ...from(historicTwitterSentimentRoute, [
+        ['positive', 'sentiment.positive', 'share'],
+        ['neutral', 'sentiment.neutral', 'share'],
+        ['negative', 'sentiment.negative', 'share'],
+      ]),
+      ...from(twitterSentimentSamplesRoute, [
+        ['posts', 'posts'],
+        ['unknown_posts', 'unknownPosts'],
+        ['model', 'model'],
+      ]),
+    ],
   }),
   {
     name: 'proposals',
