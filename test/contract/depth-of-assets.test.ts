@@ -215,7 +215,7 @@ describe('/data/daos/treasury/holdings', () => {
       return [status, code, detail]
     }
     const noData = [404, 'no_data']
-    expect(await observed('name=aave')).toEqual([...noData, expect.stringContaining('Only what its tokens come to')])
+    expect(await observed('name=aave')).toEqual([...noData, expect.stringContaining('Only the total per token')])
     expect(await observed('name=gitcoin')).toEqual([...noData, expect.stringContaining('was not read')])
     expect(await holdings(`name=uniswap&${toAsOf(TODAY - 90 * DAY)}`)).toEqual([])
     expect((await observed(`name=uniswap&${toAsOf(NOW + DAY)}`))[1]).toBe('invalid_parameter')

@@ -99,7 +99,7 @@ async function expectSections(
       const observed = ranges.parse(JSON.parse(await read('status/coverage', { dataset, id, start })))
       const reasons = observed.flatMap((range) => (range.reason === null ? [] : [range.reason]))
       expect(
-        [...reasons, READ_AND_EMPTY, 'what is stored of it is not current'].some((one) => reason?.includes(one)),
+        [...reasons, READ_AND_EMPTY, 'its stored data is not current'].some((one) => reason?.includes(one)),
         `${name}: ${reason}; ${dataset}: ${reasons.join()}`,
       ).toBe(true)
     }
