@@ -100,7 +100,8 @@ export const oneName = (noun: string, example: string) =>
 
 /** Search text, in lower case. */
 export const searchText = name.meta({
-  description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one, or a category.',
+  description:
+    'What to look for: a symbol, a name, a slug or a contract address of today or before, or a part of one; an address of a treasury or governor; a category or a chain.',
   examples: ['uni'],
 })
 
