@@ -57,7 +57,7 @@ export interface ListSource {
   readonly name: string
   /** Equal for requests that the same records answer. */
   readonly key: string
-  /** A commit of one of these drops the cached records. */
+  /** A change event of one of these drops the cached records. */
   readonly datasets: readonly DatasetFacts[]
   /** Selects `key`, `name`, `market_cap`, `as_of` and `record`, of all records or of some keys (parameters `all`, `keys`). */
   readonly sql: string

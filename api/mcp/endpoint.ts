@@ -17,7 +17,7 @@ import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem, toProblem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { RequestContext } from '../route/request-context.ts'
 import type { Serving } from '../serving/serve.ts'
 import { MCP_METHODS, MCP_PATH } from './path.ts'
 import { createMcpServer, type DataIn } from './server.ts'
@@ -244,7 +244,7 @@ function createHandler(createServer: () => McpServer) {
 }
 
 /** Handles `/mcp`: streamable HTTP of the Model Context Protocol, without state between requests. */
-export type McpEndpoint = (exchange: Exchange) => Promise<void>
+export type McpEndpoint = (context: RequestContext) => Promise<void>
 
 export function createMcpEndpoint(options: Options): McpEndpoint {
   const asking = new AsyncLocalStorage<Asking>()

@@ -11,7 +11,7 @@ import { toArray } from '../answers/rows.ts'
 import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import type { AppContext } from '../route/define-route.ts'
 import {
   type CountedSource,
   countSince,
@@ -67,7 +67,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
 export async function answerPricesInForm(
-  call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
+  call: AppContext & { readonly representation: Representation; readonly entities: readonly Token[] },
   question: SeriesQuestion & {
     readonly start: number
     readonly end?: number | undefined
@@ -152,11 +152,11 @@ interface Found extends PointCounts {
   readonly isCut: boolean
 }
 
-const isSpread = ({ config }: Pick<Surroundings, 'config'>) => config.clickhouse.cluster !== undefined
+const isSpread = ({ config }: Pick<AppContext, 'config'>) => config.clickhouse.cluster !== undefined
 
-type PeekCall = Pick<Surroundings, 'chunks' | 'now' | 'config'> & { readonly representation: Representation }
+type PeekCall = Pick<AppContext, 'chunks' | 'now' | 'config'> & { readonly representation: Representation }
 
-type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 
 const toDue = ({ now }: Pick<Call, 'now'>, interval: Interval) => toSeriesDueEnd(tokenPrices, interval, now())
 

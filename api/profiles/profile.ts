@@ -8,7 +8,7 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import { idValue } from '../records/table.ts'
 import type { Described } from '../route/define-route.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import { type AppContext, defineRoute, type Route } from '../route/define-route.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
 /** A section of a profile: the record that another route returns for the same entity, or for a related one. */
@@ -27,7 +27,7 @@ export interface Section<E extends Named> {
   readonly query?: (id: string) => Readonly<Record<string, string>>
   /** The datasets whose ledger explains a missing record; without any, `otherwise` does. */
   readonly datasets: readonly DatasetFacts[]
-  readonly otherwise?: string | ((id: string, call: Surroundings) => Promise<string>)
+  readonly otherwise?: string | ((id: string, call: AppContext) => Promise<string>)
 }
 
 interface Profile<E extends Named> extends Omit<Described, 'description'> {
@@ -51,7 +51,7 @@ const REASON_HOLDS_MS = 60_000
 
 const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const
 
-type Call = Surroundings & { readonly signal: AbortSignal }
+type Call = AppContext & { readonly signal: AbortSignal }
 
 /** The answer of a section's route; undefined if it has no data. */
 async function callRoute(
@@ -61,7 +61,7 @@ async function callRoute(
 ): Promise<Answer | undefined> {
   const parsedQuery = parseParameters(route.query, readQuery(`?${new URLSearchParams(query)}`))
   try {
-    return await route.settle(parsedQuery, 'json', call).answer(call.signal, call.now())
+    return await route.resolve(parsedQuery, 'json', call).answer(call.signal, call.now())
   } catch (error) {
     if (error instanceof Problem && error.code === 'no_data') return undefined
     throw error

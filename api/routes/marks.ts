@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toInitials, toMark } from '../drawings/mark.ts'
+import { toInitials, toMark } from '../svg/mark.ts'
 import { oneId } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { defineRoute } from '../route/define-route.ts'

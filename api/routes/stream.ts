@@ -26,5 +26,5 @@ A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, 
   contentType: 'text/event-stream; charset=utf-8',
   datasets: [],
   volatile: true,
-  connect: ({ connect, query }, exchange) => connect(exchange, query.datasets),
+  connect: ({ connect, query }, context) => connect(context, query.datasets),
 })

@@ -13,7 +13,7 @@ import { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { timeValue, uint32 } from '../records/table.ts'
-import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
+import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { toPoints } from './candles.ts'
 import { countSince, countSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
 import {
@@ -93,7 +93,7 @@ const dailySumParameters = {
   ).optional(),
 }
 
-type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
 /** The sums of the last days or of a range, in the requested form. */

@@ -108,7 +108,7 @@ beforeAll(async () => {
     holders: shares.map((share, n) => ({ address: holderOf(n), amount: 100 - n, amount_usd: null, share })),
   }))
   await writer.insert({ table: 'token_holders', rows: held })
-  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  const options = { ...database, changeFeed: createHandFeed(), now: () => NOW }
   memory = await startApi({ ...options, config })
   engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })

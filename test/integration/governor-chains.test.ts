@@ -109,7 +109,7 @@ describe('governor votes of a chain', () => {
         ),
       },
     ])
-    pipeline.commits.commit('governors')
+    pipeline.changeFeed.commit('governors')
     expect(await pipeline.votesOf('ens')).toHaveLength(1)
   })
 

@@ -24,7 +24,7 @@ let overStdio: Assistant
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
   overHttp = await connectTo(api.url)
   const args = ['--import', 'tsx', PROGRAM, '--url', api.url]
   overStdio = await connect(new StdioClientTransport({ command: process.execPath, args }))

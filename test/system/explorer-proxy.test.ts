@@ -31,7 +31,7 @@ describe.skipIf(!hasBrowser)('explorer behind a proxy with a path prefix', () =>
   let url: string
   beforeAll(async () => {
     const config = parseConfig({})
-    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
     proxy = createProxy(api.url)
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
     url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${UNDER}`

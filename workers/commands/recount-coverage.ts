@@ -11,8 +11,8 @@ import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
 import { toTable } from '../terminal/text-table.ts'
@@ -118,7 +118,7 @@ async function main(): Promise<void> {
     const recounts: Recount[] = []
     for (const dataset of selected) {
       // API responses report which data is coarser than requested, which depends on the coverage.
-      const onChange = () => publishCommit(stores, { dataset: dataset.name })
+      const onChange = () => publishChange(stores, { dataset: dataset.name })
       const { repair, 'repair-lost': repairLost } = values
       recounts.push(await recount(db, dataset, { repair, repairLost, onChange }))
     }

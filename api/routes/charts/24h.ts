@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import { THEME_NAMES, toSparkline } from '../../drawings/sparkline.ts'
+import { THEME_NAMES, toSparkline } from '../../svg/sparkline.ts'
 import { oneId } from '../../parameters/kinds.ts'
 import { pointsSql } from '../../prices/points.ts'
 import { Problem } from '../../problem/problem.ts'

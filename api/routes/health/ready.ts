@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toUnavailable } from '../../problem/problem.ts'
-import { defineRoute, type Surroundings } from '../../route/define-route.ts'
+import { type AppContext, defineRoute } from '../../route/define-route.ts'
 
 export const readyRoute = defineRoute({
   operation: 'getReadiness',
@@ -28,12 +28,12 @@ export const readyRoute = defineRoute({
     .meta({ id: 'Readiness', description: 'That data can be served.' }),
   datasets: [],
   volatile: true,
-  handle: async ({ commits, readiness, stopping, limits }) => {
+  handle: async ({ changeFeed, readiness, stopping, limits }) => {
     if (stopping?.aborted) throw toUnavailable('The service is stopping.')
     const aheadMs = await readiness().catch((error: unknown) => {
       throw toUnavailable('The database does not answer, or is not set up yet.', error)
     })
-    const redis = commits.source === 'redis' ? 'ok' : 'away'
+    const redis = changeFeed.source === 'redis' ? 'ok' : 'away'
     const ready = { status: 'ready', clickhouse: 'ok', redis, limits: await readLimits(limits), ...toAhead(aheadMs) }
     return { body: Buffer.from(JSON.stringify(ready)), asOf: null }
   },
@@ -41,7 +41,7 @@ export const readyRoute = defineRoute({
 
 const toAhead = (ms: number) => (ms === 0 ? {} : { clockAhead: Math.round(ms / 1000) })
 
-async function readLimits(limits: Surroundings['limits']): Promise<'off' | 'shared' | 'per process'> {
+async function readLimits(limits: AppContext['limits']): Promise<'off' | 'shared' | 'per process'> {
   if (limits === undefined || (limits.keys === undefined && limits.anonymous === undefined)) return 'off'
   return (await limits.counting.isShared()) ? 'shared' : 'per process'
 }

@@ -12,7 +12,7 @@ import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords, toObject } from '../../records/answer.ts'
 import { idValue, timeValue } from '../../records/table.ts'
-import { defineRoute, type Surroundings } from '../../route/define-route.ts'
+import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { toPoints } from '../../series/candles.ts'
 import {
   type ChunkSource,
@@ -112,7 +112,7 @@ export const indexHistoricRoute = defineRoute({
   },
 })
 
-type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 
 interface Query extends SeriesQuestion {
   readonly period?: number | undefined
