@@ -1,5 +1,5 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { toFixed } from '../../shared/registry/ends.ts'
+import { snapshot } from '../../shared/registry/ends.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { compareValues } from '../answers/keyset.ts'
@@ -307,7 +307,7 @@ function findSimilar(texts: readonly SearchText[], { joined, mostEdits }: Search
  * largest first, then by name. A token comes before its DAO.
  */
 export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): SearchResult[] {
-  const fixed = toFixed(registry)
+  const fixed = snapshot(registry)
   const query = toSearchQuery(fixed, text)
   const capOf = (key: number) => marketCaps.get(key) ?? -1
   const found = prepare(fixed).flatMap((searchable) => {
