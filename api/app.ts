@@ -182,7 +182,7 @@ export function createApp(options: Options): RequestListener {
   app.use(createExplorer(options.config))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
-    throw new Problem('not_found', 'There is nothing at this path.')
+    throw new Problem('not_found', 'No resource has this path.')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     fail(createRequestContext(request, response), toRoutingProblem(error))

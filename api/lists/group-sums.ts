@@ -90,7 +90,7 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
         'Sum of the known `volume24h` of the tokens, in US dollars; null where none is known.',
       ),
       change24h: numberOrNull.describe(
-        'Change over 24 hours, in percent, of what the tokens are worth together at their supplies of now: over those whose market cap and change of price are known, and null where none are.',
+        'Change over 24 hours of the total market cap at current supplies, in percent, over the tokens whose market cap and price change are known; null if there are none.',
       ),
     })
     .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })

@@ -120,7 +120,7 @@ function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Option
   const inClientQueue = createClientQueues()
   const send = async (url: string, signal: AbortSignal): Promise<Reply> => {
     const route = byPath.get(url.split('?', 1)[0] ?? '')
-    if (route === undefined) throw new Refused({ code: 'not_found', detail: 'There is nothing at this path.' })
+    if (route === undefined) throw new Refused({ code: 'not_found', detail: 'No resource has this path.' })
     const call = toCall()
     return inClientQueue(call.client, async () => {
       signal.throwIfAborted()
@@ -251,7 +251,7 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
   const source = createOwnSource(options, () => {
     const call = asking.getStore()
     // Without a client, its requests would queue and count as another client's.
-    if (call === undefined) throw new Error('a tool asks outside of a request')
+    if (call === undefined) throw new Error('a tool sent a request outside of a call')
     return call
   })
   const onFailure = (error: unknown) =>

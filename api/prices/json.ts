@@ -76,9 +76,13 @@ export async function answerPricesInForm(
 ): Promise<Answer> {
   const [token, second] = call.entities
   if (token === undefined || second !== undefined) {
-    throw new Problem('invalid_parameter', 'order=desc, points and fill take one token: ask for each alone.', {
-      param: 'id',
-    })
+    throw new Problem(
+      'invalid_parameter',
+      'order=desc, points and fill work with one token: send one request per token.',
+      {
+        param: 'id',
+      },
+    )
   }
   const isTable = call.representation.format !== 'json'
   const { answer, interval, covered, points } = await answerQuestion(call, toSource(token, isTable), question)

@@ -70,7 +70,7 @@ async function callRoute(
 
 /** Why a section has no record. */
 async function toReason<E extends Named>(call: Call, section: Section<E>, id: string): Promise<string> {
-  const { datasets, otherwise = 'there is no record of it' } = section
+  const { datasets, otherwise = 'it has no record' } = section
   const reasons = await Promise.all(
     datasets.map(async (dataset) => {
       const reason = await findReason(call, { dataset, id }, call.now())
@@ -82,7 +82,12 @@ async function toReason<E extends Named>(call: Call, section: Section<E>, id: st
 }
 
 async function readSection<E extends Named>(call: Call, section: Section<E>, entity: E): Promise<SectionResult> {
-  const { route, of = ({ id }) => id, nobody = 'there is nobody whose it could be', query = (id) => ({ id }) } = section
+  const {
+    route,
+    of = ({ id }) => id,
+    nobody = 'no entity of this kind is related to it',
+    query = (id) => ({ id }),
+  } = section
   const id = of(entity, call.registry)
   if (id === undefined) return { ...NONE, reason: nobody }
   const answer = await callRoute(call, route, query(id))
@@ -136,7 +141,7 @@ function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
   const unavailable = z
     .strictObject({
       section: z.enum(names).describe('The member that is null.'),
-      reason: z.string().describe('Why, as what is known of the collecting of its data says.'),
+      reason: z.string().describe('Reason, from the state of data collection.'),
     })
     .meta({ id: `${schema}Unavailable`, description: 'A section of a profile that is not there.' })
   return z

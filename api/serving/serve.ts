@@ -106,10 +106,7 @@ function createFail(
 }
 
 const tooLong = () =>
-  new Problem(
-    'invalid_parameter',
-    'The answer is too long to be given whole: ask for a shorter range or fewer records.',
-  )
+  new Problem('invalid_parameter', 'The response is too long: request a shorter range or fewer records.')
 
 /** Maximum attempts for an answer whose data changes each time while it is read. */
 const MOST_TRIES = 5

@@ -149,7 +149,7 @@ describe(PATH, () => {
       ['2024-03-10T12:05:00.000Z', iso(end), 'pending', null, null],
     ])
     expect(ranges.map(({ reason }) => reason)).toEqual([
-      'nobody asked for it: a back-fill collects it',
+      'it was not requested: a back-fill collects it',
       null,
       null,
       null,

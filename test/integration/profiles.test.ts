@@ -39,7 +39,7 @@ const DAO_SECTIONS = {
   twitterSentiment: ['daos/twitter-sentiment', 'twitter-sentiment'],
 } as const
 
-const READ_AND_EMPTY = 'it was read, and there is no record of it'
+const READ_AND_EMPTY = 'it was read and has no record'
 
 const clock = { now: SITE_NOW }
 const random = createRandom(SEED)
