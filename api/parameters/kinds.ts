@@ -100,7 +100,8 @@ export const oneName = (noun: string, example: string) =>
 
 /** Search text, in lower case. */
 export const searchText = name.meta({
-  description: 'Text to search for: a symbol, a name, a slug, a contract address or a part of one, or a category.',
+  description:
+    'Text to search for: a current or former symbol, name, slug or contract address or a part of one; an address of a treasury, governor or voting token; a category or a chain.',
   examples: ['uni'],
 })
 

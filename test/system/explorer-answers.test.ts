@@ -207,6 +207,28 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     await close()
   })
 
+  it('shows the former name by which the search found a record', async () => {
+    const { page, close } = await open('/', {
+      search: [
+        { type: 'token', _id: ID, name: 'Sky', symbol: 'SKY', matched: 'formerName', match: { text: 'MKR' } },
+        {
+          type: 'token',
+          _id: 'b'.repeat(24),
+          name: 'Zero',
+          symbol: null,
+          matched: 'predecessor',
+          match: { text: 'STG' },
+        },
+        { type: 'dao', _id: 'c'.repeat(24), name: 'Sample', symbol: null, matched: 'name', match: { text: 'Sample' } },
+      ],
+    })
+    await page.getByRole('button', { name: 'Search ⌘K' }).click()
+    await page.keyboard.type('m')
+    for (const name of ['Sky (SKY) Token, formerly MKR', 'Zero Token, replaced STG', 'Sample DAO'])
+      await page.getByRole('option', { name, exact: true }).waitFor()
+    await close()
+  })
+
   it('scrolls the selected search result into view', async () => {
     const { page, close } = await explorer.open(`/`, {
       screen: 'small phone',
