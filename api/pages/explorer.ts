@@ -76,7 +76,12 @@ async function sendCompressed(request: Request, response: Response, file: string
   if (isCompressed) response.setHeader('Content-Encoding', 'gzip')
   if (request.method === 'HEAD') return void response.end()
   const bytes = createReadStream(file)
-  await (isCompressed ? pipeline(bytes, response) : pipeline(bytes, createGunzip(), response))
+  try {
+    await (isCompressed ? pipeline(bytes, response) : pipeline(bytes, createGunzip(), response))
+  } catch (error) {
+    // A client may disconnect before the end.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  }
 }
 
 /**

@@ -92,7 +92,10 @@ function toVector(rows: readonly Readonly<Record<string, unknown>>[], name: stri
 
 async function read({ url, columns }: ReadRequest): Promise<void> {
   const response = await fetch(url)
-  if (!response.ok) throw new Error(`${url}: the service answered ${response.status}`)
+  if (!response.ok)
+    throw new Error(
+      `${url}: the service answered ${response.status}. A newer publication may have replaced it: load the page again.`,
+    )
   const file = await response.arrayBuffer()
   const metadata = withRawDecimals(parquetMetadata(file))
   const count = Number(metadata.num_rows)
