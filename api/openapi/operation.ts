@@ -117,7 +117,7 @@ export function toOperation(route: Route, components: Components): Operation {
     responses: {
       200: {
         description:
-          route.record === undefined ? 'The answer.' : 'The answer, as JSON unless another format is asked for.',
+          route.record === undefined ? 'The answer.' : 'The response, as JSON unless another format is requested.',
         headers: components.headers.toJson({
           ...(route.volatile ? HEADERS_WITHOUT_ETAG : ANSWER_HEADERS),
           ...LIMIT_HEADERS,

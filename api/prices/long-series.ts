@@ -4,8 +4,8 @@ import { type Interval, type TimeRange, toBucketStart } from '../../shared/inter
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Rows } from '../answers/rows.ts'
 import { createRowCutter, JSON_SETTINGS, readRows } from '../answers/rows.ts'
-import { withSignal } from '../cache/flight.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import { withSignal } from '../cache/single-flight.ts'
+import type { AppContext } from '../route/define-route.ts'
 import { type SeriesChunk, toChunks, toPlace } from '../series/chunks.ts'
 import { type ChunkSummary, fromLines, pointsSql, readParts, summarize, toLines, toPriceSeries } from './points.ts'
 
@@ -59,7 +59,7 @@ const POINT_BYTES = 220
  * fraction of the time. If the parts differ, as after a merge, the summary is made again.
  */
 export async function readLongSeries(
-  { db, chunks, now }: Pick<Surroundings, 'db' | 'chunks' | 'now'>,
+  { db, chunks, now }: Pick<AppContext, 'db' | 'chunks' | 'now'>,
   query: SeriesRead,
 ): Promise<LongSeries> {
   const { token, interval, limit } = query

@@ -14,11 +14,9 @@ const found = z
     _id: idValue.describe('Id of the token or the DAO.'),
     name: z.string().describe('Its name.'),
     symbol: z.string().nullable().describe("Its symbol: a DAO's is that of its token, null where it has none."),
-    slug: z.string().nullable().describe("A DAO's name as it stands in URLs; null for a token."),
+    slug: z.string().nullable().describe("A DAO's name in URLs; null for a token."),
     image: z.url().nullable().describe("URL of a DAO's logo; null for a token and where none is known."),
-    matched: z
-      .string()
-      .describe('The member that fits what was looked for; `category` where only a category of it does.'),
+    matched: z.string().describe('The member that matches the text; `category` if only one of its categories matches.'),
   })
   .meta({ id: 'SearchResult', description: 'A token or a DAO that was found.' })
 
@@ -26,7 +24,7 @@ export const searchRoute = defineRoute({
   operation: 'search',
   path: '/data/search',
   tag: 'Registry',
-  summary: 'Tokens and DAOs by whatever is known of them',
+  summary: 'Search of tokens and DAOs',
   description:
     'Live tokens and DAOs in one list, best first: those whose symbol is exactly `q`, whose name is, whose slug, contract address or CoinMarketCap id is, those that begin with it, and those that contain it; last those of a category whose name has these words, such as `lending`. Among these the larger market cap first, then the name. Without regard to case.',
   query: { q: searchText, limit: limit('records', { default: 10, max: 100 }) },

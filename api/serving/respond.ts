@@ -19,7 +19,7 @@ import {
 } from '../http/negotiation.ts'
 import { Problem, toProblemBody } from '../problem/problem.ts'
 import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { RequestContext } from '../route/request-context.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
 export interface EncodedForm {
@@ -139,15 +139,12 @@ export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
   staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
 
 /** Headers of this request only: request id, timing, maximum age and staleness. */
-export function toRequestHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
-  const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
-  const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
+export function toRequestHeaders(context: RequestContext, head: Head, now: number, from: string): string[] {
+  const timing = `${from}, total;dur=${Math.round((performance.now() - context.startedAt) * 10) / 10}`
+  const headers = ['X-Request-Id', context.requestId, 'Server-Timing', timing]
   const cacheControl = toCacheControlAt(head, now, from === 'stale')
   // A shared cache would send one client's limit to other clients.
-  headers.push(
-    'Cache-Control',
-    exchange.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'),
-  )
+  headers.push('Cache-Control', context.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'))
   headers.push(...toStaleHeader(head, now))
   return headers
 }
@@ -179,8 +176,8 @@ export const toPartHeaders = ({ start, end }: ByteRange, length: number): string
   ...['Content-Length', String(end - start + 1)],
 ]
 
-function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
-  const { request, response, extra, limit } = exchange
+function writeForm(context: RequestContext, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
+  const { request, response, extra, limit } = context
   if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
   const noneMatch = request.headers['if-none-match']
   const isCurrent = noneMatch !== undefined && answer.tag !== null && matchesTag(noneMatch, answer.tag)
@@ -188,7 +185,7 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, n
   const part =
     isCurrent || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
   const headers = (isCurrent || part !== undefined ? form.headers : form.full).concat(
-    toRequestHeaders(exchange, answer.head, now, from),
+    toRequestHeaders(context, answer.head, now, from),
   )
   if (extra.length > 0) headers.push(...extra)
   if (limit !== undefined) headers.push(...limit)
@@ -208,11 +205,11 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, n
  * @param moment.encoding the encoding that the client prefers, if it is known.
  */
 export function sendReady(
-  exchange: Exchange,
+  context: RequestContext,
   answer: ReadyAnswer,
   sending: { readonly now: number; readonly from: string; readonly encoding?: Encoding },
 ): Promise<void> | undefined {
-  const { headers } = exchange.request
+  const { headers } = context.request
   const { now, from } = sending
   const isSmall = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
@@ -221,15 +218,15 @@ export function sendReady(
       : (sending.encoding ?? chooseEncoding(headers['accept-encoding']))
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
-    writeForm(exchange, answer, form, now, from)
+    writeForm(context, answer, form, now, from)
     return undefined
   }
-  return toForm(answer, encoding).then((encoded) => writeForm(exchange, answer, encoded, now, from))
+  return toForm(answer, encoding).then((encoded) => writeForm(context, answer, encoded, now, from))
 }
 
 /** Sends a failure as problem+json. */
-export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: string): void {
-  const { request, response, requestId } = exchange
+export function sendProblem(context: RequestContext, problem: Problem, publicUrl: string): void {
+  const { request, response, requestId } = context
   const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
   // A string body is sent in one write with the headers.
   const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))

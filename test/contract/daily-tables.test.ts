@@ -12,7 +12,7 @@ let api: TestApi
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

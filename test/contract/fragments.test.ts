@@ -11,7 +11,7 @@ const POINTS = 20_000
 const DAY = 86_400_000
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 /** The same service without a cache, as the reference. */
@@ -38,9 +38,9 @@ beforeAll(async () => {
     },
   }
   const now = () => NOW
-  api = await startApi({ config, ...database, db, commits, now })
+  api = await startApi({ config, ...database, db, changeFeed, now })
   const uncached = { ...config, api: { ...config.api, cacheBytes: 0 } }
-  plain = await startApi({ config: uncached, ...database, commits, now })
+  plain = await startApi({ config: uncached, ...database, changeFeed, now })
 })
 
 afterAll(async () => {
@@ -65,7 +65,7 @@ async function request(query = '', id = uni) {
 /** Stores an observation in the second minute of a bucket, which becomes the first of the bucket. */
 const correct = async (at: number) => {
   await storeMarket(database.writer, { keys: [key], until: at, points: 1, stepMs: STEP })
-  commits.commit('prices', { from: at, to: at })
+  changeFeed.commit('prices', { from: at, to: at })
 }
 
 it('series cache: reads a long series once, then only its open end', async () => {
@@ -101,9 +101,9 @@ it('series cache: reads only the corrected chunk after a change in the past', as
 })
 
 it('series cache: reuses nothing while the change stream is unavailable', async () => {
-  commits.unavailable(true)
+  changeFeed.unavailable(true)
   expect((await request()).reads).toHaveLength(1)
-  commits.unavailable(false)
+  changeFeed.unavailable(false)
   expect((await request()).reads).toHaveLength(1)
   expect((await request()).reads).toHaveLength(2)
 })
@@ -122,7 +122,7 @@ it('series cache: detects changed prices of a token without supplies', async () 
   const before = await request('', aave.id)
   const at = NOW - 60_000 - 9_000 * STEP
   await store(at, 1, 7.25)
-  commits.commit('prices', { from: at, to: at })
+  changeFeed.commit('prices', { from: at, to: at })
   const after = await request('', aave.id)
   expect(after.body).not.toBe(before.body)
   expect(after.tag).not.toBe(before.tag)

@@ -22,7 +22,7 @@ setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let path: string
@@ -41,7 +41,7 @@ beforeAll(async () => {
     points: POINTS,
     stepMs: 300_000,
   })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   path = `/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2022-02-01`
 })
 
@@ -95,7 +95,7 @@ it('a long series aborts its query when the client disconnects', async () => {
       return source
     },
   }
-  const watched = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const watched = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await open(watched.url + path)
     await once(response, 'readable')
@@ -123,7 +123,7 @@ function createBreaking(thousands: number): Database {
 
 it('a long series is aborted if the database fails, and never looks complete', async () => {
   const db = createBreaking(100)
-  const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await fetch(broken.url + path)
     expect(response.status).toBe(200)
@@ -134,7 +134,7 @@ it('a long series is aborted if the database fails, and never looks complete', a
 })
 
 it('a long series is aborted with a TCP reset if the response has no length and no chunked encoding', async () => {
-  const broken = await startApi({ config, ...database, db: createBreaking(100), commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db: createBreaking(100), changeFeed, now: () => NOW })
   try {
     // Node's own client treats a reset after unread bytes as a normal end, so use bash.
     const { port } = new URL(broken.url)
@@ -212,7 +212,7 @@ it.each([
   ['before anything is sent', () => createBreaking(1)],
 ])('a long series whose database fails %s returns 503', async (_when, toDatabase) => {
   const db: Database = toDatabase()
-  const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await fetch(broken.url + path)
     expect(response.status).toBe(503)
@@ -236,7 +236,7 @@ it('a short series is built again if its data changes during the read', async ()
       return database.db.stream(statement)
     },
   }
-  const changing = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const changing = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   const sparse = path.replace(/id=\w+/, `id=${aave?.id}`)
   try {
     const response = await fetch(changing.url + sparse)
@@ -261,7 +261,7 @@ it('a long series is aborted if its data changes during the read, so that an ETa
       return database.db.stream(statement)
     },
   }
-  const changing = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const changing = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await fetch(changing.url + path)
     expect(response.status).toBe(200)

@@ -6,7 +6,7 @@ import { storeQuotes } from '../support/quotes.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let [memory, engine]: TestApi[] = []
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
     market_cap,
   })
   await storeQuotes(database.writer, [cap('UNI', 10), cap('AAVE', 30), cap('COMP', 20)])
-  const options = { ...database, commits, now: () => NOW }
+  const options = { ...database, changeFeed, now: () => NOW }
   memory = await startApi({ ...options, config })
   engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })

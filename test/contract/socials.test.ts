@@ -11,7 +11,7 @@ const DAY = 86_400_000
 const TODAY = Date.parse('2024-03-10T00:00:00Z')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -84,7 +84,7 @@ beforeAll(async () => {
     ],
   }
   for (const [table, rows] of Object.entries(tables)) await writer.insert({ table, rows })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 
 afterAll(async () => {

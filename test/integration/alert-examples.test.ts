@@ -28,7 +28,7 @@ beforeAll(async () => {
   await storeRegistry(database.db, registry, silent)
   reader = createDatabase(config.clickhouse, 'read')
   feed = createHandFeed()
-  api = await startApi({ config, db: reader, registry, commits: feed, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed: feed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()

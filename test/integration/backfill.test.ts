@@ -280,7 +280,7 @@ describe('table of back-fill outcomes', () => {
       'prices 5m   10 (2)   0        0              0         3 (1)   0',
       'holders 1h  0        0        0              7 (7)     0       0',
       'prices 5m: 3 buckets failed of B: x: 403',
-      '  it is tried again by itself, with growing pauses; the same command tries it now',
+      '  it is retried automatically, with increasing delays; the same command retries now',
       'holders 1h: 7 buckets unserved of A, B, C, D, E and 2 more: moralis: MORALIS_API_KEY is not set',
       '  set or check MORALIS_API_KEY and restart the workers: then it is collected by itself',
     ])

@@ -29,7 +29,7 @@ const ADDRESSES = [
 let api: TestApi
 beforeAll(async () => {
   const config = parseConfig({})
-  api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+  api = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
 })
 afterAll(() => api.close())
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { type Alerts, startAlerts } from '../../workers/alerts/alerts.ts'
 import { type AlertStore, createAlertStore } from '../../workers/alerts/state.ts'
@@ -125,7 +125,7 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
       started.push(alerts)
       return alerts
     },
-    commit: (dataset) => publishCommit({ db: database.db, redis, prefix }, { dataset }),
+    commit: (dataset) => publishChange({ db: database.db, redis, prefix }, { dataset }),
     emptyRedis: async () => {
       const keys = await redis.keys(`${prefix}*`)
       if (keys.length > 0) await redis.del(...keys)

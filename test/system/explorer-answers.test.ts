@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     ['live', []],
   ])('shows for mode %s whether its numbers are simulated, also if the service fails', async (mode, notices) => {
     const config = parseConfig({ DAO_DATA_MODE: mode })
-    const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
     const tokens = ['first', 'second', 'third', 'fourth'].map((name, at) => ({
       ...TOKEN,
       _id: `${at}`.repeat(24),

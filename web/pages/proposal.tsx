@@ -118,7 +118,7 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
       of={proposals}
       what="the proposal"
       isEmpty={(data) => data.length === 0}
-      empty="There is no proposal with this id."
+      empty="No proposal has this id."
     >
       {([proposal], facts) =>
         proposal !== undefined && (

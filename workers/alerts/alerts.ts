@@ -8,8 +8,8 @@ import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import { openQueue, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import { followChangeStream } from '../../shared/store/change-stream.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { followCommitLog } from '../../shared/store/commit-log.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
@@ -236,7 +236,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     await guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()]))
     await guard('due alerts cannot be found', async () => enqueueMessages(await findDue(store, now())))
   }
-  const commitLog = followCommitLog(
+  const changeStream = followChangeStream(
     {
       waiting: createRedis(config.redis.url, context.log, 'reader'),
       asking: createRedis(config.redis.url, context.log, 'reader'),
@@ -244,9 +244,9 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     prefix,
     context.log,
   )
-  commitLog.follow({
-    committed: (commits) => {
-      const changed = new Set(commits.map(({ dataset }) => dataset))
+  changeStream.follow({
+    changed: (changeEvents) => {
+      const changed = new Set(changeEvents.map(({ dataset }) => dataset))
       const groups = [...followed.groups.values()].filter(({ datasets }) => datasets.some((one) => changed.has(one)))
       void guard('alert rules cannot be enqueued', () => enqueueGroups(groups, Date.now()))
     },
@@ -258,7 +258,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   return {
     tick,
     stop: async () => {
-      commitLog.close()
+      changeStream.close()
       await Promise.all([ticks.stop(), first])
       stopping.abort(new DataError('storage', 'the worker is stopping'))
       const force = redis.status !== 'ready'

@@ -152,7 +152,7 @@ const TRADE_ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
 export const published: readonly Published[] = [
   {
     name: 'tokens',
-    description: 'The tokens that the service knows, also those that ended.',
+    description: 'All tokens of the registry, including ended ones.',
     about: 'token',
     rows: () => 'SELECT key, contract_address, decimals, chain_id, cmc_id, live FROM tokens FINAL',
     columns: from(tokensRoute, [
@@ -165,7 +165,7 @@ export const published: readonly Published[] = [
   },
   {
     name: 'daos',
-    description: 'The DAOs that the service knows, also those that ended.',
+    description: 'All DAOs of the registry, including ended ones.',
     about: 'dao',
     rows: () =>
       'SELECT key, slug, category_ids, chain_ids, mission, description, website, live, verified FROM daos FINAL',

@@ -46,7 +46,7 @@ export const twitterSentimentRoute = defineList({
   path: '/data/daos/twitter-sentiment',
   summary: 'The mood of recent posts about DAOs on Twitter',
   description:
-    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities that a model gives each post. The model classifies about two thirds of English posts correctly, and fewer in other languages: compare a DAO with itself over time. The size of the sample and the version of the model: /data/daos/twitter-sentiment/samples. Ordered as /data/daos.',
+    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities of the model for each post. The model classifies about two thirds of English posts correctly, and fewer in other languages: compare a DAO with itself over time. The size of the sample and the version of the model: /data/daos/twitter-sentiment/samples. Ordered as /data/daos.',
   of: listedDaos,
   record: sentimentRecord,
   datasets: [twitterSentiment, daoLinks, tokenPrices],
