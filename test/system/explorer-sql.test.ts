@@ -34,7 +34,7 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
       ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
       ...{ keepDays: 7, publicUrl: 'https://data.example', now: () => NOW },
     })
-    api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+    api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
     browser = await startBrowser()
   })
   afterAll(async () => {
