@@ -114,12 +114,7 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
   const name = daos.received?.data[0]?.name
   useTitle(proposals.received?.data.map(({ title }) => ({ name: title || 'Proposal' })))
   return (
-    <Shown
-      of={proposals}
-      what="the proposal"
-      isEmpty={(data) => data.length === 0}
-      empty="No proposal has this id."
-    >
+    <Shown of={proposals} what="the proposal" isEmpty={(data) => data.length === 0} empty="No proposal has this id.">
       {([proposal], facts) =>
         proposal !== undefined && (
           <div class="column">

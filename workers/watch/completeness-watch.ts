@@ -101,7 +101,10 @@ function reportOverdue(dataset: string, overdue: readonly OverdueEntity[], log: 
   }
   const reasons = [...new Set(overdue.map(({ reason }) => reason ?? 'unknown reason'))].slice(0, MOST_REASONS)
   const entities = overdue.slice(0, MOST_NAMED).map(({ entity }) => entity.name)
-  log.warn({ dataset, lost: overdue.length, entities, reasons }, 'entities are overdue: their newest slots are not stored')
+  log.warn(
+    { dataset, lost: overdue.length, entities, reasons },
+    'entities are overdue: their newest slots are not stored',
+  )
 }
 
 function createGauges(toFound: () => Found | undefined, { datasets, registry, now }: CompletenessOptions): void {
