@@ -341,7 +341,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     await expect.poll(() => page.title()).toMatch(/^(?:Tokens|DAOs) – /)
     await page.evaluate(`document.querySelector('nav a').setAttribute('href', '${kind}/${ID}')`)
     await page.locator('nav a').first().click()
-    await page.getByText('with this id.').waitFor()
+    await page.getByText('has this id.').waitFor()
     await expect.poll(() => page.title(), { timeout: 10_000 }).toBe('Not found – dao-data')
     await close()
   })
