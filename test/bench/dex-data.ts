@@ -47,9 +47,9 @@ async function measure({ quick, say }: BenchContext, few: BenchDatabase, many: B
   const keys = tokens.map(({ key }) => key)
   const ids = tokens.map(({ id }) => id)
   const sums = (of: BenchDatabase) => () =>
-    request(of, (surroundings) => dexDataRoute.resolve({ id: ids, limit: TOKENS }, 'json', surroundings))
+    request(of, (appContext) => dexDataRoute.resolve({ id: ids, limit: TOKENS }, 'json', appContext))
   const newest = (of: BenchDatabase) => () =>
-    request(of, (surroundings) => historicDexTradesRoute.resolve({ id: ids[0], limit: 100 }, 'json', surroundings))
+    request(of, (appContext) => historicDexTradesRoute.resolve({ id: ids[0], limit: 100 }, 'json', appContext))
   const name = (trades: number) => `${trades.toLocaleString('en-US')} trades a token`
   const against = (work: (of: BenchDatabase) => () => Promise<unknown>) => ({
     unit: 'ms',
@@ -100,7 +100,7 @@ async function derive({ db }: BenchDatabase, keys: readonly number[], times = {}
 
 function request(
   database: BenchDatabase,
-  settle: (surroundings: AppContext) => { answer(signal: AbortSignal): Promise<unknown> },
+  resolve: (appContext: AppContext) => { answer(signal: AbortSignal): Promise<unknown> },
 ) {
-  return settle(surround(database, END)).answer(AbortSignal.timeout(60_000))
+  return resolve(surround(database, END)).answer(AbortSignal.timeout(60_000))
 }

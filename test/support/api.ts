@@ -11,7 +11,7 @@ import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
-/** A commit feed driven by a test; `unavailable()` makes it report that the source is unavailable. */
+/** A change feed driven by a test; `unavailable()` makes it report that the source is unavailable. */
 export interface HandFeed extends ChangeFeed {
   commit(dataset: string, range?: { from: number; to: number }): void
   unavailable(is: boolean): void
@@ -54,7 +54,7 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
   }
 }
 
-/** An empty commit log. */
+/** An empty change stream. */
 export const emptyLog: ChangeStream = { version: '0-0', after: async () => [], follow: () => {}, close: () => {} }
 
 export interface TestApi {

@@ -32,7 +32,7 @@ export interface Demo {
 }
 
 /**
- * An API over the demo's data with a few days of history, at a fixed time. Has no change events, unless a commit log is
+ * An API over the demo's data with a few days of history, at a fixed time. Has no change events, unless a change stream is
  * given. All tests of a run read the same data, which the first one collects.
  */
 export async function startDemo(options: { changeStream?: ChangeStream } = {}): Promise<Demo> {

@@ -1,6 +1,6 @@
 import type { ChangeListener, ChangeStream, StreamedChange } from '../../shared/store/change-stream.ts'
 
-/** A commit log driven by a test. */
+/** A change stream driven by a test. */
 export function createHandLog() {
   const listeners: ChangeListener[] = []
   const events: StreamedChange[] = []
@@ -18,9 +18,9 @@ export function createHandLog() {
     changeStream,
     commit: (dataset: string, id?: string) => {
       count += 1
-      const commit = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null, id }
-      events.push(commit)
-      for (const listener of listeners) listener.changed([commit])
+      const change = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null, id }
+      events.push(change)
+      for (const listener of listeners) listener.changed([change])
     },
     /** Deletes the events up to now. */
     forget: () => {

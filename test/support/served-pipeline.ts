@@ -16,7 +16,7 @@ export interface ServedPipeline extends Pipeline {
   readonly url: string
   /** Disconnects every stream. */
   drop(): void
-  /** Deletes the events of the commit log up to now. */
+  /** Deletes the events of the change stream up to now. */
   forget(): void
   /** Runs a job for the current slot and publishes its change event. */
   collect(job: Job): Promise<JobReport>
