@@ -20,6 +20,7 @@ import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { planRepair } from '../../workers/schedule/gaps.ts'
+import { emptyRedis } from '../support/empty-redis.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -127,7 +128,7 @@ describe('back-fill', () => {
     const queue = pipeline.queue('prices', 'history')
     const collected = collect(sendRequest('UNI,AAVE'))
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
-    await redis.del(...(await redis.keys(`${pipeline.config.redis.prefix}*`)))
+    await emptyRedis(redis, pipeline.config.redis.prefix)
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
     start(prices)
     expect(count(await collected, 'covered')).toBe(2 * BUCKETS)

@@ -11,6 +11,7 @@ import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { type Alerts, startAlerts } from '../../workers/alerts/alerts.ts'
 import { type AlertStore, createAlertStore } from '../../workers/alerts/state.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
+import { emptyRedis } from './empty-redis.ts'
 import { loadFewDaos } from './few-daos.ts'
 import { silent } from './silent.ts'
 
@@ -126,10 +127,7 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
       return alerts
     },
     commit: (dataset) => publishChange({ db: database.db, redis, prefix }, { dataset }),
-    emptyRedis: async () => {
-      const keys = await redis.keys(`${prefix}*`)
-      if (keys.length > 0) await redis.del(...keys)
-    },
+    emptyRedis: () => emptyRedis(redis, prefix),
     close: async () => {
       await Promise.all(started.map((alerts) => alerts.stop()))
       redis.disconnect()

@@ -206,7 +206,8 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
         followed.refresh()
         const attempt = await deliver(delivery.parse(job.data), deliveryContext, stopping.signal)
         if (attempt.state !== 'pending') return
-        await job.moveToDelayed(attempt.retryAt, token)
+        // A job waits by the clock of the system, which is not the worker's clock in tests.
+        await job.moveToDelayed(Date.now() + attempt.retryAt - now(), token)
         throw new DelayedError()
       },
       toOptions(deliveries.name, DELIVERIES_AT_ONCE),
