@@ -142,13 +142,13 @@ function Assets({ id, chains }: { id: string; chains: ReadonlyMap<string, string
                 cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} />,
               },
               {
-                title: 'Change, 30 d',
+                title: 'Value change, 30 d',
                 isNumber: true,
                 cell: ({ valueChange }) => <Value of={valueChange} as="usdChange" why={NOT_COMPARABLE} />,
               },
               { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
               {
-                title: 'Change, 30 d ',
+                title: 'Quantity change, 30 d',
                 isNumber: true,
                 cell: ({ quantityChange }) => <Value of={quantityChange} as="amountChange" why={NOT_COMPARABLE} />,
               },
