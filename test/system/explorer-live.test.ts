@@ -138,7 +138,8 @@ describe.skipIf(!hasBrowser)('explorer page that stays open', () => {
     await pipeline.collect(indexPoints)
     await pipeline.collect(prices)
     const expected = ['dex-data', 'historic-financial', 'holders'].map((name) => `/data/tokens/${name}`)
-    await expect.poll(() => requests.toSorted()).toEqual(['/data/tokens', ...expected])
+    const all = ['/data/daos/governance/summary', '/data/tokens', ...expected]
+    await expect.poll(() => requests.toSorted()).toEqual(all)
     await close()
   })
 
