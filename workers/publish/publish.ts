@@ -9,7 +9,8 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { CATALOG, type Catalog, listFiles, type Partition, type PublishedDataset, readCatalog } from './catalog.ts'
 import { makeCompanions } from './companions.ts'
-import { type Published, published, toColumns, toOrder, toSelect } from './datasets.ts'
+import { published } from './datasets.ts'
+import { type Published, toColumns, toOrder, toSelect } from './define-published.ts'
 import type { Target } from './target.ts'
 
 /** What a publication did. */
