@@ -38,17 +38,37 @@ export interface ChunkCache {
    * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
    */
   read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal): Promise<T[]>
-  /**
-   * Reserves memory for `bytes` bytes until the signal is aborted. Returns false if other reservations leave too
-   * little.
-   */
-  reserve(bytes: number, signal: AbortSignal): boolean
   /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
   mark(): number
 }
 
 /** Estimated memory overhead of an entry, in addition to its bytes. */
 const ENTRY_BYTES = 512
+
+/** Thrown for work that may only use cached values. One object: its stack is never read. */
+const NOT_CACHED = new Error('not cached')
+const refuse = () => Promise.reject(NOT_CACHED)
+const WAITING = new AbortController().signal
+
+/** Does work from cached values only. Returns undefined if it would read from the database. */
+export async function doIfCached<T>(
+  { chunks, db }: { readonly chunks: ChunkCache; readonly db: Database },
+  work: (cached: { chunks: ChunkCache; db: Database; signal: AbortSignal }) => Promise<T>,
+): Promise<T | undefined> {
+  const read: ChunkCache['read'] = async <P extends ChunkKey, T extends Sized>(keys: readonly P[]) =>
+    keys.map(({ key }) => {
+      const value = chunks.get<T>(key)
+      if (value === undefined) throw NOT_CACHED
+      return value
+    })
+  const refusing = { ...db, rows: refuse, stream: refuse }
+  try {
+    return await work({ chunks: { ...chunks, read }, db: refusing, signal: WAITING })
+  } catch (error) {
+    if (error === NOT_CACHED) return undefined
+    throw error
+  }
+}
 /**
  * Number of remembered change events. A value read before the oldest of them is not cached, because it may be outdated.
  */
@@ -136,7 +156,6 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
       return entries.calculatedSize
     },
     buffers: createBufferPool(),
-    reserve: createReservations(maxBytes / 2),
     mark,
     get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
     store,
@@ -162,20 +181,6 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
       for (const [key, flight] of flights) values.set(key, results.get(flight)?.get(key) as Sized)
       return keys.map(({ key }) => values.get(key) as T)
     },
-  }
-}
-
-/** A budget for values that are collected before they are cached: at most `maxBytes` bytes at the same time. */
-function createReservations(maxBytes: number): ChunkCache['reserve'] {
-  let reserved = 0
-  return (bytes, signal) => {
-    if (signal.aborted || reserved + bytes > maxBytes) return false
-    reserved += bytes
-    const release = () => {
-      reserved -= bytes
-    }
-    signal.addEventListener('abort', release, { once: true })
-    return true
   }
 }
 

@@ -4,9 +4,9 @@ import { RUNS } from '../../shared/coverage/ledger.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Slice } from '../answers/rows.ts'
 import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import type { COARSE_HEADERS } from '../http/headers.ts'
+import type { Points } from './chunk.ts'
 import { countPointsSql } from './table.ts'
 
 /**
@@ -188,13 +188,13 @@ interface PriceRange {
 }
 
 /**
- * Counts the points of slices with observations coarser than their interval, according to the coverage. A cached value
+ * Counts the points with observations coarser than their interval, according to the coverage. A cached value
  * for all tokens contains those with coarser data in a year. Only for these few tokens the buckets are read.
  */
 export async function countCoarsePoints(
   { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   series: PriceRange,
-  reading: Promise<readonly Slice[]>,
+  reading: Promise<Points>,
 ): Promise<number> {
   const { token, interval, range, isSpread } = series
   const seconds = INTERVAL_SECONDS[interval]
@@ -206,34 +206,21 @@ export async function countCoarsePoints(
   const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
   const buckets = await chunks.read(places, read, signal)
   const runs = buckets.flatMap((year) => year.runs)
-  return runs.length === 0 ? 0 : countWithin(await reading, runs)
+  // The last bucket may end after the range, with the observation in it.
+  const observed = { from: range.from, to: range.to + seconds * 1000 }
+  return runs.length === 0 ? 0 : countWithin(await reading, runs, observed)
 }
 
-/** Like `countCoarsePoints`, from cached values only; undefined if one is missing. */
-export function peekCoarsePoints(chunks: ChunkCache, series: PriceRange, slices: readonly Slice[]): number | undefined {
-  const { token, interval, range, isSpread } = series
-  const seconds = INTERVAL_SECONDS[interval]
-  const runs: CoarseBuckets['runs'][number][] = []
-  for (const year of toYears(range, interval)) {
-    const coarsest = chunks.get<Coarsest>(toYearPlace('', year).key)
-    if (coarsest === undefined && !isSpread) return undefined
-    if (!isSpread && (coarsest?.of.get(token) ?? 0) <= seconds) continue
-    const buckets = chunks.get<CoarseBuckets>(toYearPlace(`${token} ${seconds}`, year).key)
-    if (buckets === undefined) return undefined
-    runs.push(...buckets.runs)
-  }
-  return countWithin(slices, runs)
-}
-
-/** Counts the rows with observations in the runs; both are ordered by time. */
-function countWithin(slices: readonly Slice[], runs: CoarseBuckets['runs']): number {
+/** Counts the points with observations in the runs, which are ordered by time. */
+function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: TimeRange): number {
+  const runs = all.filter(([first, last]) => (last + 1) * CADENCE_MS > from && first * CADENCE_MS < to)
+  const [earliest, latest] = [runs[0], runs.at(-1)]
+  if (earliest === undefined || latest === undefined) return 0
   let [count, next] = [0, 0]
-  for (const { rows, first, end } of slices) {
-    for (let row = first; row < end; row++) {
-      const number = Math.floor(rows.asOf(row) / CADENCE_MS)
-      while (next < runs.length && (runs[next]?.[1] ?? 0) < number) next++
-      if (number >= (runs[next]?.[0] ?? Number.POSITIVE_INFINITY)) count++
-    }
+  for (const at of points.readObserved({ from: earliest[0] * CADENCE_MS, to: (latest[1] + 1) * CADENCE_MS })) {
+    const number = Math.floor(at / CADENCE_MS)
+    while (next < runs.length && (runs[next]?.[1] ?? 0) < number) next++
+    if (number >= (runs[next]?.[0] ?? Number.POSITIVE_INFINITY)) count++
   }
   return count
 }

@@ -5,37 +5,26 @@ import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../sha
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import type { Answer } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
-import { toArray } from '../answers/rows.ts'
-import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
+import { type ChunkCache, type ChunkKey, doIfCached, type Sized } from '../cache/chunks.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { answerQuestion } from '../series/asked-series.ts'
-import {
-  type CountedSource,
-  countSince,
-  countSlices,
-  cutSlices,
-  findNewest,
-  peekRange,
-  readFirst,
-  readRange,
-} from '../series/pieces.ts'
+import { readFirst, readPieces, toPieces } from '../series/pieces.ts'
 import {
   describeSeries,
   inFrame,
   type PointCounts,
   type SeriesQuestion,
   type SeriesRange,
-  startAfter,
   toTokenFrame,
 } from '../series/series.ts'
 import type { SeriesSource } from '../series/series-source.ts'
-import { countCoarse, countCoarsePoints, peekCoarsePoints, toCoarseHeaders } from './coarse.ts'
-import { readLongSeries } from './long-series.ts'
-import { countPoints, POINT, pointsSql, pricePoint, priceRow, toPriceSeries, toPriceSource } from './points.ts'
+import { toPoints } from './chunk.ts'
+import { countCoarse, countCoarsePoints, toCoarseHeaders } from './coarse.ts'
+import { POINT, pointsSql, pricePoint, priceRow, toPriceSource } from './points.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
 const RECORDS = {
@@ -115,10 +104,6 @@ const toPlace = (token: number): ChunkKey => ({
   to: Number.POSITIVE_INFINITY,
 })
 
-/** Like `readNewestKept`, from the cache only; undefined if it is not cached. */
-const peekNewest = (chunks: ChunkCache, token: number): number | null | undefined =>
-  chunks.get<Newest>(toPlace(token).key)?.at
-
 /**
  * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
  * change event, because any event may concern a newer one.
@@ -154,8 +139,6 @@ interface Found extends PointCounts {
 
 const isSpread = ({ config }: Pick<Surroundings, 'config'>) => config.clickhouse.cluster !== undefined
 
-type PeekCall = Pick<Surroundings, 'chunks' | 'now' | 'config'> & { readonly representation: Representation }
-
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 
 const toDue = ({ now }: Pick<Call, 'now'>, interval: Interval) => toSeriesDueEnd(tokenPrices, interval, now())
@@ -177,89 +160,31 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
   }
 }
 
-/** The points of one token as the API's JSON, oldest first: few as bytes, many as a stream. */
-export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
-  const { range, interval, limit = Number.POSITIVE_INFINITY } = series
+/**
+ * The points of one token as the API's JSON, oldest first, assembled from chunks of the series; only chunks that are not
+ * cached are read.
+ */
+export async function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
+  const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
   const most = Math.min(limit, countBuckets(range.from, range.to, interval))
-  return most <= MOST_KEPT.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
-}
-
-/** A source that records whether it was read. */
-function watch(source: CountedSource) {
-  let isRead = false
-  const read: CountedSource['read'] = (...asked) => {
-    isRead = true
-    return source.read(...asked)
-  }
-  return { source: { ...source, read }, isRead: () => isRead }
-}
-
-/** Assembles the answer from chunks of the series; only chunks that are not cached are read. */
-async function answerShort(call: Call, series: PriceSeries, most: number): Promise<Answer> {
-  const { token, interval, range, limit } = series
-  const { source, isRead } = watch(toPriceSource(call.storedPoints, token.key, interval))
+  const source = toPriceSource(call.storedPoints, token.key, interval)
   // One additional point shows whether more follow.
-  const reading = limit === most ? readFirst(source, call, range, most + 1) : readRange(source, call, range)
-  const cutting = reading.then((slices) => cutSlices(slices, most))
-  const [all, slices, newest, coarse] = await Promise.all([
-    reading,
+  const reading =
+    limit === most ? readFirst(source, call, range, most + 1) : readPieces(source, call, toPieces(range, interval))
+  const selecting = reading.then((chunks) => toPoints(chunks, range, interval))
+  const cutting = selecting.then((all) => (all.count > most ? all.head(most) : all))
+  const [all, points, newest, coarse] = await Promise.all([
+    selecting,
     cutting,
     range.open ? readNewestKept(call, token.key) : null,
     countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
   ])
-  const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
-  const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
-  return { body: toArray(slices, toTokenFrame(token)), isQuick: !isRead(), ...describe(call, series, found) }
+  const { count, asOf } = points
+  const early = points.countSince(toDue(call, interval))
+  const described = describe(call, series, { points: count, early, asOf, newest, coarse, isCut: all !== points })
+  return { assembled: points.toBody(toTokenFrame(token)), ...described }
 }
 
-/**
- * Like `answerShort`, from cached chunks only, without a statement. Undefined if a chunk is missing, or if `limit` may
- * cut the range.
- */
-export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | undefined {
-  const { chunks } = call
-  const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
-  const buckets = countBuckets(range.from, range.to, interval)
-  if (buckets > MOST_KEPT.pricePoints || limit <= buckets) return undefined
-  const slices = peekRange(toPriceSeries(token.key, interval), chunks, range)
-  const newest = range.open ? peekNewest(chunks, token.key) : null
-  if (slices === undefined || newest === undefined) return undefined
-  const coarse = peekCoarsePoints(chunks, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
-  if (coarse === undefined) return undefined
-  const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
-  const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: false }
-  const body = toArray(slices, toTokenFrame(token), chunks.buffers.take)
-  return { body, isQuick: true, ...describe(call, series, found) }
-}
-
-/** Streams the answer, with cached chunks if there are any. */
-async function answerLong(call: Call, series: PriceSeries, most: number): Promise<Answer> {
-  const { db } = call
-  const { token, interval, range, limit } = series
-  const asked = { token: token.key, from: range.from, to: range.to }
-  const long = readLongSeries(call, { ...asked, interval, limit: limit === most ? limit : undefined })
-  const coarsely = { ...range, tokens: [token.key], interval, resumed: token.key, resume: range.from }
-  const [{ points, asOf, digest, open, holds }, newest, coarse] = await Promise.all([
-    long,
-    range.open ? readNewestKept(call, token.key) : null,
-    countCoarse(
-      db,
-      coarsely,
-      long.then((read) => read.points),
-    ),
-  ])
-  const until = asOf === null ? range.to : startAfter(asOf, interval)
-  const late = { from: Math.max(range.from, toDue(call, interval)), to: until }
-  const [more, early] = await Promise.all([
-    points === limit ? countPoints(db, interval, { ...asked, from: until, limit: 1 }) : 0,
-    countPoints(db, interval, { ...late, token: token.key, limit: points }),
-  ])
-  const described = describe(call, series, { points, early, asOf, newest, coarse, isCut: more > 0 })
-  return {
-    ...described,
-    digest: `${token.id} ${token.name} ${interval} ${digest}`,
-    ...toTokenFrame(token),
-    open,
-    holds,
-  }
-}
+/** The same answer from cached chunks only; undefined if a value must be read. */
+export const findPriceSeries = (call: Omit<Call, 'signal'>, series: PriceSeries): Promise<Answer | undefined> =>
+  doIfCached(call, (cached) => answerPriceSeries({ ...call, ...cached }, series))

@@ -153,7 +153,9 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Makes the answer; every route has it or `connect`. */
   handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
   /** The same answer, if it can be assembled from the caches without a statement. Such requests need not wait. */
-  peek?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>): Answer | undefined
+  peek?(
+    call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>,
+  ): Answer | undefined | Promise<Answer | undefined>
   /** Handles the response itself, without an end. */
   connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, exchange: Exchange): void
 }
@@ -196,7 +198,7 @@ interface Settled {
   /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((exchange: Exchange) => void) | undefined
   /** The answer at a given time, if it can be assembled from the caches. */
-  peek(at: number): Answer | undefined
+  peek(at: number): Answer | undefined | Promise<Answer | undefined>
   /**
    * All its statements end with the signal. `at` is the time of the answer in Unix milliseconds, default now: one
    * answer uses one reading of the clock.

@@ -1,6 +1,5 @@
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Admission, ClientKey } from '../admission/admission.ts'
-import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
@@ -13,7 +12,16 @@ import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
 import type { Exchange } from '../route/exchange.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
-import { type ReadyAnswer, sendProblem, sendReady, toHead, toReady, toStaleHeader } from './respond.ts'
+import {
+  type LongAnswer,
+  type ReadyAnswer,
+  sendProblem,
+  sendReady,
+  toBytes,
+  toHead,
+  toReady,
+  toStaleHeader,
+} from './respond.ts'
 import type { SendStream } from './stream.ts'
 
 /** Path parameters of a request. */
@@ -124,7 +132,7 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
 
 /** An answer, its origin, and whether only this request uses it. */
 interface Found {
-  readonly answer: ReadyAnswer | StreamAnswer
+  readonly answer: ReadyAnswer | LongAnswer
   readonly from: Origin
   readonly isPassing?: boolean
 }
@@ -158,7 +166,7 @@ export function createServing(
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
   const registryVersion = () => surroundings.registry.version
-  const cache = createResponseCache<ReadyAnswer, StreamAnswer>({
+  const cache = createResponseCache<ReadyAnswer, LongAnswer>({
     maxBytes: cacheBytes,
     commits,
     registryVersion,
@@ -172,16 +180,16 @@ export function createServing(
   const fail = createFail(log, config.api.publicUrl, tell)
 
   /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
-  const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
+  const findAtOnce = async (route: Route, settled: ReturnType<Route['settle']>) => {
     const at = now()
     const { datasets } = route
     const cached = cache.find(settled.key, datasets, at)
     if (cached !== undefined) return { answer: cached, from: 'cache' as const }
-    const made = settled.peek(at)
+    const made = await settled.peek(at)
     if (made === undefined) return undefined
     const answer = toReady(route, made)
     const isPassing =
-      !('open' in answer) && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
+      'body' in answer && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
     return { answer, from: 'made' as const, isPassing }
   }
 
@@ -197,7 +205,7 @@ export function createServing(
     }
     const found: Found = route.volatile
       ? { answer: await make(left()), from: 'made' as const }
-      : (findAtOnce(route, settled) ?? (await cache.get(lookup, make, left)))
+      : ((await findAtOnce(route, settled)) ?? (await cache.get(lookup, make, left)))
     metrics.of(route.path).answered(found.from)
     return found
   }
@@ -216,17 +224,18 @@ export function createServing(
     const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
     const { answer, from, isPassing } = await find(route, settled, client, left)
-    if ('open' in answer) return sendStream(exchange, client, answer, toHead(route, answer), now(), left())
+    if (!('body' in answer)) return sendStream(exchange, client, answer, toHead(route, answer), now(), left())
+    const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isPassing === true) exchange.response.once('close', () => chunks.buffers.release(answer.body))
-    if (from !== 'cache') admission.unreadBytes.add(exchange.response, answer.body)
+    if (isPassing === true && Buffer.isBuffer(body)) exchange.response.once('close', () => chunks.buffers.release(body))
+    const onSend = from === 'cache' ? undefined : (bytes: Buffer) => admission.unreadBytes.add(exchange.response, bytes)
     // Answers of volatile routes are never cached.
     if (exchange.extra.length === 0 && !route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])
       const resolved = { route, key: settled.key, meters: metrics.of(route.path), encoding }
       resolvedRequests.add(exchange.request, resolved, settled.basis)
     }
-    await sendReady(exchange, answer, { now: now(), from })
+    await sendReady(exchange, answer, { now: now(), from, ...(onSend && { onSend }) })
   }
 
   return {
@@ -247,8 +256,9 @@ export function createServing(
         const { query, format } = parse(route, undefined, readQuery(url), {})
         const once = () => find(route, route.settle(query, format, surroundings), client, () => left)
         const { answer } = await tryAgain(() => false, once)
-        if ('open' in answer) throw tooLong()
-        return { body: answer.body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
+        if (!('body' in answer)) throw tooLong()
+        const body = await toBytes(answer.body, 'identity')
+        return { body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
       } catch (error) {
         throw left.aborted ? error : tell(requestId, error)
       }

@@ -6,7 +6,7 @@ import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import type { Representation } from '../../answers/formats.ts'
 import { toIdSql } from '../../answers/keyset.ts'
-import { NO_FRAME, toArray } from '../../answers/rows.ts'
+import { detach, NO_FRAME, type Rows, toArray, toSlice } from '../../answers/rows.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time, wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -21,7 +21,8 @@ import {
   findNewest,
   isOfWholeRows,
   type PieceSource,
-  readRange,
+  readPieces,
+  toPieces,
   writeRows,
 } from '../../series/pieces.ts'
 import {
@@ -168,9 +169,10 @@ async function answerPoints(
     return { ...answer, points: records, early: Math.min(early, records) }
   }
   const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
-  const read: PieceSource['read'] = (db, piece) =>
+  const read: PieceSource<Rows>['read'] = (db, piece) =>
     writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
-  const slices = await readRange({ ...source, read }, call, range)
+  const rows = await readPieces({ ...source, read, pack: detach }, call, toPieces(range, INTERVAL))
+  const slices = rows.map((one) => toSlice(one, range))
   const counts = { points: countSlices(slices), early: countSince(slices, due) }
   return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), ...counts }
 }
