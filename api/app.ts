@@ -22,16 +22,16 @@ import type { Route, Surroundings } from './route/define-route.ts'
 import type { Exchange } from './route/exchange.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
+import { createAnswerFiles } from './serving/answer-files.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import { createServing } from './serving/serve.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
-import { createWholeFiles } from './serving/whole-files.ts'
 
 /** Properties that the app creates itself. */
-type Made = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
+type OwnProperty = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
-export type AppOptions = Omit<Surroundings, Made> &
+export type AppOptions = Omit<Surroundings, OwnProperty> &
   AdmissionOptions & {
     readonly commitLog: CommitLog
     /** The clock, in Unix milliseconds. Tests may replace it; default: the system clock. */
@@ -98,7 +98,7 @@ function toRoutingProblem(error: unknown): unknown {
 
 function createSendStream({ admission, config, log }: Options) {
   const disk = { maxBytes: config.api.spoolBytes / 2, log }
-  const files = createWholeFiles({ ...disk, queue: admission.downloads })
+  const files = createAnswerFiles({ ...disk, queue: admission.downloads })
   return createStreaming({ admission, spools: createSpools(disk), files })
 }
 
@@ -111,7 +111,7 @@ function createSurroundings(options: Options, maxBytes: number): Surroundings {
   return {
     ...options,
     chunks: createChunkCache({ maxBytes, commits, db }),
-    storedPoints: createStoredPoints(db, config.api.answersAtOnce),
+    storedPoints: createStoredPoints(db, config.api.maxAnswers),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(commits, db),
     connect: createConnect({ commitLog, bounds: config.api.streams, toClient, gauge, heartbeatMs, stopping }),
@@ -196,11 +196,11 @@ export function createApp(options: Options): RequestListener {
     const locals = { requestId, startedAt, caller, route: route?.path }
     Object.assign(response, { locals })
     setHeaders(response, exchange.limit ?? [])
-    const toBegun = noteHead(response)
+    const headTime = noteHead(response)
     response.once('close', () => {
       // The duration of an endless response depends on the client, not on the service.
       if (route?.isEndless && response.statusCode === 200) return
-      metrics.of(locals.route ?? 'none').requested(response.statusCode, (toBegun() - startedAt) / 1000)
+      metrics.of(locals.route ?? 'none').requested(response.statusCode, (headTime() - startedAt) / 1000)
     })
     inRequestSpan(request, response, () => {
       if (route === undefined)

@@ -10,13 +10,13 @@ import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.
 import { createRedis } from '../shared/queue/redis.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { followCommitLog } from '../shared/store/commit-log.ts'
-import { createCommitFeed, hearLog } from '../shared/store/commits.ts'
+import { bridgeChangeStream, createCommitFeed } from '../shared/store/commits.ts'
 import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
 import { type AdmissionOptions, openRateLimits } from './admission/admission.ts'
-import { startProcesses, tellStarted, toShare } from './processes.ts'
+import { reportStarted, startProcesses, toShare } from './processes.ts'
 import { createApiServer } from './server.ts'
 
 /** Time limit for running requests after the server has stopped listening. */
@@ -44,7 +44,7 @@ export async function startApi(
   const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, commits })
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
-  hearLog(commits, commitLog)
+  bridgeChangeStream(commits, commitLog)
   const counter = createRedis(config.redis.url, log, 'counter')
   const limits = openRateLimits(config.api.limits, { redis: counter, prefix: config.redis.prefix, log })
   const stopping = new AbortController()
@@ -52,9 +52,9 @@ export async function startApi(
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
   const shown = { log, metrics, stopping: stopping.signal }
   const server = createApiServer({ db, registry, config, commits, commitLog, limits, ...shown, ...options })
-  const { host, port: wanted } = config.api
+  const { host, port: configuredPort } = config.api
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen({ host, port: wanted, backlog: MOST_CONNECTING }, resolve)
+    server.once('error', reject).listen({ host, port: configuredPort, backlog: MOST_CONNECTING }, resolve)
   })
   const ops = await startOpsServer({
     registry: metrics,
@@ -101,7 +101,7 @@ async function serve(config: Config, log: Logger): Promise<void> {
     await tracing.stop()
     log.info('API stopped')
   })
-  if (cluster.isWorker) tellStarted(facts.url)
+  if (cluster.isWorker) reportStarted(facts.url)
   else announceReady({ ...facts })
 }
 

@@ -14,7 +14,7 @@ const PAUSES_MS: readonly number[] = [100, 500, 2_000, 5_000, 10_000]
 const ALIVE_MS = 30_000
 
 /** With one, an answer of several seconds would block all others. */
-const LEAST_ANSWERS_AT_ONCE = 2
+const MIN_ANSWERS = 2
 
 /** The message of a process that has started to serve. */
 const started = z.object({ serves: z.string() })
@@ -25,7 +25,7 @@ interface Place {
   startedAt: number
   deaths: number
   isReady: boolean
-  again: NodeJS.Timeout | undefined
+  restartTimer: NodeJS.Timeout | undefined
 }
 
 interface Options {
@@ -36,21 +36,21 @@ interface Options {
 
 /** The configuration of one of several processes: budgets for all processes together are divided. */
 export function toShare(config: Config): Config {
-  const { processes, cacheBytes, spoolBytes, answersAtOnce, downloadsAtOnce } = config.api
-  const share = (whole: number) => Math.floor(whole / processes)
+  const { processes, cacheBytes, spoolBytes, maxAnswers, maxDownloads } = config.api
+  const share = (total: number) => Math.floor(total / processes)
   const api = {
     ...config.api,
     streams: { ...config.api.streams, all: Math.max(1, share(config.api.streams.all)) },
     cacheBytes: share(cacheBytes),
     spoolBytes: share(spoolBytes),
-    downloadsAtOnce: Math.max(1, share(downloadsAtOnce)),
-    answersAtOnce: Math.max(LEAST_ANSWERS_AT_ONCE, share(answersAtOnce)),
+    maxDownloads: Math.max(1, share(maxDownloads)),
+    maxAnswers: Math.max(MIN_ANSWERS, share(maxAnswers)),
   }
   return { ...config, api, ops: { ...config.ops, apiPort: 0 } }
 }
 
 /** Reports the address of this process to its parent. */
-export function tellStarted(url: string): void {
+export function reportStarted(url: string): void {
   process.send?.({ serves: url } satisfies z.infer<typeof started>)
 }
 
@@ -70,7 +70,7 @@ export async function startProcesses(
   const places = new Set<Place>()
   const launch = (place: Omit<Place, 'worker'> & { worker?: Worker }): Place => {
     const running = Object.assign(place, { worker: cluster.fork(), startedAt: performance.now(), isReady: false })
-    running.worker.on('error', (error) => log.warn({ err: error }, 'a process of the API could not be told'))
+    running.worker.on('error', (error) => log.warn({ err: error }, 'message to an API process could not be sent'))
     running.worker.once('exit', (code, signal) => ended(running, signal ?? `code ${code}`))
     running.worker.on('message', (message) => {
       if (started.safeParse(message).success) running.isReady = true
@@ -84,11 +84,11 @@ export async function startProcesses(
     const pause = PAUSES_MS[place.deaths - 1]
     if (pause === undefined)
       return onLost(`a process of the API ended with ${how} for the ${place.deaths}th time in a row`)
-    log.warn({ how, pauseMs: pause }, 'a process of the API ended: it is started again')
-    place.again = setTimeout(() => launch(place), pause)
+    log.warn({ how, pauseMs: pause }, 'an API process exited and is restarted')
+    place.restartTimer = setTimeout(() => launch(place), pause)
   }
   for (let count = 0; count < config.api.processes; count += 1) {
-    places.add(launch({ startedAt: 0, deaths: 0, isReady: false, again: undefined }))
+    places.add(launch({ startedAt: 0, deaths: 0, isReady: false, restartTimer: undefined }))
   }
   const [url] = await Promise.all([...places].map(({ worker }) => untilServes(worker)))
   const ops = await startOps(config, {
@@ -100,7 +100,7 @@ export async function startProcesses(
   log.info({ url, processes: places.size, opsPort: ops?.port }, 'API started')
   const stop = async () => {
     isStopping = true
-    for (const { again } of places) clearTimeout(again)
+    for (const { restartTimer } of places) clearTimeout(restartTimer)
     await Promise.all([...places].map(({ worker }) => endWorker(worker)))
     await Promise.all([ops?.close(), db.close()])
   }
@@ -111,8 +111,8 @@ export async function startProcesses(
 function untilServes(worker: Worker): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message) => {
-      const told = started.safeParse(message)
-      if (told.success) resolve(told.data.serves)
+      const parsed = started.safeParse(message)
+      if (parsed.success) resolve(parsed.data.serves)
     })
     worker.once('exit', () => reject(new DataError('config', 'a process of the API ended before it served')))
   })

@@ -3,12 +3,19 @@ import { categorySumsRoute } from './routes/aggregated/categories.ts'
 import { chainSumsRoute } from './routes/aggregated/chains.ts'
 import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
+import { alertRulesRoute } from './routes/alerts/rules.ts'
+import { alertsRoute } from './routes/alerts.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
 import { feesRoute } from './routes/daos/fees.ts'
+import { governanceConcentrationRoute } from './routes/daos/governance/concentration.ts'
+import { delegateHistoryRoute } from './routes/daos/governance/delegates/historic.ts'
+import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
+import { governanceDelegationsRoute } from './routes/daos/governance/delegations.ts'
+import { governanceActionsRoute } from './routes/daos/governance/proposals/actions.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
 import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
@@ -23,9 +30,11 @@ import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-tw
 import { socialsRoute } from './routes/daos/socials.ts'
 import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
 import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
+import { treasuryKindsRoute } from './routes/daos/treasury/kinds.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
+import { atomFeedRoute, jsonFeedRoute } from './routes/feeds.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
@@ -49,6 +58,7 @@ import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokenProfileRoute } from './routes/tokens/profile.ts'
 import { tokensRoute } from './routes/tokens.ts'
 import { usageRoute } from './routes/usage.ts'
+import { votersRoute } from './routes/voters.ts'
 
 /** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
 export const routes = [
@@ -77,15 +87,26 @@ export const routes = [
   coverageRoute,
   streamRoute,
   changesRoute,
+  alertsRoute,
+  alertRulesRoute,
+  atomFeedRoute,
+  jsonFeedRoute,
   usageRoute,
   liveRoute,
   readyRoute,
   governanceRoute,
   governanceSummaryRoute,
   governanceProposalsRoute,
+  governanceActionsRoute,
   governanceVotesRoute,
   governanceVotersRoute,
+  governanceDelegatesRoute,
+  delegateHistoryRoute,
+  governanceDelegationsRoute,
+  governanceConcentrationRoute,
+  votersRoute,
   treasuryRoute,
+  treasuryKindsRoute,
   holdingsRoute,
   treasuryHistoricRoute,
   feesRoute,

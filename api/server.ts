@@ -8,7 +8,7 @@ import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
 import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createRefusals } from './serving/serve.ts'
+import { createRejectionLog } from './serving/serve.ts'
 
 /**
  * Maximum size of the request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21
@@ -125,8 +125,8 @@ function limitConnections(
     if (count >= perAddress) return refuse(socket)
     open.set(client, count + 1)
     socket.once('close', () => {
-      const left = (open.get(client) ?? 1) - 1
-      if (left > 0) open.set(client, left)
+      const remaining = (open.get(client) ?? 1) - 1
+      if (remaining > 0) open.set(client, remaining)
       else open.delete(client)
     })
   })
@@ -165,10 +165,10 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     pipelining.take(request, response, refuseExpectation)
   })
-  const refusals = createRefusals(log)
-  server.on('drop', () => refusals.note({ maxConnections }, 'all connections are in use'))
+  const rejections = createRejectionLog(log)
+  server.on('drop', () => rejections.note({ maxConnections }, 'all connections are in use'))
   limitConnections(server, { perAddress, trusted }, (socket) => {
-    refusals.note({ perAddress }, 'an address has too many connections')
+    rejections.note({ perAddress }, 'an address has too many connections')
     const detail = `There are ${perAddress} open connections of your address already: close one of them.`
     const problem = new Problem('rate_limited', detail, { headers: { 'Retry-After': '10' } })
     // The socket is destroyed without waiting for the client's end, which may never come.

@@ -17,7 +17,7 @@ import { renderStatement } from './cluster/render.ts'
 import { compareInForce, putInForce } from './registry.ts'
 import { findDrift } from './schema/drift.ts'
 import { loadReleased, MIGRATIONS, refuseRewritten } from './schema/released.ts'
-import { dropLeftScratches, dropScratch, toScratchName } from './schema/scratch.ts'
+import { dropOldScratches, dropScratch, toScratchName } from './schema/scratch.ts'
 import { MIGRATIONS_TABLE, readSchema, refuseHalfRestored, type StoredSchema } from './schema/stored.ts'
 
 export interface Migration {
@@ -289,7 +289,7 @@ async function compareSchema(
   log: Logger,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  await dropLeftScratches(server, Date.now())
+  await dropOldScratches(server, Date.now())
   const scratchName = toScratchName(Date.now())
   const scratch = createDatabase(config, 'write', { database: scratchName })
   try {
@@ -314,7 +314,7 @@ const endingWith = (signal: AbortSignal, db: Database): Database => ({
   },
 })
 
-const toRegistryReport = (others: readonly string[]): string =>
-  ['the active registry differs from the files; npm run migrate activates that of the files:', ...others].join('\n  ')
+const toRegistryReport = (changes: readonly string[]): string =>
+  ['the active registry differs from the files; npm run migrate activates that of the files:', ...changes].join('\n  ')
 
 if (isMain(import.meta.url)) runCommand(main)

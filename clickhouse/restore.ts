@@ -67,28 +67,28 @@ export async function restore(
   await createMissing(server, db.name)
   const taken = `another restore into ${db.name} is running: wait until it has ended`
   return withLock(server, { name: `restore into ${db.name}`, taken, log: options.log }, (lock) =>
-    restoreAlone(db, { folder, told: manifest, schema, lock }, options),
+    restoreAlone(db, { folder, manifest: manifest, schema, lock }, options),
   )
 }
 
 /** A backup that passed all checks. */
 interface Backup {
   readonly folder: string
-  readonly told: Manifest
+  readonly manifest: Manifest
   readonly schema: SchemaOf
   readonly lock: Lock
 }
 
 async function restoreAlone(db: Database, backup: Backup, options: RestoreOptions): Promise<Restored[]> {
-  const { told, schema, lock } = backup
-  const id = toBackupId(told)
+  const { manifest, schema, lock } = backup
+  const id = toBackupId(manifest)
   const { applied, restoring } = await readSchema(db, schema.released)
   requireSameBackup(db, restoring, id)
   if (restoring !== undefined) options.onTakenUp?.()
   // A restore into existing rows needs no mark: a partial one is harmless, and the next run repeats it.
   const isMarked = restoring !== undefined || !options.intoExisting
   const mark = async (isLoaded: boolean) => isMarked && markRestoring(db, { backup: id, isLoaded })
-  let restored = told.tables.map(toRestored)
+  let restored = manifest.tables.map(toRestored)
   if (!restoring?.isLoaded) {
     refuseLater(db, schema.own, applied)
     if (restoring === undefined && !options.intoExisting) await refuseRows(db)
@@ -114,12 +114,12 @@ const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equa
 /** Loads and compares every table. A continued restore only compares tables that are complete. */
 async function loadTables(
   db: Database,
-  { folder, told }: Backup,
+  { folder, manifest }: Backup,
   { isTakenUp, intoExisting, onTable }: RestoreOptions & { isTakenUp: boolean },
 ): Promise<Restored[]> {
   const tables = new Map((await listTables(db)).map((table) => [table.name, table]))
   const restored: Restored[] = []
-  for (const from of told.tables) {
+  for (const from of manifest.tables) {
     const table = tables.get(from.name)
     if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in its schema`)
     // A backup may contain rows beyond the table's TTL, which a merge between load and comparison would delete.

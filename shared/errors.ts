@@ -79,10 +79,10 @@ export function isTransient(error: unknown): boolean {
  * Returns the failure with the shortest wait, the first of equals; undefined if there are no failures. A missing
  * `retryAfterMs` means no wait.
  */
-export function toSoonest(failures: readonly DataError[]): DataError | undefined {
+export function findShortestWait(failures: readonly DataError[]): DataError | undefined {
   const waitOf = ({ retryAfterMs = 0 }: DataError) => retryAfterMs
-  const [first, ...others] = failures
-  return first && others.reduce((soonest, one) => (waitOf(one) < waitOf(soonest) ? one : soonest), first)
+  const [first, ...rest] = failures
+  return first && rest.reduce((shortest, one) => (waitOf(one) < waitOf(shortest) ? one : shortest), first)
 }
 
 /** A one-line reason for a log line or a report. */

@@ -62,13 +62,13 @@ export const END_OF_TIME = Date.parse('2200-01-01')
  * few thousand times, and reading a time costs ten times what finding it again does.
  */
 export function remembering<T>(toValue: (text: string) => T, most = 20_000): (text: string) => T {
-  const known = new Map<string, T>()
+  const cached = new Map<string, T>()
   return (text) => {
-    const found = known.get(text)
+    const found = cached.get(text)
     if (found !== undefined) return found
-    if (known.size >= most) known.clear()
+    if (cached.size >= most) cached.clear()
     const value = toValue(text)
-    known.set(text, value)
+    cached.set(text, value)
     return value
   }
 }

@@ -1,10 +1,10 @@
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 
 /** Work that may pause after each step and returns a result. */
 export type Steps<T> = Generator<void, T>
 
 /** Runs all steps without a pause. */
-export function atOnce<T>(steps: Steps<T>): T {
+export function runToEnd<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
@@ -16,7 +16,7 @@ export async function inTurns<T>(steps: Steps<T>): Promise<T> {
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
-    await others()
+    await yieldToEventLoop()
   }
 }
 

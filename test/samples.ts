@@ -48,6 +48,7 @@ export function toTestDao(key: number, defillama: string | null): Dao {
     snapshotSpace: null,
     formerSnapshotSpaces: [],
     governors: [],
+    votingToken: null,
     treasuries: [],
     defillama,
     defillamaSlug: null,

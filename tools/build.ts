@@ -16,8 +16,8 @@ import { isMain } from '../shared/process.ts'
 import { buildClient } from './build-client.ts'
 import { ROOT, run, TSC } from './run.ts'
 
-/** Files that programs read at run time: migrations and their list, the registry, ClickHouse's profiles, samples, pages. */
-const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css', '.js'])
+/** Files that programs read at run time: migrations and their list, the registry, ClickHouse's profiles, samples, pages, weights. */
+const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css', '.js', '.bin'])
 const FOLDERS = ['api', 'clickhouse', 'shared', 'tools', 'test', 'workers']
 
 /**
@@ -49,7 +49,7 @@ export const buildPage = () => run([join(ROOT, 'tools/build-page.mjs')], 'the pa
  * Returns the folder with the compiled programs, for tests and benchmarks. The folder is named after the content of the
  * sources, so unchanged sources are compiled once. Does not check types. Removes builds that were last used over a day ago.
  */
-export function buildOnce(): string {
+export function buildIfNeeded(): string {
   const parent = join(ROOT, '.data', 'compiled')
   mkdirSync(parent, { recursive: true })
   buildPage()

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
 import { withoutOff } from '../shared/config/datasets-off.ts'
-import { EVERYBODY, want } from '../shared/coverage/wanted.ts'
+import { EVERYBODY, recordExpected } from '../shared/coverage/expected.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
@@ -39,7 +39,7 @@ export async function collectPastDays(
   const missingDays: { job: Job; slot: number }[] = []
   for (const job of withoutOff(JOBS, context.config.datasetsOff)) {
     const range = { from: today - options.days * DAY_MS, to: today }
-    await want(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
+    await recordExpected(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
     const stored = await readStoredDays(context.db, job)
     missingDays.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
   }
@@ -79,16 +79,16 @@ function isStandIn({ providers: { x, discord, telegram, telegramBot } }: Config,
 
 /** The same settings with every stand-in address set to a time. */
 function toConfigAt(config: Config, upstream: string, at: number): Config {
-  const toMoment = <S extends { baseUrl: string }>(settings: S): S => ({
+  const withPastClock = <S extends { baseUrl: string }>(settings: S): S => ({
     ...settings,
     baseUrl: settings.baseUrl.replace(upstream, `${upstream}/at/${at}`),
   })
   const { x, discord, telegram, telegramBot } = config.providers
   const moved = {
-    x: toMoment(x),
-    discord: toMoment(discord),
-    telegram: toMoment(telegram),
-    telegramBot: toMoment(telegramBot),
+    x: withPastClock(x),
+    discord: withPastClock(discord),
+    telegram: withPastClock(telegram),
+    telegramBot: withPastClock(telegramBot),
   }
   return { ...config, providers: { ...config.providers, ...moved } }
 }

@@ -13,7 +13,7 @@ import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import { toStandInSettings } from '../test/upstream/settings.ts'
-import { collectAsks } from '../workers/backfill/collect-ask.ts'
+import { collectHistories } from '../workers/backfill/collect-history.ts'
 import { isAsGoodAsProviders } from '../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../workers/backfill/outcome-table.ts'
 import { planBackfill } from '../workers/backfill/plan.ts'
@@ -45,6 +45,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     LOG_LEVEL: 'error',
     WORKER_QUEUES: 'all',
     ...toStandInSettings(upstream),
+    ALERTS_FILE: resolve('tools/demo-alerts.json'),
     RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }
@@ -123,7 +124,7 @@ async function backfillDemo(config: Config): Promise<void> {
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
     const on = requests.filter(({ job }) => isOn(job, config.datasetsOff))
-    const outcomes = await collectAsks(on, stores, { signal: stopping.signal })
+    const outcomes = await collectHistories(on, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
     console.log(toOutcomeTable(outcomes))
     console.log(
@@ -192,10 +193,10 @@ async function printProviders(config: Config): Promise<void> {
 
 /** Explains how commands find the stores: through the data folder, or through the operator's settings. */
 function toReach({ dataDir }: Config): string {
-  const otherCommands = 'The other commands (docs/commands.md) find these stores'
+  const commandsHint = 'The other commands (docs/commands.md) find these stores'
   return isFoundFolder(dataDir)
-    ? `${otherCommands} by themselves.`
-    : `${otherCommands} with\n  export DATA_DIR='${dataDir}'`
+    ? `${commandsHint} by themselves.`
+    : `${commandsHint} with\n  export DATA_DIR='${dataDir}'`
 }
 
 /** Runs the system. If a process cannot start, stops the others and reports the reason. */

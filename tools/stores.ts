@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs'
 import { basename } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { putInForce } from '../clickhouse/registry.ts'
-import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { type Config, hasValue, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'
 import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
@@ -42,9 +42,9 @@ export async function prepareStores(supervisor: Supervisor, mode: Config['mode']
 /** Fixed ports, so that restarts keep them. Other processes find the stores through the data folder. */
 async function toOwnStores(): Promise<readonly Part[]> {
   const stores: Part[] = []
-  if (!isGiven('REDIS_URL'))
+  if (!hasValue('REDIS_URL'))
     stores.push({ name: 'Redis', file: 'tools/redis.ts', args: [String(await findFreePort())] })
-  if (!isGiven('CLICKHOUSE_URL')) {
+  if (!hasValue('CLICKHOUSE_URL')) {
     provideSettings({ CLICKHOUSE_EMBEDDED_PORT: String(await findFreePort()) })
     stores.push({ name: 'ClickHouse', file: 'clickhouse/server.ts' })
   }

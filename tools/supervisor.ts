@@ -71,7 +71,7 @@ interface Supervised {
   child: Child
   startedAt: number
   deaths: number
-  again: NodeJS.Timeout | undefined
+  restartTimer: NodeJS.Timeout | undefined
 }
 
 /**
@@ -86,10 +86,10 @@ export function createSupervisor(options: {
   readonly killedAfterMs?: number
   /** Returns the reason why an exited process cannot run now, such as a full disk; undefined without one. */
   readonly findFault?: () => string | undefined
-  readonly lookAgainMs?: number
+  readonly pollMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS, killedAfterMs = KILLED_AFTER_MS } = options
-  const { findFault = () => undefined, lookAgainMs = DISK_POLL_MS } = options
+  const { findFault = () => undefined, pollMs = DISK_POLL_MS } = options
   let parts: readonly Supervised[] = []
   let isStopping = false
   /** Whether the process must not be restarted. */
@@ -112,14 +112,14 @@ export function createSupervisor(options: {
     if (pause === undefined)
       return onLost(`${how} for the ${supervised.deaths}th time in a row: ${toLast(supervised.child)}`)
     say(`${how}: it is restarted in ${pause / 1000} s`)
-    supervised.again = setTimeout(() => void restart(supervised), pause)
+    supervised.restartTimer = setTimeout(() => void restart(supervised), pause)
   }
 
   const startWithRoom = (supervised: Supervised) => {
-    supervised.again = setTimeout(() => {
+    supervised.restartTimer = setTimeout(() => {
       if (findFault() === undefined) void restart(supervised)
       else startWithRoom(supervised)
-    }, lookAgainMs)
+    }, pollMs)
   }
 
   const restart = async (supervised: Supervised) => {
@@ -136,8 +136,8 @@ export function createSupervisor(options: {
     }
   }
 
-  const endPart = async ({ part, again, child }: Supervised) => {
-    clearTimeout(again)
+  const endPart = async ({ part, restartTimer, child }: Supervised) => {
+    clearTimeout(restartTimer)
     if (!isRunning(child)) return
     const late = setTimeout(() => {
       say(`${part.name} did not end within ${killedAfterMs / 1000} s: it is killed`)
@@ -155,7 +155,7 @@ export function createSupervisor(options: {
         child: launch(part),
         startedAt: performance.now(),
         deaths: 0,
-        again: undefined,
+        restartTimer: undefined,
       }
       parts = [...parts, supervised]
       const facts = await untilReady(supervised.child)
@@ -169,7 +169,7 @@ export function createSupervisor(options: {
     },
     stop: async () => {
       isStopping = true
-      for (const { again } of parts) clearTimeout(again)
+      for (const { restartTimer } of parts) clearTimeout(restartTimer)
       for (const supervised of [...parts].reverse()) await endPart(supervised)
     },
   }

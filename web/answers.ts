@@ -7,7 +7,7 @@ import type { Answer, Path, Question } from './interface.ts'
 import { BASE } from './place.ts'
 
 /** The data of an answer, and the metadata from its headers. */
-export type Given<T> = Received<T>
+export type ReceivedAnswer<T> = Received<T>
 
 /** Why there is no answer. */
 export interface Failure {
@@ -21,28 +21,28 @@ export interface Failure {
 }
 
 /** State of a query: its answer, if there is one, and the error of the newest request, if it failed. */
-export interface Known<T> {
-  readonly given: Given<T> | undefined
+export interface AnswerState<T> {
+  readonly received: ReceivedAnswer<T> | undefined
   readonly failure: Failure | undefined
   readonly isAsking: boolean
   /** The shown answer belongs to the previous query. */
   readonly isBefore: boolean
-  readonly again: () => void
+  readonly retry: () => void
 }
 
 interface Entry {
-  readonly given: Given<unknown> | undefined
+  readonly received: ReceivedAnswer<unknown> | undefined
   readonly failure: Failure | undefined
   readonly isAsking: boolean
   readonly at: number
 }
 
-const MOST_KEPT = 80
+const MAX_CACHED = 80
 /** An answer younger than this is not requested again when a page that shows it is opened. */
 export const YOUNG_MS = 10_000
 
 /** A query with a cached answer. */
-interface Asked {
+interface CachedQuestion {
   readonly path: Path
   readonly about: string
   /** Number of components that show the answer. */
@@ -52,30 +52,30 @@ interface Asked {
 }
 
 const entries = new Map<string, Signal<Entry>>()
-const asked = new Map<string, Asked>()
+const cache = new Map<string, CachedQuestion>()
 
-const UNASKED: Entry = { given: undefined, failure: undefined, isAsking: false, at: 0 }
+const UNASKED: Entry = { received: undefined, failure: undefined, isAsking: false, at: 0 }
 
 function entryOf(url: string): Signal<Entry> {
   const entry = entries.get(url) ?? signal(UNASKED)
   entries.delete(url)
   entries.set(url, entry)
   for (const old of entries.keys()) {
-    if (entries.size <= MOST_KEPT) break
-    if ((asked.get(old)?.count ?? 0) > 0) continue
+    if (entries.size <= MAX_CACHED) break
+    if ((cache.get(old)?.count ?? 0) > 0) continue
     entries.delete(old)
-    asked.delete(old)
+    cache.delete(old)
   }
   return entry
 }
 
 /** When a range has moved on, drops the answers for its earlier starts: a year of points is about ten megabytes. */
 function forgetEarlier(url: string): void {
-  const about = asked.get(url)?.about
-  for (const [other, one] of asked) {
-    if (other === url || one.about !== about || one.count > 0) continue
-    entries.delete(other)
-    asked.delete(other)
+  const about = cache.get(url)?.about
+  for (const [key, one] of cache) {
+    if (key === url || one.about !== about || one.count > 0) continue
+    entries.delete(key)
+    cache.delete(key)
   }
 }
 
@@ -106,33 +106,36 @@ function toFailure(error: unknown): Failure {
 }
 
 /** Unchanged data keeps its object identity, so that nothing is rendered again. */
-function toGiven(before: Given<unknown> | undefined, { data, facts }: Given<unknown>): Given<unknown> {
+function mergeReceived(
+  before: ReceivedAnswer<unknown> | undefined,
+  { data, facts }: ReceivedAnswer<unknown>,
+): ReceivedAnswer<unknown> {
   const isSame = facts.tag !== undefined && facts.tag === before?.facts.tag
   return { data: isSame ? before?.data : data, facts }
 }
 
-async function ask(url: string): Promise<void> {
+async function fetchAnswer(url: string): Promise<void> {
   const entry = entryOf(url)
   if (entry.peek().isAsking) return
   entry.value = { ...entry.peek(), isAsking: true }
   const at = Date.now()
   try {
-    const given = toGiven(entry.peek().given, await connection.answer(url))
-    entry.value = { given, failure: undefined, isAsking: false, at }
+    const received = mergeReceived(entry.peek().received, await connection.answer(url))
+    entry.value = { received, failure: undefined, isAsking: false, at }
     forgetEarlier(url)
   } catch (error) {
     entry.value = { ...entry.peek(), failure: toFailure(error), isAsking: false, at }
   }
-  const one = asked.get(url)
+  const one = cache.get(url)
   if (one?.isOutdated !== true) return
   one.isOutdated = false
-  askAgain(url, one)
+  refetch(url, one)
 }
 
 /** Requests a shown answer immediately, and a hidden one when it is shown again. */
-function askAgain(url: string, { count }: Asked): void {
+function refetch(url: string, { count }: CachedQuestion): void {
   const entry = entries.get(url)
-  if (count > 0) void ask(url)
+  if (count > 0) void fetchAnswer(url)
   else if (entry !== undefined) entry.value = { ...entry.peek(), at: 0 }
 }
 
@@ -140,22 +143,22 @@ function askAgain(url: string, { count }: Asked): void {
  * Requests outdated answers again. The callback decides by path, by the time of the last request in Unix milliseconds,
  * and by whether it failed and may be retried now.
  */
-export function renew(isOutdated: (path: Path, askedAt: number, hasFailed: boolean) => boolean): void {
-  for (const [url, one] of asked) {
+export function renew(isOutdated: (path: Path, requestedAt: number, hasFailed: boolean) => boolean): void {
+  for (const [url, one] of cache) {
     const { isAsking, at, failure } = entries.get(url)?.peek() ?? UNASKED
     const hasFailed = failure?.retryAt !== undefined && failure.retryAt <= Date.now()
     if (!isOutdated(one.path, at, hasFailed)) continue
     if (isAsking) one.isOutdated = true
-    else askAgain(url, one)
+    else refetch(url, one)
   }
 }
 
 function watch({ path, url, about }: Question): () => void {
-  const { at, given } = entryOf(url).peek()
-  const one = asked.get(url) ?? { path, about, count: 0, isOutdated: false }
+  const { at, received } = entryOf(url).peek()
+  const one = cache.get(url) ?? { path, about, count: 0, isOutdated: false }
   one.count += 1
-  asked.set(url, one)
-  if (given === undefined || Date.now() - at > YOUNG_MS) void ask(url)
+  cache.set(url, one)
+  if (received === undefined || Date.now() - at > YOUNG_MS) void fetchAnswer(url)
   return () => {
     one.count -= 1
   }
@@ -168,20 +171,20 @@ const NOTHING = signal(UNASKED)
  * with the same path is loading, the previous answer stays; it also stays if a range has moved on and its request
  * fails. Without a query there is no answer.
  */
-export function useAnswer<P extends Path>(question: Question<P> | undefined): Known<Answer<P>> {
+export function useAnswer<P extends Path>(question: Question<P> | undefined): AnswerState<Answer<P>> {
   const url = question?.url
   useEffect(() => (question === undefined ? undefined : watch(question)), [url])
   const entry = (url === undefined ? NOTHING : entryOf(url)).value
-  const before = useRef<{ question: Question; given: Given<unknown> } | undefined>(undefined)
-  if (question !== undefined && entry.given !== undefined) before.current = { question, given: entry.given }
-  const given = entry.given ?? (question && before.current && toKept(question, entry, before.current))
+  const before = useRef<{ question: Question; received: ReceivedAnswer<unknown> } | undefined>(undefined)
+  if (question !== undefined && entry.received !== undefined) before.current = { question, received: entry.received }
+  const received = entry.received ?? (question && before.current && findPrevious(question, entry, before.current))
   return {
     // The URL determines the path, and thereby the type of the cached answer.
-    given: given as Given<Answer<P>> | undefined,
+    received: received as ReceivedAnswer<Answer<P>> | undefined,
     failure: entry.failure,
-    isAsking: entry.isAsking || (entry.given === undefined && entry.failure === undefined),
-    isBefore: entry.given === undefined && given !== undefined,
-    again: () => url !== undefined && void ask(url),
+    isAsking: entry.isAsking || (entry.received === undefined && entry.failure === undefined),
+    isBefore: entry.received === undefined && received !== undefined,
+    retry: () => url !== undefined && void fetchAnswer(url),
   }
 }
 
@@ -189,10 +192,14 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
  * The previous answer. If the query failed, only an answer that differs in the start of its range is returned, because
  * the rest matches.
  */
-function toKept<T>(question: Question, { failure }: Entry, before: { question: Question; given: T }): T | undefined {
+function findPrevious<T>(
+  question: Question,
+  { failure }: Entry,
+  before: { question: Question; received: T },
+): T | undefined {
   const isSame =
     failure === undefined ? before.question.path === question.path : before.question.about === question.about
-  return isSame ? before.given : undefined
+  return isSame ? before.received : undefined
 }
 
 /** The answers to several queries, in order; an answer that is loading is undefined. */
@@ -205,7 +212,7 @@ export function useAnswers<P extends Path>(questions: readonly Question<P>[]) {
     }
   }, [urls.join(' ')])
   return urls.map((url) => {
-    const { given, failure } = entryOf(url).value
-    return { given: given as Given<Answer<P>> | undefined, failure, again: () => void ask(url) }
+    const { received, failure } = entryOf(url).value
+    return { received: received as ReceivedAnswer<Answer<P>> | undefined, failure, retry: () => void fetchAnswer(url) }
   })
 }

@@ -4,10 +4,13 @@ import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
 import { Freshness } from './pages/freshness.tsx'
+import { GovernancePage } from './pages/governance-page.tsx'
 import { IndexPage } from './pages/index-page.tsx'
 import { Overview } from './pages/overview.tsx'
+import { ProposalPage } from './pages/proposal.tsx'
 import { TokenPage } from './pages/token.tsx'
 import { Tokens } from './pages/tokens.tsx'
+import { Treasuries } from './pages/treasuries.tsx'
 import { Search } from './parts/search.tsx'
 import { Strip } from './parts/strip.tsx'
 import { path } from './place.ts'
@@ -17,7 +20,8 @@ interface Page {
   readonly matches: RegExp
   /** Undefined for a page of one record, which sets the record's name as title. */
   readonly title?: string
-  readonly show: (id: string) => JSX.Element
+  /** The ids in the path. */
+  readonly show: (id: string, second: string) => JSX.Element
 }
 
 const PAGES: readonly Page[] = [
@@ -26,6 +30,12 @@ const PAGES: readonly Page[] = [
   { matches: /^tokens\/([0-9a-f]{24})$/, show: (id) => <TokenPage id={id} /> },
   { matches: /^daos$/, title: 'DAOs', show: () => <Daos /> },
   { matches: /^daos\/([0-9a-f]{24})$/, show: (id) => <DaoPage id={id} /> },
+  {
+    matches: /^daos\/([0-9a-f]{24})\/proposals\/([0-9a-f]{24})$/,
+    show: (dao, id) => <ProposalPage dao={dao} id={id} />,
+  },
+  { matches: /^governance$/, title: 'Governance', show: () => <GovernancePage /> },
+  { matches: /^treasuries$/, title: 'Treasuries', show: () => <Treasuries /> },
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
   { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
@@ -35,6 +45,8 @@ const IN_HEADER = [
   ['./', 'Overview'],
   ['tokens', 'Tokens'],
   ['daos', 'DAOs'],
+  ['governance', 'Governance'],
+  ['treasuries', 'Treasuries'],
   ['index', 'Index'],
   ['compare', 'Compare'],
   ['freshness', 'Data'],
@@ -46,7 +58,9 @@ const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 export const isPage = (at: string) => pageOf(at) !== undefined
 
 function Top({ at }: { at: string }) {
-  const isCurrent = (to: string) => (to === './' ? at === '' : at === to || at.startsWith(`${to}/`))
+  // A proposal belongs to the page that leads to it.
+  const section = /\/proposals\//.test(at) ? 'governance' : at
+  const isCurrent = (to: string) => (to === './' ? section === '' : section === to || section.startsWith(`${to}/`))
   return (
     <div class="top">
       <a class="brand" href="./">
@@ -73,7 +87,7 @@ const Footer = () => (
     <a href="guides/first-request">Guides</a>
     <a href="openapi.json">OpenAPI</a>
     <a href="llms.txt">llms.txt</a>
-    <span>Times are UTC; point at one for your own.</span>
+    <span>Times are UTC. Hover for local time.</span>
   </footer>
 )
 
@@ -82,6 +96,7 @@ export function App() {
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   const page = pageOf(at)
+  const ids = page?.matches.exec(at)?.slice(1) ?? []
   useEffect(() => {
     const title = page === undefined ? 'Not found' : page.title
     if (title !== undefined) document.title = `${title} – dao-data`
@@ -100,13 +115,13 @@ export function App() {
             main.current?.focus()
           }}
         >
-          To the content
+          Skip to content
         </a>
         <Strip />
         <Top at={at} />
       </header>
       <main ref={main} tabIndex={-1} key={at}>
-        {page === undefined ? <h1>There is no such page</h1> : page.show(page.matches.exec(at)?.[1] ?? '')}
+        {page === undefined ? <h1>Page not found</h1> : page.show(ids[0] ?? '', ids[1] ?? '')}
       </main>
       <Footer />
     </>

@@ -1,5 +1,5 @@
 /** How a number is formatted. */
-export type Kind = 'usd' | 'count' | 'percent' | 'change' | 'share' | 'amount'
+export type Kind = 'usd' | 'count' | 'percent' | 'change' | 'share' | 'amount' | 'points' | 'usdChange' | 'amountChange'
 
 const make = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat('en', options)
 
@@ -32,6 +32,9 @@ const PERCENTS: readonly Kind[] = ['percent', 'change', 'share']
 /** The number before its unit: shares are fractions of 1. */
 const toNumber = (value: number, kind: Kind) => (kind === 'share' ? value * 100 : value)
 
+const withUnit = (text: string, kind: Kind) =>
+  kind === 'points' ? `${text} percentage points` : PERCENTS.includes(kind) ? `${text} %` : text
+
 /** The smallest percentage that is displayed. */
 const LEAST_PERCENT = 0.01
 
@@ -45,11 +48,18 @@ function toPercent(value: number, kind: 'percent' | 'change'): string {
 /** Never rounds up to 100 %. */
 const toShare = (value: number) => toPercent(value < 1 ? Math.min(value * 100, 99.99) : value * 100, 'percent')
 
+const toSigned = (value: number, kind: 'usd' | 'amount'): string => `${value > 0 ? '+' : ''}${toText(value, kind)}`
+
+/** Formats percentage points; a small value is never displayed as 0. */
+const toPoints = (value: number) => toPercent(value, 'change').replace('%', 'pp')
+
 /** Formats a number in few characters. Percents are percents, shares are fractions of 1. */
 export function toText(value: number, kind: Kind): string {
   if (kind === 'usd') return toUsd(value)
   if (kind === 'percent' || kind === 'change') return toPercent(value, kind)
   if (kind === 'share') return toShare(value)
+  if (kind === 'points') return toPoints(value)
+  if (kind === 'usdChange' || kind === 'amountChange') return toSigned(value, kind === 'usdChange' ? 'usd' : 'amount')
   if (kind === 'count') return Math.abs(value) >= 1e6 ? FORMATS.large.format(value) : FORMATS.count.format(value)
   return (Math.abs(value) >= 1e4 ? FORMATS.large : FORMATS.small).format(value)
 }
@@ -73,7 +83,7 @@ export function toMark(value: number, kind: Kind, step: number): string {
     minimumFractionDigits: decimals,
     maximumFractionDigits: decimals,
   }).format(number)
-  return PERCENTS.includes(kind) ? `${text} %` : text
+  return withUnit(text, kind)
 }
 
 const countDigits = (text: string) => text.replaceAll(/\D/g, '').length
@@ -86,10 +96,10 @@ export function toDistinct(value: number, kind: Kind, step: number): string {
 }
 
 /** Formats a number with all its digits. */
-export function toWhole(value: number, kind: Kind): string {
-  if (kind === 'usd') return FORMATS.usdWhole.format(value)
+export function toFullNumber(value: number, kind: Kind): string {
+  if (kind === 'usd' || kind === 'usdChange') return FORMATS.usdWhole.format(value)
   const text = (kind === 'share' ? FORMATS.shareWhole : FORMATS.whole).format(toNumber(value, kind))
-  return PERCENTS.includes(kind) ? `${text} %` : text
+  return withUnit(text, kind)
 }
 
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
@@ -118,5 +128,24 @@ export function toAgo(at: Date, now: number): string {
   return AGO.format(-Math.floor(seconds / size), unit)
 }
 
+/** Formats a number of things: `1 gap`, `9 gaps`. */
+export const toCounted = (count: number, noun: string) => `${toText(count, 'count')} ${noun}${count === 1 ? '' : 's'}`
+
 /** Shortens a hex text to `0x1f98…f984`. */
 export const toShort = (hex: string) => (hex.length > 13 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex)
+
+type VoteChoice = number | readonly number[] | Readonly<Record<string, number>> | string | null
+
+const isPlaces = (choice: object): choice is readonly number[] => Array.isArray(choice)
+
+/** A vote's choice by the names of the proposal's choices. */
+export function describeChoice(choice: VoteChoice, choices: readonly string[]): string | undefined {
+  const nameOf = (place: number) => choices[place - 1] ?? `choice ${place}`
+  if (choice === null) return undefined
+  if (typeof choice === 'number') return nameOf(choice)
+  if (typeof choice === 'string') return 'secret until the vote ends'
+  if (isPlaces(choice)) return choice.map(nameOf).join(', ')
+  const weights = Object.entries(choice).map(([place, weight]) => [nameOf(Number(place)), weight] as const)
+  const total = weights.reduce((sum, [, weight]) => sum + weight, 0)
+  return weights.map(([name, weight]) => `${name} ${total > 0 ? toText(weight / total, 'share') : weight}`).join(', ')
+}

@@ -35,20 +35,20 @@ export interface Question<P extends Path = Path> {
  * same range and interval then differ only in their starts.
  */
 export function toQuestion<P extends Path>(path: P, query: Query<P>, range?: Range): Question<P> {
-  const asked = Object.fromEntries(Object.entries(query as Values).filter(([, value]) => value !== ''))
-  return { path, url: toUrl(BASE, path, asked), about: toUrl(BASE, path, { ...asked, start: range }) }
+  const parameters = Object.fromEntries(Object.entries(query as Values).filter(([, value]) => value !== ''))
+  return { path, url: toUrl(BASE, path, parameters), about: toUrl(BASE, path, { ...parameters, start: range }) }
 }
 
 /** The same query for only these members of the records. */
 export function withFields(question: Question, fields: readonly string[]): Question {
-  const other = new URL(question.url)
-  other.searchParams.set('fields', fields.join(','))
-  return { ...question, url: other.href }
+  const url = new URL(question.url)
+  url.searchParams.set('fields', fields.join(','))
+  return { ...question, url: url.href }
 }
 
 /** The same query with its answer in another format. */
 export function inFormat({ url }: Question, format: 'csv' | 'parquet'): string {
-  const other = new URL(url)
-  other.searchParams.set('format', format)
-  return other.href
+  const copy = new URL(url)
+  copy.searchParams.set('format', format)
+  return copy.href
 }

@@ -10,9 +10,9 @@ export type Connection = 'connecting' | 'live' | 'lost' | 'refused'
 export const connection = signal<Connection>('connecting')
 
 /** Polling interval for answers without change events. */
-const ASK_MS = 30_000
+const POLL_MS = 30_000
 /** Polling interval for answers with change events: data becomes stale without an event. */
-const ASK_ANYWAY_MS = 300_000
+const REFRESH_MS = 300_000
 /** A dataset is stored in several parts, and others are computed from it: events within this time cause one request. */
 const GATHER_MS = 200
 /** Pause between requests: a back-fill sends events continuously, and readers need no faster updates. */
@@ -21,7 +21,7 @@ const PAUSE_MS = 1_000
 const RETRY_MS = 60_000
 
 /** Start of the uninterrupted change stream, in Unix milliseconds. */
-let toldSince = Number.POSITIVE_INFINITY
+let connectedAt = Number.POSITIVE_INFINITY
 let stream: EventSource | undefined
 let retry: ReturnType<typeof setTimeout> | undefined
 
@@ -30,7 +30,7 @@ let isAnything = false
 /** Whether a refresh is scheduled, or has just run. */
 let isSet = false
 
-function askChanged(): void {
+function refetchChanged(): void {
   const [datasets, all] = [changed, isAnything]
   changed = new Set()
   isAnything = false
@@ -44,7 +44,7 @@ function askChanged(): void {
 function gather(): void {
   if (isSet) return
   isSet = true
-  setTimeout(askChanged, GATHER_MS)
+  setTimeout(refetchChanged, GATHER_MS)
 }
 
 function connect(): void {
@@ -53,10 +53,10 @@ function connect(): void {
   const source = new EventSource(toAbsolute('data/stream'))
   source.onopen = () => {
     connection.value = 'live'
-    toldSince = Date.now()
+    connectedAt = Date.now()
   }
   source.onerror = () => {
-    toldSince = Number.POSITIVE_INFINITY
+    connectedAt = Number.POSITIVE_INFINITY
     // The browser reconnects by itself and receives missed events, unless the stream was rejected.
     const isRefused = source.readyState === EventSource.CLOSED
     connection.value = isRefused ? 'refused' : 'lost'
@@ -78,11 +78,11 @@ function disconnect(): void {
   clearTimeout(retry)
   stream?.close()
   stream = undefined
-  toldSince = Number.POSITIVE_INFINITY
+  connectedAt = Number.POSITIVE_INFINITY
 }
 
 /** Data requested before the stream was open may have changed without an event, and some answers have no events. */
-const isTold = (path: Path, askedAt: number) => READS[path] !== undefined && askedAt >= toldSince
+const isPushed = (path: Path, requestedAt: number) => READS[path] !== undefined && requestedAt >= connectedAt
 
 /** Keeps shown answers up to date while the page is visible. */
 export function followChanges(): void {
@@ -91,11 +91,14 @@ export function followChanges(): void {
     disconnect()
     if (!isVisible()) return
     connect()
-    renew((_path, askedAt) => Date.now() - askedAt > YOUNG_MS)
+    renew((_path, requestedAt) => Date.now() - requestedAt > YOUNG_MS)
   })
   setInterval(() => {
     if (!isVisible()) return
-    renew((path, askedAt, hasFailed) => hasFailed || !isTold(path, askedAt) || Date.now() - askedAt > ASK_ANYWAY_MS)
-  }, ASK_MS)
+    renew(
+      (path, requestedAt, hasFailed) =>
+        hasFailed || !isPushed(path, requestedAt) || Date.now() - requestedAt > REFRESH_MS,
+    )
+  }, POLL_MS)
   if (isVisible()) connect()
 }

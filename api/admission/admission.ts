@@ -204,7 +204,7 @@ const MAX_UNREAD_BYTES = 128 * 1024 * 1024
 
 export function createAdmission(options: AdmissionOptions): Admission {
   const { config, log, metrics, limits, minimumRate } = options
-  const { answersAtOnce: slots, downloadsAtOnce } = config.api
+  const { maxAnswers: slots, maxDownloads } = config.api
   const clientKeyOf = createToClient(config.api.trustedProxies)
   const meters = createMeters(metrics)
   const clock = () => performance.now()
@@ -217,7 +217,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     clientKeyOf,
     rateLimiter: limits && createRateLimiter({ ...limits, clientKeyOf, rejected }),
     answers: createFairQueue(options.queue ?? answers, meters('answers')),
-    downloads: createFairQueue({ ...DOWNLOADS, slots: downloadsAtOnce, clock }, meters('downloads')),
+    downloads: createFairQueue({ ...DOWNLOADS, slots: maxDownloads, clock }, meters('downloads')),
     longAnswers: createResponseLimit(readers, MAX_LONG_ANSWERS, MAX_LONG_ANSWERS_PER_CLIENT),
     statements: createResponseLimit(readers, MAX_STATEMENTS),
     unreadBytes: createByteBudget(readers, MAX_UNREAD_BYTES),

@@ -12,11 +12,11 @@ export interface Standing {
   readonly resetMs: number
 }
 
-type Told = (standing: Standing, error?: unknown) => void
+type OnCounted = (standing: Standing, error?: unknown) => void
 
 export interface Counting {
   /** Counts a request of the client key `who`, and reports the state of its window. */
-  count(who: string, allowance: Allowance, told: Told): void
+  count(who: string, allowance: Allowance, onCounted: OnCounted): void
   /** Whether all processes count together, which means that Redis accepts writes now. */
   isShared(): Promise<boolean>
 }
@@ -31,7 +31,7 @@ interface Line {
   readonly limiter: RateLimiterRedis | RateLimiterMemory
   readonly allowance: Allowance
   readonly who: string
-  waiting: Told[]
+  waiting: OnCounted[]
   isAsking: boolean
   /** Reserved requests that have not arrived yet: the `next`-th to the `last`-th of the window. */
   next: number
@@ -64,16 +64,16 @@ const isOpen = ({ endsAt }: Line): boolean => performance.now() < endsAt
 
 const hasAhead = (line: Line): boolean => line.next <= line.last && isOpen(line)
 
-function tell(told: Told, { requests }: Allowance, own: number, resetMs: number): void {
-  told({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
+function report(onCounted: OnCounted, { requests }: Allowance, own: number, resetMs: number): void {
+  onCounted({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
 }
 
 /** Answers requests from the reserved part; returns how many were answered. */
-function takeAhead(line: Line, waiting: readonly Told[]): number {
+function takeAhead(line: Line, waiting: readonly OnCounted[]): number {
   const resetMs = line.endsAt - performance.now()
   const count = resetMs > 0 ? Math.max(0, Math.min(waiting.length, line.last - line.next + 1)) : 0
-  for (const told of waiting.slice(0, count)) {
-    tell(told, line.allowance, line.next, resetMs)
+  for (const onCounted of waiting.slice(0, count)) {
+    report(onCounted, line.allowance, line.next, resetMs)
     line.next += 1
   }
   return count
@@ -82,8 +82,8 @@ function takeAhead(line: Line, waiting: readonly Told[]): number {
 /** Number of requests to reserve in addition to the waiting ones; 0 if this process does not know the window. */
 function toAhead(line: Line): number {
   if (line.waiting.length < CROWD || !isOpen(line)) return 0
-  const left = Math.max(0, line.allowance.requests - line.last)
-  return Math.floor(Math.min(line.waiting.length * AHEAD, left * MOST_AHEAD))
+  const remaining = Math.max(0, line.allowance.requests - line.last)
+  return Math.floor(Math.min(line.waiting.length * AHEAD, remaining * MOST_AHEAD))
 }
 
 /**
@@ -98,8 +98,8 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
   const limiterOf = ({ requests: points, seconds: duration }: Allowance) => {
     const name = `${points}/${duration}`
     const settings = { points, duration, keyPrefix: `${prefix}:limit:${name}` }
-    const known = limiters.get(name)
-    if (known !== undefined) return known
+    const existing = limiters.get(name)
+    if (existing !== undefined) return existing
     const alone = new RateLimiterMemory(settings)
     const shared = { ...settings, storeClient: redis, rejectIfRedisNotReady: true, insuranceLimiter: alone }
     const limiter = redis === undefined ? alone : new RateLimiterRedis(shared)
@@ -124,12 +124,12 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
       const { consumedPoints, msBeforeNext } = standing
       remember(place, allowance, standing)
       const first = consumedPoints - taken + 1
-      for (const [index, told] of waiting.entries()) tell(told, allowance, first + index, msBeforeNext)
+      for (const [index, onCounted] of waiting.entries()) report(onCounted, allowance, first + index, msBeforeNext)
       line.next = first + waiting.length
       line.last = Math.min(consumedPoints, allowance.requests)
       line.endsAt = performance.now() + msBeforeNext
     } catch (error) {
-      for (const told of waiting) told({ isWithin: false, remaining: 0, resetMs: 0 }, error)
+      for (const onCounted of waiting) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
   }
   const forgetAtEnd = (line: Line): void => {
@@ -143,12 +143,12 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     if (hasAhead(line)) forgetAtEnd(line)
     else lines.delete(line.place)
   }
-  const ask = async (line: Line): Promise<void> => {
+  const countBatches = async (line: Line): Promise<void> => {
     line.isAsking = true
     await countWaiting(line)
     line.waiting = line.waiting.slice(takeAhead(line, line.waiting))
     // A Redis command costs more than an answer from the cache: in a burst many requests share one.
-    if (line.waiting.length > 0) return void setTimeout(ask, GATHER_MS, line)
+    if (line.waiting.length > 0) return void setTimeout(countBatches, GATHER_MS, line)
     line.isAsking = false
     settle(line)
   }
@@ -160,14 +160,14 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
         () => false,
       )
     },
-    count: (who, allowance, told) => {
+    count: (who, allowance, onCounted) => {
       const place = `${who} ${allowance.requests}/${allowance.seconds}`
       const line = lines.get(place)
-      if (line !== undefined && !line.isAsking && takeAhead(line, [told]) > 0) return
+      if (line !== undefined && !line.isAsking && takeAhead(line, [onCounted]) > 0) return
       const until = full.get(place)
       if (until !== undefined) {
         const resetMs = until - performance.now()
-        if (resetMs > 0) return told({ isWithin: false, remaining: 0, resetMs })
+        if (resetMs > 0) return onCounted({ isWithin: false, remaining: 0, resetMs })
       }
       if (line === undefined) {
         const window = { next: 1, last: 0, endsAt: 0 }
@@ -176,17 +176,17 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
           allowance,
           who,
           place,
-          waiting: [told],
+          waiting: [onCounted],
           isAsking: true,
           ...window,
         }
         lines.set(place, first)
-        return void ask(first)
+        return void countBatches(first)
       }
-      line.waiting.push(told)
+      line.waiting.push(onCounted)
       if (line.isAsking) return
       line.isAsking = true
-      setTimeout(ask, GATHER_MS, line)
+      setTimeout(countBatches, GATHER_MS, line)
     },
   }
 }

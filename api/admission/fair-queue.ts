@@ -96,7 +96,7 @@ function createClients(clock: () => number) {
     /** Number of requests that run before a new one of a client with `own` waiting requests. */
     countAhead: (client: Client, own: number): number => {
       let ahead = own
-      for (const other of clients.values()) if (other !== client) ahead += Math.min(other.line.size, own + 1)
+      for (const client2 of clients.values()) if (client2 !== client) ahead += Math.min(client2.line.size, own + 1)
       return ahead
     },
     findLongest: (): Client | undefined => {
@@ -214,23 +214,23 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
         rejectTurn(error)
       },
     }
-    const leave = () => waiting.fail(signal.reason)
+    const abort = () => waiting.fail(signal.reason)
     const late = setTimeout(rejectWaiting, LATE * maxWaitMs, waiting)
     const stop = () => {
       isOver = true
       clearTimeout(late)
-      signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', abort)
     }
-    signal.addEventListener('abort', leave, { once: true })
+    signal.addEventListener('abort', abort, { once: true })
     clients.add(waiting)
     meters.waiting(clients.size)
     return {
       turn,
       alsoFor: (key) => {
-        const other = clients.get(key)
-        if (isOver || [...waiting.client.line].indexOf(waiting) <= other.line.size) return
+        const waitingClient = clients.get(key)
+        if (isOver || [...waiting.client.line].indexOf(waiting) <= waitingClient.line.size) return
         clients.remove(waiting)
-        waiting.client = other
+        waiting.client = waitingClient
         clients.add(waiting)
         startNext()
       },

@@ -19,22 +19,22 @@ export interface KeyRing {
 }
 
 /** Maximum delay until a new or revoked key takes effect. */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 
-interface Known extends Holder {
+interface ActiveKey extends Holder {
   readonly hash: Buffer
 }
 
-const toKnown = ({ id, name, hash, limit }: StoredKey): [string, Known] => [
+const toActiveKey = ({ id, name, hash, limit }: StoredKey): [string, ActiveKey] => [
   id,
   { id, name, hash: Buffer.from(hash, 'hex'), allowance: allowance.parse(limit) },
 ]
 
-const readKnown = (path: string) =>
+const readActiveKeys = (path: string) =>
   new Map(
     readKeys(path)
       .filter(({ revokedAt }) => revokedAt === null)
-      .map(toKnown),
+      .map(toActiveKey),
   )
 
 /**
@@ -47,23 +47,23 @@ export function openKeyRing(path: string, log: Logger): KeyRing {
   // Taken before the file is read: a change in between counts as a change.
   let seen = toState(path)
   const isThere = existsSync(path)
-  if (!isThere) log.warn({ path }, 'API_KEYS_FILE: there is no such file yet: every key is refused')
-  let known = isThere ? readKnown(path) : new Map<string, Known>()
-  const look = () => {
+  if (!isThere) log.warn({ path }, 'API_KEYS_FILE: the file does not exist yet, so every key is rejected')
+  let activeKeys = isThere ? readActiveKeys(path) : new Map<string, ActiveKey>()
+  const poll = () => {
     const state = toState(path)
     if (state === seen) return
     seen = state
     try {
-      known = readKnown(path)
+      activeKeys = readActiveKeys(path)
     } catch (error) {
-      log.error({ reason: toReason(error) }, 'the file of keys cannot be read: the keys stay as they were')
+      log.error({ reason: toReason(error) }, 'API_KEYS_FILE cannot be read: the previous keys remain valid')
     }
   }
-  const timer = setInterval(look, LOOK_MS)
+  const timer = setInterval(poll, POLL_MS)
   timer.unref()
   return {
     find: (key) => {
-      const one = known.get(toKeyId(key) ?? '')
+      const one = activeKeys.get(toKeyId(key) ?? '')
       return one !== undefined && timingSafeEqual(one.hash, toKeyHash(key)) ? one : undefined
     },
     close: () => clearInterval(timer),

@@ -79,7 +79,7 @@ export function createSlowReaders(log: Logger, rate = MINIMUM_RATE): SlowReaders
   return {
     closeSlowest: (among) => {
       const all = [...among].map((response) => ({ response, slowness: measureSlowness(response.socket) }))
-      const [slowest] = all.sort((one, other) => other.slowness - one.slowness)
+      const [slowest] = all.sort((a, b) => b.slowness - a.slowness)
       if (slowest === undefined || slowest.slowness < SLOW_SHARE || slowest.response.socket === null) return undefined
       close([slowest.response.socket])
       return slowest.response
@@ -133,8 +133,8 @@ export function createByteBudget(readers: CloseSlowest, maxBytes: number): ByteB
     const body = bodies.get(response)
     if (body === undefined) return
     bodies.delete(response)
-    const left = (uses.get(body) ?? 1) - 1
-    if (left > 0) return void uses.set(body, left)
+    const remaining = (uses.get(body) ?? 1) - 1
+    if (remaining > 0) return void uses.set(body, remaining)
     uses.delete(body)
     total -= body.length
   }

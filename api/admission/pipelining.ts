@@ -41,7 +41,7 @@ interface Connection {
  * one turn would fill the heap. The connections resume after `REST` times the turn's duration, so that other clients
  * get the remaining time.
  */
-function createTurns() {
+function createRotation() {
   const addresses = new Map<Socket, string>()
   let bytes = new Map<string, number>()
   let [total, startedAt] = [0, 0]
@@ -96,7 +96,7 @@ const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
 export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { watch(server: Server): void } {
   const connections = new WeakMap<Duplex, Connection>()
   const holders = new Set<Connection>()
-  const turns = createTurns()
+  const rotation = createRotation()
   let total = 0
 
   const count = (connection: Connection, bytes: number) => {
@@ -140,7 +140,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { w
     else socket.resume()
   }
   const closeLargest = () => {
-    const [largest] = [...holders].sort((one, other) => other.bytes - one.bytes)
+    const [largest] = [...holders].sort((a, b) => b.bytes - a.bytes)
     if (largest === undefined) return
     drop(largest)
     breakOff(largest.current)
@@ -155,7 +155,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { w
         return answer(request, response)
       }
       const bytes = toBytes(request)
-      turns.count(socket, bytes)
+      rotation.count(socket, bytes)
       if (socket.destroyed) return
       connection.waiting.push({ request, response, answer })
       count(connection, bytes)
@@ -174,6 +174,6 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { w
       socket.pause()
       watch(connection)
     },
-    watch: turns.watch,
+    watch: rotation.watch,
   }
 }

@@ -6,7 +6,7 @@ import { withSignal } from '../cache/flight.ts'
 import type { Format } from './formats.ts'
 
 /** Maximum records (about a megabyte) of an answer that is cached as bytes; longer answers are streamed. */
-export const MOST_KEPT = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
+export const MOST_CACHED = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
 
 interface AnswerFacts {
   /** Time of the newest value used, in Unix milliseconds; null if the answer contains none. */
@@ -126,7 +126,7 @@ const HELD_BYTES = 32 * 1024
 const hasFailed = (end: Buffer) => FAILED.test(end.subarray(-FAILED_BYTES).toString('latin1'))
 
 /** Whether the bytes are the end of a complete answer. */
-function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
+function isComplete(end: Buffer, ending: StreamAnswer['ending']): boolean {
   if (ending === undefined) return end.toString('latin1').trimEnd().endsWith(']')
   return ending === null || end.subarray(-ending.length).equals(ending)
 }
@@ -147,7 +147,7 @@ export async function* frame(
   if (hasFailed(held)) {
     throw new DataError('storage', 'ClickHouse failed in the middle of an answer')
   }
-  if (!isWhole(held, ending)) {
+  if (!isComplete(held, ending)) {
     throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
   }
   if (!(await holds(signal))) throw new DataChanged()

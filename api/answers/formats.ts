@@ -21,7 +21,7 @@ interface FormatFacts {
   /** The last bytes of a complete body. */
   readonly ending: Buffer
   /** Whether a complete body without records has no bytes. */
-  readonly isEmptyWhole?: boolean
+  readonly isEmptyWithoutRecords?: boolean
   /** Records as nested objects, or one column per value. */
   readonly shape: 'nested' | 'flat'
   /** Flat formats without lists contain them as JSON text. */
@@ -71,7 +71,7 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
     extension: 'ndjson',
     writing: { name: 'JSONEachRow', settings: JSON_RECORDS },
     ending: Buffer.from('\n'),
-    isEmptyWhole: true,
+    isEmptyWithoutRecords: true,
     shape: 'nested',
     hasLists: true,
     isBinary: false,
@@ -110,7 +110,7 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
 }
 
 /** Returns the format of this name. */
-export const toKnownFormat = (name: string): Format | undefined => FORMAT_NAMES.find((format) => format === name)
+export const formatByName = (name: string): Format | undefined => FORMAT_NAMES.find((format) => format === name)
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
 const FORMAT_OF: ReadonlyMap<string, Format> = new Map(FORMAT_NAMES.map((name) => [FORMATS[name].mediaType, name]))
@@ -207,8 +207,8 @@ export function toRepresentation(facts: {
   query: Query
   format: Format
   record: z.ZodObject
-  /** The record's default members, unless the query names others. */
-  usual: z.ZodObject
+  /** The names of the record's default members, unless the query names others. */
+  usual: readonly string[]
   names: readonly string[]
 }): Representation {
   const { path, query, format, record, usual, names } = facts
@@ -219,8 +219,8 @@ export function toRepresentation(facts: {
   }
   const all = Object.keys(record.shape)
   const named = query.fields as readonly string[] | undefined
-  const wanted = named ?? (usual === record ? all : Object.keys(usual.shape))
-  const fields = wanted === all ? all : all.filter((name) => wanted.includes(name))
+  const selected = named ?? usual
+  const fields = selected.length === all.length ? all : all.filter((name) => selected.includes(name))
   return {
     record,
     format,

@@ -99,10 +99,10 @@ export interface Keyset extends SortOrder {
   isAfter(after: string): string
 }
 
-const whole = z.int()
+const integer = z.int()
 const float = z.string().regex(/^-?[\d.]+(e[+-]?\d+)?$/)
 /** The JSON of each type. A float is text: ClickHouse writes large floats as integers, which it does not read back. */
-const WRITTEN = { UInt8: whole, UInt32: whole, Int64: whole, UInt64: whole, Float64: float, String: z.string() }
+const WRITTEN = { UInt8: integer, UInt32: integer, Int64: integer, UInt64: integer, Float64: float, String: z.string() }
 
 /** Compares part by part, as `tuple(...) >` cannot if directions differ. */
 function toCondition(parts: readonly SortPart[], place: string): string {

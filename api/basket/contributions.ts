@@ -50,6 +50,6 @@ export function toContributions(runs: readonly Run[], at: number, priceIn: Price
   const toPercent = (usd: number) => (100 * usd) / before
   const change = toPercent(after - before)
   const of = new Map([...gains].map(([token, usd]) => [token, toPercent(usd)]))
-  const isKnown = [change, rebalanced, ...of.values()].every(Number.isFinite)
-  return isKnown ? { change, rebalance: toPercent(rebalanced), of } : undefined
+  const isComplete = [change, rebalanced, ...of.values()].every(Number.isFinite)
+  return isComplete ? { change, rebalance: toPercent(rebalanced), of } : undefined
 }

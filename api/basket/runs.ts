@@ -4,7 +4,7 @@ import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../shared/registry/index-records.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { knownAt } from '../lists/past-quotes.ts'
+import { isCurrentAt } from '../lists/past-quotes.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 const STALE_MS = toStaleAt(0, indexPoints)
@@ -40,15 +40,15 @@ export async function findSlot(
   index: BasketIndex,
   { now, asOf }: { readonly now: number; readonly asOf: number | undefined },
 ): Promise<Slot | undefined> {
-  const isKnown =
+  const isInTime =
     asOf === undefined
       ? "observed_at <= fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
-      : knownAt('observed_at', STALE_MS)
+      : isCurrentAt('observed_at', STALE_MS)
   const [found] = await db.rows({
     name: 'index-slot',
     sql: `SELECT toUnixTimestamp64Milli(created_at) AS at, composition, toUnixTimestamp64Milli(observed_at) AS asOf
 FROM index_points FINAL
-WHERE index_key = {index: UInt64} AND ${isKnown}
+WHERE index_key = {index: UInt64} AND ${isInTime}
 ORDER BY index_key DESC, created_at DESC
 LIMIT 1`,
     params: { index: index.key, at: asOf ?? now },

@@ -34,10 +34,10 @@ export interface ChunkCache {
   store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
   /**
    * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
-   * missing keys. A caller whose `left` is aborted gets its reason. When all callers of a read have left, its database
+   * missing keys. A caller whose `signal` is aborted gets its reason. When all callers of a read have left, its database
    * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
    */
-  read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal): Promise<T[]>
+  read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal): Promise<T[]>
   /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
   mark(): number
 }
@@ -69,6 +69,7 @@ export async function doIfCached<T>(
     throw error
   }
 }
+
 /**
  * Number of remembered change events. A value read before the oldest of them is not cached, because it may be outdated.
  */
@@ -159,8 +160,8 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
     mark,
     get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
     store,
-    read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, left: AbortSignal) => {
-      left.throwIfAborted()
+    read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal) => {
+      signal.throwIfAborted()
       const values = new Map<string, Sized>()
       const flights = new Map<string, Reading['flight']>()
       const missing = keys.filter(({ key }) => {
@@ -175,7 +176,7 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
         const flight = start(missing, load)
         for (const { key } of missing) flights.set(key, flight)
       }
-      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(left)] as const)
+      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(signal)] as const)
       const results = new Map(await Promise.all(joined))
       // A read covers several keys and may be outdated for some of them, so each key has its own entry.
       for (const [key, flight] of flights) values.set(key, results.get(flight)?.get(key) as Sized)
@@ -222,9 +223,9 @@ export function createBufferPool(): BufferPool {
     release: ({ buffer }) => {
       if (!lent.delete(buffer) || freeBytes + buffer.byteLength > MOST_FREE_BYTES) return
       freeBytes += buffer.byteLength
-      const alike = free.get(buffer.byteLength)
-      if (alike === undefined) free.set(buffer.byteLength, [buffer])
-      else alike.push(buffer)
+      const sameSize = free.get(buffer.byteLength)
+      if (sameSize === undefined) free.set(buffer.byteLength, [buffer])
+      else sameSize.push(buffer)
     },
   }
 }

@@ -5,29 +5,29 @@ import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
 
 /** The client disconnected. The request did not fail, and no response can be sent. */
-export class ClientLeft extends Error {
+export class ClientDisconnected extends Error {
   constructor() {
-    super('The client has left')
-    this.name = 'ClientLeft'
+    super('The client disconnected')
+    this.name = 'ClientDisconnected'
   }
 }
 
 /** One error object for all clients: its stack is never read, and capturing a stack costs time. */
-const LEFT = new ClientLeft()
+const DISCONNECTED = new ClientDisconnected()
 
 /** The client's disconnect signal. Created on first use, because most rejected requests need none. */
-export type Leaving = () => AbortSignal
+export type DisconnectSignal = () => AbortSignal
 
-/** Aborted with `ClientLeft` when the connection of a response closes, and when the response has ended. */
-export function toLeaving(response: ServerResponse): Leaving {
-  let left: AbortController | undefined
+/** Aborted with `ClientDisconnected` when the connection of a response closes, and when the response has ended. */
+export function createDisconnectSignal(response: ServerResponse): DisconnectSignal {
+  let controller: AbortController | undefined
   return () => {
-    if (left !== undefined) return left.signal
-    left = new AbortController()
-    const { signal } = left
-    const leave = () => left?.abort(LEFT)
-    if (response.destroyed) leave()
-    else response.once('close', leave)
+    if (controller !== undefined) return controller.signal
+    controller = new AbortController()
+    const { signal } = controller
+    const abort = () => controller?.abort(DISCONNECTED)
+    if (response.destroyed) abort()
+    else response.once('close', abort)
     return signal
   }
 }
@@ -49,10 +49,10 @@ export function withSignal(db: Database, signal: AbortSignal): Database {
 
 /** Work with a result that several requests share (single flight). */
 export interface Flight<T> {
-  /** Aborted when all waiting requests have left before the end, and when the work has failed. */
+  /** Aborted when all waiting requests were aborted before the end, and when the work has failed. */
   readonly abandoned: AbortSignal
-  /** Waits for the result until `left` is aborted, then rejects with its reason. Without `left`, waits to the end. */
-  join(left?: AbortSignal): Promise<T>
+  /** Waits for the result until `signal` is aborted, then rejects with its reason. Without `signal`, waits to the end. */
+  join(signal?: AbortSignal): Promise<T>
 }
 
 /**
@@ -68,25 +68,25 @@ export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Fl
   let waiting = 0
   return {
     abandoned: abandonment.signal,
-    join: async (left) => {
+    join: async (signal) => {
       waiting++
-      if (left === undefined) return result
+      if (signal === undefined) return result
       return new Promise<T>((resolve, reject) => {
-        const leave = () => {
+        const disconnect = () => {
           waiting--
-          reject(left.reason)
-          if (waiting === 0) abandonment.abort(left.reason)
+          reject(signal.reason)
+          if (waiting === 0) abandonment.abort(signal.reason)
         }
-        if (left.aborted) return leave()
-        left.addEventListener('abort', leave, { once: true })
-        const stay = () => left.removeEventListener('abort', leave)
+        if (signal.aborted) return disconnect()
+        signal.addEventListener('abort', disconnect, { once: true })
+        const unsubscribe = () => signal.removeEventListener('abort', disconnect)
         result.then(
           (value) => {
-            stay()
+            unsubscribe()
             resolve(value)
           },
           (error: unknown) => {
-            stay()
+            unsubscribe()
             reject(error)
           },
         )
@@ -128,7 +128,7 @@ function startQueued<T>(
     alsoFor = ticket.alsoFor
     return workInTurn(ticket.turn, abandoned, work)
   })
-  return { ...flight, alsoFor: (other) => alsoFor(other) }
+  return { ...flight, alsoFor: (newClient) => alsoFor(newClient) }
 }
 
 async function workInTurn<T>(
@@ -136,12 +136,12 @@ async function workInTurn<T>(
   abandoned: AbortSignal,
   work: (abandoned: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const leave = await turn
+  const release = await turn
   try {
     abandoned.throwIfAborted()
     return await work(abandoned)
   } finally {
-    leave()
+    release()
   }
 }
 
@@ -150,10 +150,10 @@ export function createFlights<T>(queue: FairQueue): Flights<T> {
   const underway = new Map<string, QueuedFlight<T>>()
   return {
     board: (key, work, client) => {
-      const known = underway.get(key)
-      if (known !== undefined) {
-        if (client !== undefined) known.alsoFor(client)
-        return { flight: known, isNew: false }
+      const running = underway.get(key)
+      if (running !== undefined) {
+        if (client !== undefined) running.alsoFor(client)
+        return { flight: running, isNew: false }
       }
       const landing = async (abandoned: AbortSignal) => {
         const result = await work(abandoned)
@@ -173,22 +173,22 @@ export function createFlights<T>(queue: FairQueue): Flights<T> {
   }
 }
 
-/** Reads a value for a caller that waits until `left` is aborted; then rejects with its reason. */
-export type ReadFor<Asked, Value> = (asked: Asked, left: AbortSignal) => Promise<Value>
+/** Reads a value for a caller that waits until `signal` is aborted; then rejects with its reason. */
+export type ReadFor<Query, Value> = (query: Query, signal: AbortSignal) => Promise<Value>
 
-interface GatheringOptions<Asked, Value> {
-  /** Reads the values for a batch, in order. The signal is aborted when all callers have left. */
-  readonly read: (all: readonly Asked[], abandoned: AbortSignal) => Promise<readonly Value[]>
+interface GatheringOptions<Query, Value> {
+  /** Reads the values for a batch, in order. The signal is aborted when all callers have disconnected. */
+  readonly read: (all: readonly Query[], abandoned: AbortSignal) => Promise<readonly Value[]>
   /** Maximum number of concurrent reads. Further requests wait for the next batch. */
-  readonly atOnce: number
+  readonly concurrency: number
   /** Maximum total weight of a batch. A request with a larger weight is read alone. */
   readonly most: number
-  readonly weigh: (asked: Asked) => number
+  readonly weigh: (query: Query) => number
 }
 
-interface Waiting<Asked, Value> {
-  readonly asked: Asked
-  readonly left: AbortSignal
+interface Waiting<Query, Value> {
+  readonly query: Query
+  readonly signal: AbortSignal
   /** The caller's async context, for traces: a read runs in the context of the batch's first caller. */
   readonly scope: AsyncResource
   /** Whether the request must be read alone. */
@@ -197,20 +197,20 @@ interface Waiting<Asked, Value> {
 }
 
 /**
- * Batches requests that arrive while `atOnce` reads are running, and reads each batch with one statement: a statement
- * costs ClickHouse milliseconds, even if it reads little. Requests of callers that left before their turn are dropped.
+ * Batches requests that arrive while `concurrency` reads are running, and reads each batch with one statement: a statement
+ * costs ClickHouse milliseconds, even if it reads little. Requests of callers that disconnected before their turn are dropped.
  * When a batch fails, each of its requests is read alone, because one request may have caused the failure.
  */
-export function createGathering<Asked, Value>(options: GatheringOptions<Asked, Value>): ReadFor<Asked, Value> {
-  const { read, atOnce, most, weigh } = options
-  const waiting = new Set<Waiting<Asked, Value>>()
+export function createGathering<Query, Value>(options: GatheringOptions<Query, Value>): ReadFor<Query, Value> {
+  const { read, concurrency, most, weigh } = options
+  const waiting = new Set<Waiting<Query, Value>>()
   let underway = 0
 
-  const take = (): Waiting<Asked, Value>[] => {
-    const taken: Waiting<Asked, Value>[] = []
+  const take = (): Waiting<Query, Value>[] => {
+    const taken: Waiting<Query, Value>[] = []
     let weight = 0
     for (const one of waiting) {
-      weight += weigh(one.asked)
+      weight += weigh(one.query)
       if (taken.length > 0 && (weight > most || one.isAlone)) break
       taken.push(one)
       waiting.delete(one)
@@ -218,10 +218,10 @@ export function createGathering<Asked, Value>(options: GatheringOptions<Asked, V
     }
     return taken
   }
-  const readFor = async (all: readonly Waiting<Asked, Value>[], abandoned: AbortSignal) => {
+  const readFor = async (all: readonly Waiting<Query, Value>[], abandoned: AbortSignal) => {
     try {
       return await read(
-        all.map(({ asked }) => asked),
+        all.map(({ query }) => query),
         abandoned,
       )
     } finally {
@@ -230,34 +230,34 @@ export function createGathering<Asked, Value>(options: GatheringOptions<Asked, V
     }
   }
   const next = () => {
-    if (underway === atOnce) return
-    const [first, ...others] = take()
+    if (underway === concurrency) return
+    const [first, ...rest] = take()
     if (first === undefined) return
     underway += 1
-    const all = [first, ...others]
+    const all = [first, ...rest]
     const flight = first.scope.runInAsyncScope(() => startFlight((abandoned) => readFor(all, abandoned)))
     for (const [place, one] of all.entries()) {
-      const reading = flight.join(one.left).then((values) => values[place] as Value)
-      one.begin(others.length === 0 ? reading : reading.catch(() => wait({ ...one, isAlone: true })))
+      const reading = flight.join(one.signal).then((values) => values[place] as Value)
+      one.begin(rest.length === 0 ? reading : reading.catch(() => wait({ ...one, isAlone: true })))
     }
   }
-  const wait = ({ asked, left, scope, isAlone }: Omit<Waiting<Asked, Value>, 'begin'>) =>
+  const wait = ({ query, signal, scope, isAlone }: Omit<Waiting<Query, Value>, 'begin'>) =>
     new Promise<Value>((resolve, reject) => {
-      left.throwIfAborted()
-      const leave = () => {
+      signal.throwIfAborted()
+      const drop = () => {
         waiting.delete(one)
-        reject(left.reason)
+        reject(signal.reason)
       }
-      const one: Waiting<Asked, Value> = {
-        ...{ asked, left, scope, isAlone },
+      const one: Waiting<Query, Value> = {
+        ...{ query, signal, scope, isAlone },
         begin: (value) => {
-          left.removeEventListener('abort', leave)
+          signal.removeEventListener('abort', drop)
           resolve(value)
         },
       }
-      left.addEventListener('abort', leave, { once: true })
+      signal.addEventListener('abort', drop, { once: true })
       waiting.add(one)
       next()
     })
-  return (asked, left) => wait({ asked, left, scope: new AsyncResource('Gathering'), isAlone: false })
+  return (query, signal) => wait({ query, signal, scope: new AsyncResource('Gathering'), isAlone: false })
 }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
-import { createFlights, type Leaving } from './flight.ts'
+import { createFlights, type DisconnectSignal } from './flight.ts'
 
 /** The parts of a request that decide its answer and the encoding of the response. */
 export interface RawRequest {
@@ -64,7 +64,7 @@ interface Entry<A extends Cacheable> {
   readonly answer: A
   readonly registryVersion: string
   readonly versions: Versions
-  readonly madeAt: number
+  readonly createdAt: number
   /** Number of change events that the feed had counted when the versions were last verified. */
   verifiedAt: number
   hits: number
@@ -82,7 +82,7 @@ const ENTRY_BYTES = 1024
 /** From this number of hits on, an answer is popular: after a change many clients would wait for the new one. */
 const POPULAR_HITS = 100
 /** Maximum number of remembered keys of answers that were not cached. */
-const MAX_SEEN_ONCE = 5000
+const MAX_REQUESTED_KEYS = 5000
 /** How long after a change clients still receive the old popular answer while the new one is made. */
 const STALE_MS = 1000
 
@@ -110,11 +110,11 @@ export interface ResponseCache<A extends Cacheable, S extends object> {
   offer(lookup: Pick<Lookup, 'key' | 'registryVersion' | 'datasets'>, answer: A): boolean
   /**
    * Returns a cached answer, or loads one that all concurrent requests for the key share. Streams are not cached.
-   * Rejects with the reason of `left` when the client disconnects. `load` is aborted when all sharing clients have
+   * Rejects with the reason of `disconnected` when the client disconnects. `load` is aborted when all sharing clients have
    * disconnected, and not called if that happens before their turn.
    * @throws Problem `unavailable` when the request would have to wait too long.
    */
-  get(lookup: Lookup, load: Load<A, S>, left: Leaving): Promise<{ answer: A | S; from: Origin }>
+  get(lookup: Lookup, load: Load<A, S>, disconnected: DisconnectSignal): Promise<{ answer: A | S; from: Origin }>
 }
 
 /** An entry is valid until its registry version or one of its dataset versions changes, or until it expires. */
@@ -123,12 +123,12 @@ function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'c
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
     holds: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[], at: number): boolean => {
       // If the clock was set back, the entry would stay valid for as long as the clock was set back.
-      if (at < entry.madeAt || at >= entry.answer.expiresAt) return false
+      if (at < entry.createdAt || at >= entry.answer.expiresAt) return false
       if (entry.verifiedAt === commits.changes) return true
       const { versions } = entry
       if (entry.registryVersion !== registryVersion()) return false
       if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
-      if (versions.includes(undefined)) return at - entry.madeAt < WITHOUT_EVENTS_MS
+      if (versions.includes(undefined)) return at - entry.createdAt < WITHOUT_EVENTS_MS
       entry.verifiedAt = commits.changes
       return true
     },
@@ -172,11 +172,11 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
   const flights = createFlights<A | S>(options.queue)
   const { versionsOf, holds, isServedStale } = createValidity(options)
 
-  const seenOnce = new LRUCache<string, true>({ max: MAX_SEEN_ONCE })
+  const requestedKeys = new LRUCache<string, true>({ max: MAX_REQUESTED_KEYS })
   // An answer made from cached chunks is cheap to make again, so it is cached only on its second request.
   const isWorthCaching = (key: string, { isQuick }: Cacheable) => {
-    if (isQuick !== true || seenOnce.has(key)) return true
-    seenOnce.set(key, true)
+    if (isQuick !== true || requestedKeys.has(key)) return true
+    requestedKeys.set(key, true)
     return false
   }
 
@@ -195,10 +195,10 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
         // Versions are read before the rows. A change between the two reads makes the entry count as outdated, which it
         // may be.
         const versions = versionsOf(datasets)
-        const madeAt = now()
+        const createdAt = now()
         const answer = await load(abandoned)
         if ('size' in answer && isWorthCaching(key, answer))
-          entries.set(key, { answer, registryVersion, versions, madeAt, verifiedAt: -1, hits: 0, size: answer.size })
+          entries.set(key, { answer, registryVersion, versions, createdAt, verifiedAt: -1, hits: 0, size: answer.size })
         return answer
       },
       client,
@@ -215,18 +215,18 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     offer: ({ key, registryVersion, datasets }, answer) => {
       if (!isWorthCaching(key, answer)) return false
       const versions = versionsOf(datasets)
-      const entry = { answer, registryVersion, versions, madeAt: now(), verifiedAt: -1, hits: 0, size: answer.size }
+      const entry = { answer, registryVersion, versions, createdAt: now(), verifiedAt: -1, hits: 0, size: answer.size }
       entries.set(key, entry)
       return true
     },
-    get: async (lookup, load, left) => {
+    get: async (lookup, load, disconnected) => {
       const { key, datasets } = lookup
       const hit = find(key, datasets, now())
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = entries.get(key)
       if (old === undefined || !isServedStale(old, datasets)) {
         const { flight, isNew } = share(lookup, load)
-        return { answer: await flight.join(left()), from: isNew ? 'made' : 'flight' }
+        return { answer: await flight.join(disconnected()), from: isNew ? 'made' : 'flight' }
       }
       // A failure here, such as a full queue, reaches no client. The next request tries again. After the old answer
       // expires, the request receives the failure.

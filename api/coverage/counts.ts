@@ -44,9 +44,9 @@ const toStart = (month: number) => Date.UTC(Math.floor(month / 12), month % 12)
 /** The months of all collected data. */
 const ALWAYS: TimeRange = { from: toMonth(0), to: toMonth(END_OF_TIME) }
 
-const join = (one: TimeRange, other: TimeRange): TimeRange => ({
-  from: Math.min(one.from, other.from),
-  to: Math.max(one.to, other.to),
+const join = (a: TimeRange, b: TimeRange): TimeRange => ({
+  from: Math.min(a.from, b.from),
+  to: Math.max(a.to, b.to),
 })
 
 /**
@@ -65,7 +65,7 @@ GROUP BY month`
 }
 
 /** Months by dataset. */
-type Asked = ReadonlyMap<DatasetFacts, TimeRange>
+type MonthsOfDatasets = ReadonlyMap<DatasetFacts, TimeRange>
 
 /** ClickHouse's error code for a statement that would read more rows than allowed; returned before any row is read. */
 const TOO_MANY_ROWS = '158'
@@ -76,13 +76,17 @@ const MOST_ROWS = 500_000_000
  * Counts some months of some datasets in one statement. Returns undefined if it would read more than `mostRows` rows;
  * without `mostRows` there is no limit.
  */
-async function countMonths(db: Database, asked: Asked, mostRows?: number): Promise<MonthCount[] | undefined> {
+async function countMonths(
+  db: Database,
+  requested: MonthsOfDatasets,
+  mostRows?: number,
+): Promise<MonthCount[] | undefined> {
   const params: Record<string, number> = {}
-  for (const [index, { from, to }] of [...asked.values()].entries()) {
+  for (const [index, { from, to }] of [...requested.values()].entries()) {
     params[`from${index}`] = toStart(from)
     params[`to${index}`] = toStart(to)
   }
-  const sql = [...asked.keys()].map(toCountSql).join('\nUNION ALL\n')
+  const sql = [...requested.keys()].map(toCountSql).join('\nUNION ALL\n')
   // With another server default (`break`), ClickHouse would stop at the limit and return a partial count.
   const settings =
     mostRows === undefined ? {} : { max_rows_to_read: String(mostRows), read_overflow_mode: 'throw' as const }
@@ -97,8 +101,8 @@ async function countMonths(db: Database, asked: Asked, mostRows?: number): Promi
 }
 
 /** Splits the datasets in two, or the months of a single dataset; undefined for one month of one dataset. */
-function halve(asked: Asked): [Asked, Asked] | undefined {
-  const entries = [...asked]
+function halve(requested: MonthsOfDatasets): [MonthsOfDatasets, MonthsOfDatasets] | undefined {
+  const entries = [...requested]
   const middle = Math.ceil(entries.length / 2)
   if (entries.length > 1) return [new Map(entries.slice(0, middle)), new Map(entries.slice(middle))]
   const [[dataset, { from, to }]] = entries as [[DatasetFacts, TimeRange]]
@@ -108,7 +112,7 @@ function halve(asked: Asked): [Asked, Asked] | undefined {
 }
 
 function toCount(months: readonly MonthCount[]): Count {
-  const newest = months.reduce((one, other) => (other.newest > one.newest ? other : one))
+  const newest = months.reduce((a, b) => (b.newest > a.newest ? b : a))
   return {
     rows: months.reduce((sum, { rows }) => sum + rows, 0),
     entities: new Set(months.flatMap(({ entities }) => entities)).size,
@@ -123,7 +127,7 @@ function toCount(months: readonly MonthCount[]): Count {
  * recounted each time. A statement reads at most `mostRows` rows, or one month of one dataset.
  */
 export function createCounts(commits: CommitFeed, db: Database, mostRows: number = MOST_ROWS): Counts {
-  const kept = new Map<DatasetFacts, Map<number, MonthCount>>(datasets.map((dataset) => [dataset, new Map()]))
+  const cached = new Map<DatasetFacts, Map<number, MonthCount>>(datasets.map((dataset) => [dataset, new Map()]))
   const outdated = new Map<DatasetFacts, TimeRange>(datasets.map((dataset) => [dataset, ALWAYS]))
   const outdate = (dataset: DatasetFacts, months: TimeRange) => {
     outdated.set(dataset, join(outdated.get(dataset) ?? months, months))
@@ -135,27 +139,27 @@ export function createCounts(commits: CommitFeed, db: Database, mostRows: number
       outdate(dataset, from === undefined || to === undefined ? ALWAYS : { from: toMonth(from), to: toMonth(to) + 1 })
     }
   })
-  const replace = (asked: Asked, counted: readonly MonthCount[]) => {
-    for (const [dataset, { from, to }] of asked) {
-      const months = kept.get(dataset)
+  const replace = (requested: MonthsOfDatasets, counted: readonly MonthCount[]) => {
+    for (const [dataset, { from, to }] of requested) {
+      const months = cached.get(dataset)
       for (const month of [...(months?.keys() ?? [])]) if (month >= from && month < to) months?.delete(month)
       for (const count of counted) if (count.dataset === dataset.name) months?.set(count.month, count)
     }
   }
   const countOutdated = async () => {
-    const left: Asked[] = [new Map(outdated)]
+    const remaining: MonthsOfDatasets[] = [new Map(outdated)]
     // Changes from here on are counted again, whether this count included them or not.
     outdated.clear()
     try {
-      for (let part = left.at(-1); part !== undefined; part = left.at(-1)) {
+      for (let part = remaining.at(-1); part !== undefined; part = remaining.at(-1)) {
         const halves = halve(part)
         const counted = await countMonths(db, part, halves && mostRows)
-        left.pop()
+        remaining.pop()
         if (counted !== undefined) replace(part, counted)
-        else if (halves !== undefined) left.push(...halves)
+        else if (halves !== undefined) remaining.push(...halves)
       }
     } catch (error) {
-      for (const part of left) for (const [dataset, months] of part) outdate(dataset, months)
+      for (const part of remaining) for (const [dataset, months] of part) outdate(dataset, months)
       throw error
     }
   }
@@ -175,7 +179,7 @@ export function createCounts(commits: CommitFeed, db: Database, mostRows: number
     read: async () => {
       if (commits.source === 'nobody') for (const dataset of datasets) outdate(dataset, ALWAYS)
       await count()
-      const counts = [...kept].flatMap(([{ name }, months]) =>
+      const counts = [...cached].flatMap(([{ name }, months]) =>
         months.size === 0 ? [] : ([[name, toCount([...months.values()])]] as const),
       )
       return new Map(counts)

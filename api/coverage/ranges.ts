@@ -1,7 +1,7 @@
+import { readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
 import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
 import { readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
-import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
@@ -26,12 +26,12 @@ export async function findReason(
   const failed = ranges.findLast(({ state }) => state === 'failed')
   const [due] = ranges
   if (failed === undefined && due?.state === 'covered') return due.reason ?? 'it was read, and there is no record of it'
-  const told = failed ?? ranges.findLast(({ reason }) => reason !== null)
-  return told?.reason ?? 'what is stored of it is not current'
+  const explained = failed ?? ranges.findLast(({ reason }) => reason !== null)
+  return explained?.reason ?? 'what is stored of it is not current'
 }
 
 /** The question of a coverage request. Without an id: all entities of the dataset. Times are Unix milliseconds. */
-export interface CoverageAsked extends TimeRange {
+export interface CoverageQuery extends TimeRange {
   readonly dataset: DatasetFacts
   readonly id: string | undefined
 }
@@ -59,7 +59,7 @@ const MOST_RUNS = 50_000
 export async function readRanges(
   db: Database,
   registry: Registry,
-  { dataset, id, from, to }: CoverageAsked,
+  { dataset, id, from, to }: CoverageQuery,
   now: number,
 ): Promise<CoverageRange[]> {
   const collected = dataset.entities(registry)
@@ -68,27 +68,27 @@ export async function readRanges(
   const { cadence } = dataset
   const within = { first: toBucket(from, cadence), last: toBucket(to - 1, cadence) }
   const due = toDueEnd(dataset, now)
-  const known = await readKnown(db, dataset, entities, within, now)
+  const coverage = await readCoverageOf(db, dataset, entities, within, now)
   const ranges: CoverageRange[] = []
   for (const entity of entities) {
-    const { reports = [], notes = [] } = known.of(entity)
+    const { reports = [], notes = [] } = coverage.of(entity)
     const isCollected = collected.includes(entity)
     const end = toBucketTime(within.last + 1, cadence)
-    const wanted = isCollected ? toWantedRuns(known.wanted, entity, dataset, end) : []
+    const expected = isCollected ? toExpectedRuns(coverage.expected, entity, dataset, end) : []
     const { until } = entity
-    for (const stretch of explain(dataset, { wanted, reports, notes, until }, within, toBucket(due, cadence))) {
+    for (const stretch of explain(dataset, { expected, reports, notes, until }, within, toBucket(due, cadence))) {
       if (ranges.length === MOST_RANGES) throw tooMany()
       const start = Math.max(from, toBucketTime(stretch.first, cadence))
       const stop = Math.min(to, toBucketTime(stretch.last + 1, cadence))
-      const told = isCollected || !isThereAt(entity, start) ? stretch : toUncollected(stretch, dataset)
-      ranges.push(toRange(entity, { from: start, to: stop }, told))
+      const explained = isCollected || !isThereAt(entity, start) ? stretch : toUncollected(stretch, dataset)
+      ranges.push(toRange(entity, { from: start, to: stop }, explained))
     }
   }
   return ranges
 }
 
 /** Reads the coverage and the notes of some entities, and the buckets expected of each. */
-async function readKnown(
+async function readCoverageOf(
   db: Database,
   dataset: DatasetFacts,
   entities: readonly Entity[],
@@ -98,16 +98,16 @@ async function readKnown(
   const keys = entities.map(({ key }) => key)
   const { cadence } = dataset
   const times = { from: toBucketTime(within.first, cadence), to: toBucketTime(within.last + 1, cadence) }
-  const [reports, notes, wanted] = await Promise.all([
+  const [reports, notes, expected] = await Promise.all([
     readCoverage(db, dataset, keys, within, MOST_RUNS + 1),
     readNotes(db, dataset, keys, times),
-    readWanted(db, dataset),
+    readExpected(db, dataset),
   ])
   if (reports.length > MOST_RUNS) throw tooMany()
   // A note that is still valid applies to the slots up to now.
   const until = notes.map((note) => ({ ...note, to: Math.min(note.to, now) }))
   const [reportsOf, notesOf] = [groupBy(reports, ofEntity), groupBy(until, ofEntity)]
-  return { wanted, of: ({ key }: Entity) => ({ reports: reportsOf.get(key), notes: notesOf.get(key) }) }
+  return { expected, of: ({ key }: Entity) => ({ reports: reportsOf.get(key), notes: notesOf.get(key) }) }
 }
 
 const ofEntity = ({ entity }: { readonly entity: number }) => entity
@@ -115,8 +115,8 @@ const ofEntity = ({ entity }: { readonly entity: number }) => entity
 /** Finds a collected entity, or another one of the same kind that may have older data. */
 function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registry: Registry, id: string): Entity {
   const { entity: kind } = dataset.series
-  const others: readonly Entity[] = kind === 'token' ? registry.tokens : kind === 'dao' ? registry.daos : []
-  const found = [...collected, ...others].find((entity) => entity.id === id)
+  const sameKind: readonly Entity[] = kind === 'token' ? registry.tokens : kind === 'dao' ? registry.daos : []
+  const found = [...collected, ...sameKind].find((entity) => entity.id === id)
   if (found !== undefined) return found
   throw new Problem('not_found', `${dataset.name} is not about anything with this id.`, { param: 'id' })
 }

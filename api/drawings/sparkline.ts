@@ -17,7 +17,7 @@ const THEMES = {
 export const THEME_NAMES = Object.keys(THEMES) as [keyof typeof THEMES, ...(keyof typeof THEMES)[]]
 
 /** Size of an image in pixels, and the theme of its background. */
-export interface Look {
+export interface ImageStyle {
   readonly width: number
   readonly height: number
   readonly theme: keyof typeof THEMES
@@ -27,7 +27,7 @@ export interface Look {
 export const toXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
-const svg = ({ width, height }: Look, label: string, content: string) =>
+const svg = ({ width, height }: ImageStyle, label: string, content: string) =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${toXml(label)}">${content}</svg>\n`
 
 const round = (value: number) => Number(value.toFixed(2))
@@ -39,7 +39,7 @@ function scale(from: number, to: number, start: number, end: number): (value: nu
 }
 
 /** Prices have a cadence of five minutes: a distance of more than two intervals between points is a gap. */
-const MOST_APART_MS = 2 * INTERVAL_SECONDS['5m'] * 1000
+const MAX_DISTANCE_MS = 2 * INTERVAL_SECONDS['5m'] * 1000
 
 /** Splits ordered points into runs without a gap. */
 function toRuns(points: readonly SparkPoint[]): SparkPoint[][] {
@@ -47,7 +47,7 @@ function toRuns(points: readonly SparkPoint[]): SparkPoint[][] {
   for (const point of points) {
     const run = runs.at(-1)
     const before = run?.at(-1)
-    if (run === undefined || before === undefined || point.at - before.at > MOST_APART_MS) runs.push([point])
+    if (run === undefined || before === undefined || point.at - before.at > MAX_DISTANCE_MS) runs.push([point])
     else run.push(point)
   }
   return runs
@@ -65,14 +65,14 @@ export function toSparkline(
     change,
     range,
   }: { points: readonly SparkPoint[]; change: number | null; range: { from: number; to: number } },
-  look: Look,
+  style: ImageStyle,
 ): string {
-  const { width, height } = look
-  const theme = THEMES[look.theme]
+  const { width, height } = style
+  const theme = THEMES[style.theme]
   const [first, last] = [points[0], points.at(-1)]
   if (first === undefined || last === undefined) {
     const text = `<text x="${width / 2}" y="${height / 2 + 4}" text-anchor="middle" font-size="12" fill="${theme.text}">no data</text>`
-    return svg(look, `${title}: no data in the last 24 hours`, text)
+    return svg(style, `${title}: no data in the last 24 hours`, text)
   }
   const values = points.map(({ value }) => value)
   const x = scale(range.from, range.to, MARGIN, width - MARGIN)
@@ -85,5 +85,5 @@ export function toSparkline(
     return `<polyline points="${line}" fill="none" stroke="${colour}" stroke-width="1.5" stroke-linejoin="round"/>`
   }
   const drawn = toRuns(points).flatMap((run) => (run.length === 1 ? run.map(toDot) : [toLine(run)]))
-  return svg(look, `${title}: the last 24 hours`, drawn.join(''))
+  return svg(style, `${title}: the last 24 hours`, drawn.join(''))
 }

@@ -9,7 +9,7 @@ export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
 )
 
 // The statement fixes one DAO key: only then does ClickHouse read rows in the order of the rest of the sorting key.
-const IS_ASKED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
+const IS_SELECTED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
   AND ({proposal: String} = '' OR proposal = {proposal: String})`
 
 /**
@@ -18,12 +18,12 @@ const IS_ASKED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
  */
 export const CAST_VOTES = `
 WITH ${COUNTED}
-SELECT dao, created_at, proposal, voter, space, choice, voting_power FROM dao_cast_votes FINAL
-WHERE ${IS_ASKED} AND NOT is_replaced`
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, decimals FROM dao_cast_votes FINAL
+WHERE ${IS_SELECTED} AND NOT is_replaced`
 
 export const VOTES_COUNT = `
 WITH ${COUNTED}
-SELECT count() AS total FROM dao_cast_votes FINAL WHERE ${IS_ASKED} AND NOT is_replaced`
+SELECT count() AS total FROM dao_cast_votes FINAL WHERE ${IS_SELECTED} AND NOT is_replaced`
 
 /** Rows read per requested vote: a vote that was read again has several rows until they are merged. */
 export const COPIES = 4
@@ -46,12 +46,12 @@ WITH ${COUNTED},
   FROM
   (
     SELECT created_at, proposal, voter, space, is_replaced FROM dao_cast_votes
-    WHERE ${IS_ASKED} AND ${BEFORE}${NEWEST_VOTES_FIRST.isAfter(after)}
+    WHERE ${IS_SELECTED} AND ${BEFORE}${NEWEST_VOTES_FIRST.isAfter(after)}
     ORDER BY created_at DESC LIMIT {rows: UInt32}
   )
 ) AS nearest
-SELECT dao, created_at, proposal, voter, space, choice, voting_power, ${NEWEST_VOTES_FIRST.place} AS page_key
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, decimals, ${NEWEST_VOTES_FIRST.place} AS page_key
 FROM dao_cast_votes FINAL
-WHERE ${IS_ASKED} AND ${BEFORE} AND created_at >= if(nearest.1, nearest.2, toDateTime(0)) AND NOT is_replaced${NEWEST_VOTES_FIRST.isAfter(after)}
+WHERE ${IS_SELECTED} AND ${BEFORE} AND created_at >= if(nearest.1, nearest.2, toDateTime(0)) AND NOT is_replaced${NEWEST_VOTES_FIRST.isAfter(after)}
 ORDER BY ${NEWEST_VOTES_FIRST.order}
 LIMIT {limit: UInt32}`

@@ -10,6 +10,18 @@ export const choiceValue = z
 
 const as = (sql: string) => `CAST(${sql}, '${TYPE}')`
 
+/** Converts the stored JSON of a choice to the names of the choices, which `choices` lists from number 1 on. */
+export function toChoiceText(json: string, choices: string): string {
+  const nameOf = (number: string) =>
+    `if(${number} BETWEEN 1 AND length(${choices}), ${choices}[greatest(${number}, 1)], toString(${number}))`
+  return `multiIf(
+    JSONType(${json}) IN ('Int64', 'UInt64'), ${nameOf(`JSONExtract(${json}, 'UInt32')`)},
+    match(${json}, '^\\\\[[0-9,]+\\\\]$'), arrayStringConcat(arrayMap(number -> ${nameOf('number')}, JSONExtract(${json}, 'Array(UInt32)')), ', '),
+    match(${json}, '^\\\\{("[0-9]+":[-+.eE0-9]+,?)+\\\\}$'),
+      arrayStringConcat(arrayMap(pair -> concat(${nameOf('toUInt32OrZero(pair.1)')}, ' ', toString(pair.2)), JSONExtractKeysAndValues(${json}, 'Float64')), ', '),
+    NULL)`
+}
+
 /** Converts the stored JSON of a choice to that value; JSON in no known form is returned as text. */
 export const toChoice = (json: string): string => `multiIf(
     ${json} IN ('', 'null'), ${as('NULL')},

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isGovernor } from '../../shared/datasets/governance.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { oneOf } from '../parameters/kinds.ts'
 import type { Filter } from '../parameters/questions.ts'
@@ -11,7 +12,7 @@ export const SOURCES = ['snapshot', 'governor'] as const
 export type GovernanceSource = (typeof SOURCES)[number]
 
 /** Default sources: `/data/daos/governance` counts Snapshot only. */
-const UNLESS_ASKED: readonly GovernanceSource[] = ['snapshot']
+const DEFAULT_SOURCES: readonly GovernanceSource[] = ['snapshot']
 
 /** The `source` parameter. */
 export const sourceParameter = oneOf(
@@ -20,8 +21,8 @@ export const sourceParameter = oneOf(
   'all',
 ).optional()
 
-export const toSources = (asked: GovernanceSource | 'all' | undefined): readonly GovernanceSource[] =>
-  asked === 'all' ? SOURCES : asked === undefined ? UNLESS_ASKED : [asked]
+export const toSources = (requested: GovernanceSource | 'all' | undefined): readonly GovernanceSource[] =>
+  requested === 'all' ? SOURCES : requested === undefined ? DEFAULT_SOURCES : [requested]
 
 /**
  * Rejects filters on members that exist only with `source`. Without `source` all records come from Snapshot, so such
@@ -29,10 +30,10 @@ export const toSources = (asked: GovernanceSource | 'all' | undefined): readonly
  * `source`.
  * @throws Problem `invalid_parameter` for such a filter.
  */
-export function refuseUntold(filters: readonly Filter[], record: z.ZodObject): void {
-  const untold = filters.find(({ member }) => !(member.path in record.shape))
-  if (untold === undefined) return
-  const detail = `filter asks about ${untold.member.path}, which is told with source only: add source=snapshot, governor or all.`
+export function rejectSourceFilters(filters: readonly Filter[], record: z.ZodObject): void {
+  const rejected = filters.find(({ member }) => !(member.path in record.shape))
+  if (rejected === undefined) return
+  const detail = `filter asks about ${rejected.member.path}, which is told with source only: add source=snapshot, governor or all.`
   throw new Problem('invalid_parameter', detail, { param: 'filter' })
 }
 
@@ -50,7 +51,7 @@ export interface Scope {
   readonly own_ranks: readonly number[]
 }
 
-export function toScope(daos: readonly Dao[], sources = UNLESS_ASKED): Scope {
+export function toScope(daos: readonly Dao[], sources = DEFAULT_SOURCES): Scope {
   const own = daos.flatMap((dao) => {
     const spaces = sources.includes('snapshot') ? toSnapshotSpaces(dao) : []
     // Each governor counts its own proposals only, so proposals of governors never overlap.
@@ -123,11 +124,11 @@ export const IS_COUNTED = `(dao, space) IN (SELECT pair.1, pair.2 FROM ${toTable
 export const COUNTS = `${OF_SCOPE} AND ${IS_COUNTED}`
 
 /** The problem for a DAO without governance data. */
-export function toNoData({ snapshotSpace, governors }: Dao, sources = UNLESS_ASKED): Problem {
-  const asked = { snapshot: snapshotSpace !== null, governor: governors.length > 0 }
-  const why = sources.map((source) => `${NAMES[source]} ${asked[source] ? UNREAD : UNKNOWN}.`)
-  const other = sources.includes('governor') || !asked.governor ? [] : ['It has a governor: ask with source=governor.']
-  return new Problem('no_data', ['There is no governance data of this DAO.', ...why, ...other].join(' '))
+export function toNoData({ snapshotSpace, governors }: Dao, sources = DEFAULT_SOURCES): Problem {
+  const own = { snapshot: snapshotSpace !== null, governor: governors.length > 0 }
+  const why = sources.map((source) => `${NAMES[source]} ${own[source] ? UNREAD : UNKNOWN}.`)
+  const hints = sources.includes('governor') || !own.governor ? [] : ['It has a governor: ask with source=governor.']
+  return new Problem('no_data', ['There is no governance data of this DAO.', ...why, ...hints].join(' '))
 }
 
 const NAMES = { snapshot: 'Its Snapshot space', governor: 'Its governor' } as const
@@ -135,13 +136,28 @@ const UNREAD = 'was not read to its end yet'
 const UNKNOWN = 'is not known'
 
 const reading = z.object({ read_at: z.int(), spaces: z.int() })
+const found = z.object({ dao: z.number(), space: z.string(), proposal: z.string() })
+
+/** The DAO of a proposal, its space, and its id there; undefined for an unknown proposal. */
+export async function findProposal(db: Database, registry: Registry, id: string) {
+  const sql = 'SELECT dao, space, proposal FROM dao_proposals WHERE id = {id: String} LIMIT 1'
+  const [row] = await db.rows({ name: 'governance-proposal', sql, params: { id }, schema: found })
+  const dao = row && registry.daos.find(({ key }) => key === row.dao)
+  return row && dao && { dao, space: row.space, proposal: row.proposal }
+}
 
 /**
  * When the DAO's spaces and governors were last read completely, in Unix milliseconds.
  * @throws Problem `no_data` if none was ever read.
  */
-export async function requireRead(db: Database, dao: Dao, sources = UNLESS_ASKED): Promise<number> {
-  const scope = toScope([dao], sources)
+export async function requireRead(db: Database, dao: Dao, sources = DEFAULT_SOURCES): Promise<number> {
+  const readAt = await findRead(db, toScope([dao], sources))
+  if (readAt === undefined) throw toNoData(dao, sources)
+  return readAt
+}
+
+/** When the spaces and governors were last read completely, in Unix milliseconds; undefined if none was ever read. */
+export async function findRead(db: Database, scope: Scope): Promise<number | undefined> {
   const [row] = await db.rows({
     name: 'governance-reading',
     sql: `SELECT toUnixTimestamp64Milli(max(read_at)) AS read_at, count() AS spaces FROM ${READINGS}
@@ -150,6 +166,5 @@ WHERE has({own_spaces: Array(String)}, space)`,
     settings: { max_threads: 1 },
     schema: reading,
   })
-  if (row === undefined || row.spaces === 0) throw toNoData(dao, sources)
-  return row.read_at
+  return row === undefined || row.spaces === 0 ? undefined : row.read_at
 }

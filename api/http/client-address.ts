@@ -84,8 +84,8 @@ export function createToClient(trusted: readonly string[]): ToClient {
       const header = headers[name]
       return header === undefined ? [] : [readForwarded(peer, String(header), toText, isTrusted)]
     })
-    const [client = peer, other = client] = found
-    return toNetwork(client === other ? client : peer)
+    const [client = peer, second = client] = found
+    return toNetwork(client === second ? client : peer)
   }
 }
 

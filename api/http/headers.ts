@@ -34,6 +34,11 @@ export const COARSE_HEADERS = {
   'X-Series-Coarse': 'How many points are observations that stand for more time than the interval asked for.',
 } as const
 
+/** Their values: the number of such points. */
+export const toCoarseHeaders = (points: number): Record<keyof typeof COARSE_HEADERS, string> => ({
+  'X-Series-Coarse': String(points),
+})
+
 /** The headers of answers in another format than JSON. */
 export const RECORD_HEADERS = {
   'Content-Disposition': 'A name for the file; absent for JSON.',
@@ -94,8 +99,8 @@ const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(\s*,\s*[\w!#$%&'*+.^`|~-]+)*$/
  * The answer to a browser's preflight request: all headers are allowed, because answers do not depend on the client
  * (docs/contract.md, section 8). The requested names are repeated, because `*` does not cover all of them.
  */
-export function toPreflightHeaders(allow: string, wanted: string | undefined): FlatHeaders {
-  const named = wanted !== undefined && HEADER_NAMES.test(wanted) ? wanted : '*'
+export function toPreflightHeaders(allow: string, requested: string | undefined): FlatHeaders {
+  const named = requested !== undefined && HEADER_NAMES.test(requested) ? requested : '*'
   return [
     ...['Allow', allow],
     ...['Access-Control-Allow-Methods', allow],

@@ -11,12 +11,12 @@ const MAX_LENGTH = 2_000
 
 /** Caches results by header: clients repeat a few values. */
 function remember<T>(find: (header: string) => T): (header: string) => T {
-  const known = new LRUCache<string, { readonly found: T }>({ max: 200 })
+  const cached = new LRUCache<string, { readonly found: T }>({ max: 200 })
   return (header) => {
-    const before = known.get(header)
+    const before = cached.get(header)
     if (before !== undefined) return before.found
     const found = find(header)
-    if (header.length <= MAX_REMEMBERED_LENGTH) known.set(header, { found })
+    if (header.length <= MAX_REMEMBERED_LENGTH) cached.set(header, { found })
     return found
   }
 }
@@ -71,8 +71,8 @@ export type Encoding = 'identity' | 'gzip' | 'br'
 
 const chooseNamed = remember((header): Encoding => {
   const wishes = toWishes(header)
-  const other = wishes.get('*') ?? 0
-  const [forGzip, forBrotli] = [wishes.get('gzip') ?? other, wishes.get('br') ?? other]
+  const rest = wishes.get('*') ?? 0
+  const [forGzip, forBrotli] = [wishes.get('gzip') ?? rest, wishes.get('br') ?? rest]
   const best = Math.max(forGzip, forBrotli)
   // If identity is not listed, it is acceptable with the lowest preference.
   if (best === 0 || (wishes.get('identity') ?? 0) > best) return 'identity'
@@ -89,12 +89,12 @@ const gzipBytes = promisify(gzip)
 const brotliBytes = promisify(brotliCompress)
 
 /** Complete answers are compressed once and served often; streams are compressed while a client waits. */
-const BROTLI_KEPT = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
+const BROTLI_COMPLETE = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
 const BROTLI_STREAM = { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } }
 
 export async function encode(body: Buffer, encoding: Encoding): Promise<Buffer> {
   if (encoding === 'gzip') return gzipBytes(body)
-  return encoding === 'br' ? brotliBytes(body, BROTLI_KEPT) : body
+  return encoding === 'br' ? brotliBytes(body, BROTLI_COMPLETE) : body
 }
 
 /** A compression stage for a stream; undefined for identity. */
@@ -123,7 +123,7 @@ const TAG = /(?:W\/)?"([^"]*)"/g
  * encoding also matches. `If-Modified-Since` is not supported: a back-fill changes old points but not the newest time,
  * so that header could hide a change.
  */
-export function isKnownTo(ifNoneMatch: string | undefined, value: string): boolean {
+export function matchesTag(ifNoneMatch: string | undefined, value: string): boolean {
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true
   for (const [, tag = ''] of ifNoneMatch.matchAll(TAG)) {
@@ -139,7 +139,7 @@ export function isKnownTo(ifNoneMatch: string | undefined, value: string): boole
 export function isMatched(ifMatch: string | undefined, value: string | null): boolean {
   if (ifMatch === undefined || ifMatch.trim() === '*') return true
   const strong = ifMatch.replaceAll(/W\/"[^"]*"/g, '')
-  return value !== null && isKnownTo(strong, value)
+  return value !== null && matchesTag(strong, value)
 }
 
 /** A byte range of a representation, both ends inclusive. */

@@ -120,12 +120,12 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
     settings: JSON_SETTINGS,
   })
   const listed = there === undefined ? undefined : new Set(there)
-  let isWhole = false
+  let isComplete = false
   for await (const line of readLines(stream, name)) {
     const [id = '', asOf = '', marketCap = '', json = ''] = line.split('\t')
     const key = Number(id)
-    isWhole = json === END
-    if (isWhole || listed?.has(key) === false) continue
+    isComplete = json === END
+    if (isComplete || listed?.has(key) === false) continue
     yield {
       key,
       asOf: Number(asOf),
@@ -133,7 +133,7 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
       json: Buffer.from(json),
     }
   }
-  if (!isWhole) throw brokenOff(name, new Error('the last row is missing'))
+  if (!isComplete) throw brokenOff(name, new Error('the last row is missing'))
 }
 
 /** A retriable failure: the connection to the database broke while the records were read. */

@@ -103,12 +103,12 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
       .map((_, index) => index)
       .sort((a, b) => {
         for (const { column, isDescending } of keys) {
-          const [one, other] = [column[a] ?? null, column[b] ?? null]
-          if (one === null || other === null) {
-            if (one !== other) return one === null ? 1 : -1
+          const [valueOfA, valueOfB] = [column[a] ?? null, column[b] ?? null]
+          if (valueOfA === null || valueOfB === null) {
+            if (valueOfA !== valueOfB) return valueOfA === null ? 1 : -1
             continue
           }
-          const order = compareValues(sortValue(one), sortValue(other))
+          const order = compareValues(sortValue(valueOfA), sortValue(valueOfB))
           if (order !== 0) return isDescending ? -order : order
         }
         return compareValues(nameAt(a), nameAt(b)) || recordAt(a).key - recordAt(b).key
@@ -282,6 +282,6 @@ export function writeRecords(
     const texts = records.map((json) => json.toString())
     return Buffer.from(toCsv(record, fields, texts))
   }
-  const wanted = hasAllFields ? records : records.map((json) => Buffer.from(pickFields(json.toString(), fields)))
-  return format === 'ndjson' ? toLines(wanted, allocate) : toArray(wanted, allocate)
+  const selected = hasAllFields ? records : records.map((json) => Buffer.from(pickFields(json.toString(), fields)))
+  return format === 'ndjson' ? toLines(selected, allocate) : toArray(selected, allocate)
 }

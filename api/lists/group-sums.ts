@@ -6,7 +6,7 @@ import { idValue, type Member, numberOrNull, toMembers, uint32 } from '../record
 import type { Described, Route, Surroundings } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { findRecords, loadRecords } from './answer.ts'
-import { defineKnownList } from './known-list.ts'
+import { defineComputedList } from './computed-list.ts'
 import { type ListRoute, wasThere } from './list.ts'
 
 interface GroupSums extends Pick<Described, 'operation' | 'path' | 'summary'> {
@@ -54,8 +54,8 @@ async function readMembers(
 
 /** The sum of the known values of a member; null if no value is known. */
 function sumOf(rows: readonly Row[], member: number): number | null {
-  const known = rows.map(({ values }) => values[member] ?? null).filter((value) => value !== null)
-  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0)
+  const present = rows.map(({ values }) => values[member] ?? null).filter((value) => value !== null)
+  return present.length === 0 ? null : present.reduce((sum, value) => sum + value, 0)
 }
 
 const TOKEN_MEMBERS = ['financialData.marketCap', 'financialData.volume24h', 'financialData.percentChange24h'] as const
@@ -98,7 +98,7 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
 /** A route with sums over tokens and DAOs by group, computed from the records of their lists (docs/contract.md, section 9). */
 export function defineGroupSums(sums: GroupSums): Route {
   const { name, tokens, treasuries } = sums
-  return defineKnownList({
+  return defineComputedList({
     operation: sums.operation,
     path: sums.path,
     tag: 'Aggregated',
@@ -119,7 +119,7 @@ export function defineGroupSums(sums: GroupSums): Route {
       const times = [...ofTokens, ...ofTreasuries].map((one) => one.asOf)
       return {
         records: sumGroups(sums, context.registry, { tokens: ofTokens, treasuries: ofTreasuries, at }),
-        asOf: times.length === 0 ? null : times.reduce((one, other) => Math.max(one, other)),
+        asOf: times.length === 0 ? null : times.reduce((a, b) => Math.max(a, b)),
       }
     },
   })

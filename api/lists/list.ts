@@ -8,9 +8,9 @@ import { toQuestions } from '../parameters/questions.ts'
 import { toObject } from '../records/answer.ts'
 import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
 import {
-  type AskedFor,
   daoKind,
   type EntityKind,
+  type ListQueryOfEntities,
   manyOfKind,
   type Named,
   selectMany,
@@ -45,7 +45,7 @@ interface Listed {
 
 /** The request as a list reads it. */
 interface ListCall extends Pick<Surroundings, 'registry' | 'now'> {
-  readonly query: AskedFor & {
+  readonly query: ListQueryOfEntities & {
     readonly sort: string | undefined
     readonly filter: string[] | undefined
     readonly asOf?: unknown
@@ -95,11 +95,11 @@ interface List extends Omit<Described, 'tag'> {
   /** SQL of the condition that an entity has a record; by default all have one. */
   readonly where?: string
   /** Set if the records depend on the clock or need parameters that are computed for each request. */
-  readonly toMoment?: (call: Pick<Surroundings, 'db' | 'registry' | 'now'>) => Promise<Moment>
+  readonly toTimeScope?: (call: Pick<Surroundings, 'db' | 'registry' | 'now'>) => Promise<TimeScope>
 }
 
 /** Parameters of the statement, and the time range in which the clock does not change the records, in Unix milliseconds. */
-export interface Moment {
+export interface TimeScope {
   readonly params: Readonly<Record<string, unknown>>
   readonly from: number
   readonly until: number | undefined
@@ -168,7 +168,7 @@ export function defineList(list: List): ListRoute {
     headers: LIST_HEADERS,
     peek: (call) => {
       const { chunks, representation } = call
-      if (list.toMoment !== undefined || isBinary(representation)) return undefined
+      if (list.toTimeScope !== undefined || isBinary(representation)) return undefined
       const { at, listQuery } = readQuery(call)
       const set = findRecords(chunks, { key: toKey(at) }, () => undefined)
       if (set === undefined) return undefined
@@ -177,14 +177,14 @@ export function defineList(list: List): ListRoute {
     },
     handle: async (call) => {
       const { at, listQuery } = readQuery(call)
-      const moment = await list.toMoment?.(call)
+      const timeScope = await list.toTimeScope?.(call)
       const source = toSource(call, at)
-      const ofMoment =
-        moment === undefined
+      const scoped =
+        timeScope === undefined
           ? source
-          : { ...source, key: `${source.key} ${moment.from}`, params: { ...source.params, ...moment.params } }
-      const answer = withHead(call.representation, await answerList(call, ofMoment, listQuery), at)
-      return moment?.until === undefined ? answer : { ...answer, expiresAt: moment.until }
+          : { ...source, key: `${source.key} ${timeScope.from}`, params: { ...source.params, ...timeScope.params } }
+      const answer = withHead(call.representation, await answerList(call, scoped, listQuery), at)
+      return timeScope?.until === undefined ? answer : { ...answer, expiresAt: timeScope.until }
     },
   })
   return { ...route, record: list.record, toSource }

@@ -6,16 +6,16 @@ import { toStaleAt } from '../../shared/store/readiness.ts'
 const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
 
 /** The condition that a row was stored `agoMs` before the moment `at` and was not stale then (docs/contract.md, section 8). */
-export const knownAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
+export const isCurrentAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
   const at = agoMs === 0 ? AT : `(${AT} - INTERVAL ${agoMs} MILLISECOND)`
   return `(${column} <= ${at} AND ${column} > ${at} - INTERVAL ${staleAfterMs} MILLISECOND)`
 }
 
 /** The last row of each entity that was not stale at the moment, as a table to join. */
-export const lastKnown = (dataset: DatasetFacts): string => {
+export const lastCurrentRows = (dataset: DatasetFacts): string => {
   const { table, entity, time } = dataset.series
   return `(
-  SELECT * FROM ${table} FINAL WHERE ${knownAt(time, toStaleAt(0, dataset))}
+  SELECT * FROM ${table} FINAL WHERE ${isCurrentAt(time, toStaleAt(0, dataset))}
   ORDER BY ${time} DESC LIMIT 1 BY ${entity}
 )`
 }
@@ -26,7 +26,7 @@ const STALE_MS = toStaleAt(0, tokenPrices)
 const CHANGES = { '1h': 1, '24h': 24, '7d': 7 * 24, '30d': 30 * 24, '60d': 60 * 24, '90d': 90 * 24 } as const
 const HOURS = Object.values(CHANGES)
 
-const windowOf = (hours: number) => knownAt('observed_at', STALE_MS, hours * HOUR_MS)
+const windowOf = (hours: number) => isCurrentAt('observed_at', STALE_MS, hours * HOUR_MS)
 
 /** The price and the volume of the last observation in a window. */
 const lastOf = (hours: number) =>

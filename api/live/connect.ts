@@ -52,9 +52,9 @@ function createPlaces({ all, perClient }: { readonly all: number; readonly perCl
       taken.set(client, own + 1)
       return () => {
         count -= 1
-        const left = (taken.get(client) ?? 1) - 1
-        if (left === 0) taken.delete(client)
-        else taken.set(client, left)
+        const remaining = (taken.get(client) ?? 1) - 1
+        if (remaining === 0) taken.delete(client)
+        else taken.set(client, remaining)
       }
     },
   }
@@ -87,17 +87,17 @@ export function createConnect({ commitLog, bounds, toClient, gauge, heartbeatMs,
     // While the process stops, the stream is accepted and then closed: after an error status browsers would not
     // reconnect.
     const isOver = stopping?.aborted ?? false
-    const giveBack = isOver ? () => undefined : places.take(toClient(request))
+    const release = isOver ? () => undefined : places.take(toClient(request))
     response.once('close', () => {
-      giveBack()
+      release()
       gauge.set(streams.count)
     })
     response.writeHead(200, [...HEADERS, 'X-Request-Id', requestId])
     if (request.method === 'HEAD') return void response.end()
     if (isOver) return void response.end(OPENING)
     const last = request.headers['last-event-id']
-    const wanted = datasets && new Set(datasets)
-    streams.open({ response, datasets: wanted, version: typeof last === 'string' && last !== '' ? last : undefined })
+    const selected = datasets && new Set(datasets)
+    streams.open({ response, datasets: selected, version: typeof last === 'string' && last !== '' ? last : undefined })
     gauge.set(streams.count)
   }
 }

@@ -14,7 +14,7 @@ const MOST_UNREAD_BYTES = 256 * 1024
  */
 const MOST_MISSED = 4_000
 /** Pause before the change stream is read again while Redis is unavailable. */
-const AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 
 /** A client's subscription and its position. */
 interface Follower {
@@ -58,7 +58,7 @@ const untilTaken = ({ response }: Follower): Promise<void> =>
     response.once('drain', taken).once('close', taken)
   })
 
-const wants = ({ datasets }: Follower, { dataset }: LoggedCommit) => datasets?.has(dataset) ?? true
+const isSubscribed = ({ datasets }: Follower, { dataset }: LoggedCommit) => datasets?.has(dataset) ?? true
 
 /** Change events with their bytes, which all clients share. */
 const toEvents = (commits: readonly LoggedCommit[]) => commits.map((commit) => ({ commit, bytes: toChange(commit) }))
@@ -66,7 +66,7 @@ const toEvents = (commits: readonly LoggedCommit[]) => commits.map((commit) => (
 function send(follower: Follower, events: ReturnType<typeof toEvents>): void {
   for (const { commit, bytes } of events) {
     if (follower.version !== undefined && !isNewer(commit.version, follower.version)) continue
-    if (wants(follower, commit)) write(follower, bytes)
+    if (isSubscribed(follower, commit)) write(follower, bytes)
     follower.version = commit.version
   }
 }
@@ -90,9 +90,9 @@ async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => 
       continue
     }
     const commits = await commitLog.after(version)
-    if (commits === 'away') await wait(AGAIN_MS)
+    if (commits === 'away') await wait(RETRY_MS)
     else if (commits === undefined) {
-      if (commitLog.version === undefined) await wait(AGAIN_MS)
+      if (commitLog.version === undefined) await wait(RETRY_MS)
       else reset(follower, commitLog.version)
     } else if (commits.length > 0) {
       missed += commits.length

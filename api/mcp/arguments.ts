@@ -63,12 +63,12 @@ function toText(value: unknown): unknown {
 }
 
 function toList(value: unknown, items: ToolSchema): unknown {
-  const meant = typeof value === 'string' ? readJson(value) : value
-  if (Array.isArray(meant)) return meant.filter((one) => !isBlank(one)).map((one) => coerce(one, items))
-  if (meant === null || isBlank(value)) return null
+  const parsed = typeof value === 'string' ? readJson(value) : value
+  if (Array.isArray(parsed)) return parsed.filter((one) => !isBlank(one)).map((one) => coerce(one, items))
+  if (parsed === null || isBlank(value)) return null
   // Text that begins like a list or an object is not accepted as a plain text.
-  if (!isScalar(meant) || /^\s*[[{]/.test(String(meant))) return value
-  return [coerce(typeof meant === 'string' ? meant : value, items)]
+  if (!isScalar(parsed) || /^\s*[[{]/.test(String(parsed))) return value
+  return [coerce(typeof parsed === 'string' ? parsed : value, items)]
 }
 
 function toObject(value: unknown, { properties = {}, required = [] }: ToolSchema): unknown {
@@ -88,18 +88,18 @@ function toObject(value: unknown, { properties = {}, required = [] }: ToolSchema
 function coerce(value: unknown, declared: ToolSchema): unknown {
   if (declared.type === 'string') return toText(value)
   if (declared.type === 'array') return toList(value, declared.items ?? {})
-  const meant = typeof value === 'string' ? readJson(value) : value
-  return declared.type === 'object' ? toObject(meant, declared) : meant
+  const parsed = typeof value === 'string' ? readJson(value) : value
+  return declared.type === 'object' ? toObject(parsed, declared) : parsed
 }
 
 /** Describes the error of an argument; for an unknown argument, lists the known ones. */
-function toIssue(issue: z.core.$ZodIssue, known: readonly string[]): { message: string; path: PropertyKey[] } {
+function toIssue(issue: z.core.$ZodIssue, names: readonly string[]): { message: string; path: PropertyKey[] } {
   if (issue.code !== 'unrecognized_keys') return { message: issue.message, path: issue.path }
   const [unknown = ''] = issue.keys
-  const near = nearestWord(unknown, known)
+  const near = nearestWord(unknown, names)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return {
-    message: `There is no argument "${unknown.slice(0, 60)}".${hint} Arguments: ${known.join(', ')}.`,
+    message: `There is no argument "${unknown.slice(0, 60)}".${hint} Arguments: ${names.join(', ')}.`,
     path: issue.path,
   }
 }

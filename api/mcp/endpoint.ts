@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcontextprotocol/node'
 import {
   createMcpHandler,
@@ -93,7 +93,7 @@ async function charge(call: Asking): Promise<void> {
 }
 
 /** Runs the requests of each client one after another. Other work of the process runs before each of them. */
-export function createTurns() {
+export function createClientQueues() {
   /** Resolves when the newest request of a client ends. */
   const ends = new Map<string, Promise<void>>()
   return async <T>(client: string, work: () => Promise<T>): Promise<T> => {
@@ -105,7 +105,7 @@ export function createTurns() {
     ends.set(client, own)
     try {
       await before
-      await others()
+      await yieldToEventLoop()
       return await work()
     } finally {
       end()
@@ -117,12 +117,12 @@ export function createTurns() {
 /** A source that calls this process's routes without HTTP. */
 function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Options, toCall: () => Asking): Source {
   const byPath = new Map(routes.map((route) => [route.path, route]))
-  const inTurn = createTurns()
-  const ask = async (url: string, signal: AbortSignal): Promise<Reply> => {
+  const inClientQueue = createClientQueues()
+  const send = async (url: string, signal: AbortSignal): Promise<Reply> => {
     const route = byPath.get(url.split('?', 1)[0] ?? '')
     if (route === undefined) throw new Refused({ code: 'not_found', detail: 'There is nothing at this path.' })
     const call = toCall()
-    return inTurn(call.client, async () => {
+    return inClientQueue(call.client, async () => {
       signal.throwIfAborted()
       await charge(call)
       const { client, requestId } = call
@@ -134,7 +134,7 @@ function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Option
       return { text: body.toString(), headers: toHeaders(headers) }
     })
   }
-  return { base: publicUrl, now, document: async () => toDocument(), ask }
+  return { base: publicUrl, now, document: async () => toDocument(), request: send }
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
@@ -221,12 +221,12 @@ const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url.endsWith('?data
  */
 async function answerLegacy(server: McpServer, request: Request, parsedBody: unknown): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  const left = new Promise<Response>((resolve) => {
+  const disconnected = new Promise<Response>((resolve) => {
     request.signal.addEventListener('abort', () => resolve(new Response(null, { status: 499 })), { once: true })
   })
   try {
     await server.connect(transport)
-    return await Promise.race([transport.handleRequest(request, { parsedBody }), left])
+    return await Promise.race([transport.handleRequest(request, { parsedBody }), disconnected])
   } finally {
     // Aborts the call of a disconnected client.
     await server.close()
@@ -255,7 +255,7 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
     return call
   })
   const onFailure = (error: unknown) =>
-    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'a tool failed')
+    options.log.error({ requestId: asking.getStore()?.requestId, err: error }, 'MCP tool failed')
   const handlers = {
     both: createHandler(() => createMcpServer(source, { dataIn: 'both', onFailure })),
     text: createHandler(() => createMcpServer(source, { dataIn: 'text', onFailure })),

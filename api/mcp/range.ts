@@ -35,8 +35,8 @@ function toLength(last: string): number {
 export function toRange({ start, end, last }: Said, now: number): { readonly from: number; readonly to: number } {
   if (start !== undefined && last !== undefined) throw new Mistake('Give start or last, not both.')
   const to = end === undefined ? now : Math.min(toTime('end', end), now)
-  const asked = start === undefined ? to - toLength(last ?? DEFAULT_LAST) : toTime('start', start)
-  const from = Math.max(asked, Date.parse(HISTORY_START))
+  const requestedFrom = start === undefined ? to - toLength(last ?? DEFAULT_LAST) : toTime('start', start)
+  const from = Math.max(requestedFrom, Date.parse(HISTORY_START))
   if (from < to) return { from, to }
   throw new Mistake(
     `The range is empty: start must lie before end and before now, and there is history since ${HISTORY_START}.`,

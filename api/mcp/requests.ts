@@ -40,20 +40,20 @@ export async function resolveExact(
   const name = of.filter((one) => !isId(one))
   if (kind === undefined || name.length === 0) return (text) => [text]
   const fields = kind === 'tokens' ? '_id,name,symbol' : '_id,name,token'
-  const reply = await source.ask(toPath(`/data/${kind}`, { name, fields, limit: '500', format: 'ndjson' }), signal)
-  const known = toRecords(reply).map((record) => ({
+  const reply = await source.request(toPath(`/data/${kind}`, { name, fields, limit: '500', format: 'ndjson' }), signal)
+  const matches = toRecords(reply).map((record) => ({
     id: String(record._id),
     texts: [record.name, record.symbol, valueAt(record, 'token.symbol')].map((text) => String(text).toLowerCase()),
   }))
   return (text) => {
-    const ids = known.filter(({ texts }) => texts.includes(text.toLowerCase())).map(({ id }) => id)
+    const ids = matches.filter(({ texts }) => texts.includes(text.toLowerCase())).map(({ id }) => id)
     return ids.length > 0 ? ids : [text]
   }
 }
 
 /** Checks `where`: it may contain only the resource's own parameters, which no other argument of the tool sets. */
-export function checkWhere(topic: Topic, where: Parameters, others: readonly string[]): void {
-  const own = topic.operation.parameters.map(({ name }) => name).filter((name) => !others.includes(name))
+export function checkWhere(topic: Topic, where: Parameters, reserved: readonly string[]): void {
+  const own = topic.operation.parameters.map(({ name }) => name).filter((name) => !reserved.includes(name))
   for (const name of Object.keys(where)) {
     if (own.includes(name)) continue
     throw new Mistake(
@@ -66,8 +66,8 @@ export function checkWhere(topic: Topic, where: Parameters, others: readonly str
 export function toRecords({ text, headers }: Reply): readonly Json[] {
   if (headers.get('content-type')?.startsWith('application/x-ndjson'))
     return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Json]))
-  const whole = JSON.parse(text) as Json | readonly Json[]
-  return Array.isArray(whole) ? whole : [whole as Json]
+  const parsed = JSON.parse(text) as Json | readonly Json[]
+  return Array.isArray(parsed) ? parsed : [parsed as Json]
 }
 
 /** The time of an answer's data, and whether it is stale. */
@@ -89,7 +89,7 @@ export async function findNear(source: Source, name: string, signal: AbortSignal
   try {
     for (const q of new Set([name, name.slice(0, 4), name.slice(0, 3)])) {
       if (q.trim() === '') continue
-      const reply = await source.ask(toPath('/data/search', { q, limit: '5' }), signal)
+      const reply = await source.request(toPath('/data/search', { q, limit: '5' }), signal)
       const near = toRecords(reply).map(({ type, name: found, _id }) => `${type} ${found} (${_id})`)
       if (near.length > 0) return `Near: ${near.join(', ')}.`
     }

@@ -21,10 +21,10 @@ export type DataIn = 'both' | 'text'
 const LINKS_SINCE = '2025-06-18'
 
 function toResult({ summary, data, files = [] }: ToolAnswer, dataIn: DataIn, hasLinks: boolean): CallToolResult {
-  const whole = { summary, ...data }
+  const fullAnswer = { summary, ...data }
   const links = hasLinks ? files.map((file) => ({ type: 'resource_link' as const, ...file })) : []
-  const content = [{ type: 'text' as const, text: JSON.stringify(whole) }, ...links]
-  return dataIn === 'text' ? { content } : { content, structuredContent: whole }
+  const content = [{ type: 'text' as const, text: JSON.stringify(fullAnswer) }, ...links]
+  return dataIn === 'text' ? { content } : { content, structuredContent: fullAnswer }
 }
 
 /** The entity in a tool's arguments, if there is exactly one. */
@@ -55,14 +55,14 @@ export function createMcpServer(source: Source, { dataIn, onFailure }: Options):
         ...(dataIn === 'both' ? { outputSchema: output } : {}),
       },
       async (checked: unknown, { mcpReq, http }) => {
-        const asked = checked as Json
+        const args = checked as Json
         const signal = AbortSignal.any([mcpReq.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
         // Over HTTP each request has the version in a header; on standard input it was negotiated at the start.
         const version = http?.req?.headers.get('mcp-protocol-version') ?? server.server.getNegotiatedProtocolVersion()
         try {
-          return toResult(await call({ source, input: asked, signal }), dataIn, (version ?? '') >= LINKS_SINCE)
+          return toResult(await call({ source, input: args, signal }), dataIn, (version ?? '') >= LINKS_SINCE)
         } catch (error) {
-          return { isError: true, content: [{ type: 'text', text: await toText(error, asked, signal) }] }
+          return { isError: true, content: [{ type: 'text', text: await toText(error, args, signal) }] }
         }
       },
     )

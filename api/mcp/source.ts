@@ -21,7 +21,7 @@ export interface Source {
    * Requests a path with its query.
    * @throws Refused
    */
-  ask(path: string, signal: AbortSignal): Promise<Reply>
+  request(path: string, signal: AbortSignal): Promise<Reply>
 }
 
 const problem = z.object({
@@ -31,18 +31,18 @@ const problem = z.object({
   candidates: z.array(z.object({ id: z.string(), name: z.string() })).optional(),
 })
 
-type ToldProblem = z.infer<typeof problem>
+type ApiProblem = z.infer<typeof problem>
 
 /** A request that was answered with an error, with the API's reason (docs/contract.md, section 5). */
 export class Refused extends Error {
-  readonly problem: ToldProblem
+  readonly problem: ApiProblem
   /** Seconds after which a retry may help; undefined if a retry does not help. */
   readonly retryAfter: string | undefined
 
-  constructor(told: ToldProblem, retryAfter?: string) {
-    super(told.detail)
+  constructor(apiProblem: ApiProblem, retryAfter?: string) {
+    super(apiProblem.detail)
     this.name = 'Refused'
-    this.problem = told
+    this.problem = apiProblem
     this.retryAfter = retryAfter
   }
 }
@@ -50,10 +50,10 @@ export class Refused extends Error {
 /** Converts an error response. A response that is no problem+json comes from an intermediary, such as a proxy. */
 function toRefused({ status, headers }: Response, text: string): Refused {
   const isProblem = headers.get('content-type')?.startsWith('application/problem+json') ?? false
-  const told = isProblem
+  const apiProblem = isProblem
     ? problem.parse(JSON.parse(text))
     : { code: 'unavailable', detail: `The service was not reached: status ${status}.` }
-  return new Refused(told, headers.get('retry-after') ?? undefined)
+  return new Refused(apiProblem, headers.get('retry-after') ?? undefined)
 }
 
 /** A source for the API at a base URL, with an optional key and the proxies of the settings. */
@@ -72,21 +72,21 @@ export function createRemoteSource(
       throw new Refused({ code: 'unavailable', detail: `Nobody answers at ${base}: ${toReason(error)}` })
     }
   }
-  const ask = async (path: string, signal: AbortSignal): Promise<Reply> => {
+  const request = async (path: string, signal: AbortSignal): Promise<Reply> => {
     const { response, text } = await send(path, signal)
     if (!response.ok) throw toRefused(response, text)
     if (response.headers.get('content-type')?.startsWith('text/html'))
       throw new Refused({ code: 'unavailable', detail: `What answers at ${base} is no API of dao-data.` })
     return { text, headers: response.headers }
   }
-  let known: OpenApi | undefined
+  let document: OpenApi | undefined
   return {
     base,
     now: Date.now,
     document: async () => {
-      known ??= JSON.parse((await ask('/openapi.json', AbortSignal.timeout(30_000))).text) as OpenApi
-      return known
+      document ??= JSON.parse((await request('/openapi.json', AbortSignal.timeout(30_000))).text) as OpenApi
+      return document
     },
-    ask,
+    request,
   }
 }

@@ -2,14 +2,23 @@ import { type Json, shorten, valueAt } from './table.ts'
 
 /** Summary of a series' column over its known points; undefined if there is none. */
 export function toStatistics(times: readonly string[], values: readonly unknown[]): Json | undefined {
-  const known = values.flatMap((value, index) => (typeof value === 'number' ? [{ at: times[index] ?? '', value }] : []))
-  const [first, last] = [known[0], known.at(-1)]
+  const points = values.flatMap((value, index) =>
+    typeof value === 'number' ? [{ at: times[index] ?? '', value }] : [],
+  )
+  const [first, last] = [points[0], points.at(-1)]
   if (first === undefined || last === undefined) return undefined
-  const min = known.reduce((best, one) => (one.value < best.value ? one : best))
-  const max = known.reduce((best, one) => (one.value > best.value ? one : best))
+  const min = points.reduce((best, one) => (one.value < best.value ? one : best))
+  const max = points.reduce((best, one) => (one.value > best.value ? one : best))
   const change = last.value - first.value
-  const told = { first, last, min, max, change, changePercent: first.value === 0 ? null : (100 * change) / first.value }
-  return shorten(told, 0) as Json
+  const statistics = {
+    first,
+    last,
+    min,
+    max,
+    change,
+    changePercent: first.value === 0 ? null : (100 * change) / first.value,
+  }
+  return shorten(statistics, 0) as Json
 }
 
 /** Ranges of buckets without any value: both ends are starts of buckets. */

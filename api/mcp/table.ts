@@ -52,7 +52,7 @@ export function toPaths(records: readonly Json[]): readonly string[] {
   }
   for (const record of records) walk(record, '')
   // One record may have an object where another has null.
-  return [...paths].filter((path) => ![...paths].some((other) => other.startsWith(`${path}.`)))
+  return [...paths].filter((path) => ![...paths].some((longer) => longer.startsWith(`${path}.`)))
 }
 
 /** Number of unknown values per column, if there are any; for a list its items are counted. */
@@ -73,15 +73,15 @@ const LIST_LENGTHS = [10, 3, 1, 0] as const
 export function cutToSize<T>(
   rows: number,
   make: (rows: number, items: number) => T,
-): { readonly made: T; readonly shown: number } {
-  let smallest = { made: make(Math.min(rows, 1), 0), shown: Math.min(rows, 1) }
+): { readonly answer: T; readonly shown: number } {
+  let smallest = { answer: make(Math.min(rows, 1), 0), shown: Math.min(rows, 1) }
   for (const items of LIST_LENGTHS) {
     let shown = rows
     while (true) {
-      const made = make(shown, items)
-      const { length } = JSON.stringify(made)
-      if (length <= MOST_CHARACTERS) return { made, shown }
-      smallest = { made, shown }
+      const answer = make(shown, items)
+      const { length } = JSON.stringify(answer)
+      if (length <= MOST_CHARACTERS) return { answer, shown }
+      smallest = { answer, shown }
       if (shown <= 1) break
       shown = Math.max(1, Math.min(shown - 1, Math.floor((shown * MOST_CHARACTERS) / length)))
     }

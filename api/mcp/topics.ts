@@ -24,7 +24,7 @@ export interface Topic {
 }
 
 /** Paths with their own tool, or without records. */
-const LEFT_OUT = new Set(['search', 'status', 'status/coverage', 'stream', 'usage', 'tokens/profile', 'daos/profile'])
+const EXCLUDED = new Set(['search', 'status', 'status/coverage', 'stream', 'usage', 'tokens/profile', 'daos/profile'])
 
 const isSeveral = ({ type }: Schema) => type === 'array'
 
@@ -63,10 +63,10 @@ const topicsOf = new WeakMap<OpenApi, readonly Topic[]>()
 /** Every resource, in the order of the documentation. */
 export async function readTopics(source: Source): Promise<readonly Topic[]> {
   const document = await source.document()
-  const known = topicsOf.get(document)
-  if (known !== undefined) return known
+  const cached = topicsOf.get(document)
+  if (cached !== undefined) return cached
   const topics = Object.entries(document.paths)
-    .filter(([path]) => path.startsWith('/data/') && !LEFT_OUT.has(path.slice('/data/'.length)))
+    .filter(([path]) => path.startsWith('/data/') && !EXCLUDED.has(path.slice('/data/'.length)))
     .map(([path, { get }]) => toTopic(document, path, get))
   topicsOf.set(document, topics)
   return topics
@@ -75,11 +75,11 @@ export async function readTopics(source: Source): Promise<readonly Topic[]> {
 /** @throws Mistake with the nearest resource, or all. */
 export async function findTopic(source: Source, name: string): Promise<Topic> {
   const topics = await readTopics(source)
-  const wanted = name.replace(/^\/?(data\/)?/, '')
-  const found = topics.find((topic) => topic.name === wanted)
+  const requested = name.replace(/^\/?(data\/)?/, '')
+  const found = topics.find((topic) => topic.name === requested)
   if (found !== undefined) return found
   const names = topics.map((topic) => topic.name)
-  const near = nearestPath(wanted, names)
-  const meant = near === undefined ? '' : ` Did you mean "${near}"?`
-  throw new Mistake(`There is no topic "${name}".${meant} Topics: ${names.join(', ')}.`)
+  const near = nearestPath(requested, names)
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`
+  throw new Mistake(`There is no topic "${name}".${hint} Topics: ${names.join(', ')}.`)
 }

@@ -17,6 +17,7 @@ const TAGS: Readonly<Record<string, string>> = {
   Index: 'The Index, a basket of DAO tokens, and the Index Token.',
   Registry: 'What is there: search, and the records behind ids of categories and chains.',
   Charts: 'Images that stand alone, for pages and lists.',
+  Alerts: 'What the rules of the operator reported, as records and as feeds.',
   Service: 'The state of the service and of its data.',
 }
 

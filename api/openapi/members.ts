@@ -28,11 +28,11 @@ export function toTypeName(schema: Schema): string {
 
 /** The members of an answer, including nested ones: `financialData.price`, `topHolders[].share`. */
 export function toDocumentedMembers(document: OpenApi, schema: Schema, path = ''): DocumentedMember[] {
-  const whole = resolve(document, schema)
-  if (whole.items !== undefined) return toDocumentedMembers(document, whole.items, path === '' ? '' : `${path}[]`)
-  const inner = whole.anyOf?.find(({ type }) => type !== 'null')
+  const full = resolve(document, schema)
+  if (full.items !== undefined) return toDocumentedMembers(document, full.items, path === '' ? '' : `${path}[]`)
+  const inner = full.anyOf?.find(({ type }) => type !== 'null')
   if (inner !== undefined) return toDocumentedMembers(document, inner, path)
-  return Object.entries(whole.properties ?? {}).flatMap(([name, member]) => {
+  return Object.entries(full.properties ?? {}).flatMap(([name, member]) => {
     const here = path === '' ? name : `${path}.${name}`
     const { description = '' } = resolve(document, member)
     return [{ path: here, type: toTypeName(member), description }, ...toDocumentedMembers(document, member, here)]

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { groupBy } from '../../shared/group-by.ts'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
@@ -63,7 +64,9 @@ function toColumnsText(
   const all = `Columns: ${usual.join(', ')}.`
   if (recordWith === undefined) return all
   const brought = namesOf(recordWith.record).filter((name) => !usual.includes(name))
-  return `${all} With \`${recordWith.parameter}\` also ${brought.join(', ')}.`
+  const byCondition = groupBy(brought, (name) => recordWith.members[name] ?? '')
+  const texts = [...byCondition].map(([condition, names]) => ` With \`${condition}\` also ${names.join(', ')}.`)
+  return [all, ...texts].join('')
 }
 
 /** The body without `format`, which is JSON for records. */
@@ -74,8 +77,9 @@ function toContent(route: Route, { schemas }: Components): Record<string, MediaT
   const examples =
     example === undefined ? {} : { examples: { recorded: { summary: `GET ${example.url}`, value: example.answer } } }
   if (record === undefined) return { [type]: { schema, ...examples } }
-  const some = 'fields' in query ? { description: 'With `fields`, a record has only the members that it names.' } : {}
-  return { [type]: { schema: { ...some, ...schema }, ...examples } }
+  const fieldsNote =
+    'fields' in query ? { description: 'With `fields`, a record has only the members that it names.' } : {}
+  return { [type]: { schema: { ...fieldsNote, ...schema }, ...examples } }
 }
 
 /**
@@ -94,7 +98,7 @@ function toTableFormats({ record, recordWith }: Pick<Route, 'record' | 'recordWi
 }
 
 /** Volatile answers have no entity tag. */
-const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
+const { ETag: _, ...HEADERS_WITHOUT_ETAG } = ANSWER_HEADERS
 
 /** One route as an operation. */
 export function toOperation(route: Route, components: Components): Operation {
@@ -115,7 +119,7 @@ export function toOperation(route: Route, components: Components): Operation {
         description:
           route.record === undefined ? 'The answer.' : 'The answer, as JSON unless another format is asked for.',
         headers: components.headers.toJson({
-          ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS),
+          ...(route.volatile ? HEADERS_WITHOUT_ETAG : ANSWER_HEADERS),
           ...LIMIT_HEADERS,
           ...route.headers,
         }),

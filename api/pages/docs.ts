@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
 import { PROBLEM_CODES } from '../problem/codes.ts'
-import { createKept, type Page } from './kept.ts'
 import { withRelativeLinks } from './links.ts'
+import { createPageHandler, type Page } from './page-handler.ts'
 
 /** Resolves only the folder: importing the package would load its whole bundle. */
 const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
@@ -92,7 +92,7 @@ const PAGES: ReadonlyMap<string, Page> = new Map([
 
 /** Swagger UI and the table of error codes, served from this host only. */
 export const createDocs = (): RequestHandler =>
-  createKept({
+  createPageHandler({
     find: (path) => {
       const page = PAGES.get(path)
       return page === undefined ? undefined : { key: path, page }

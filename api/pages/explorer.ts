@@ -3,14 +3,15 @@ import { extname, join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { Config } from '../../shared/config/config.ts'
 import { toUnavailable } from '../problem/problem.ts'
-import { createKept, type Page } from './kept.ts'
 import { toRoot } from './links.ts'
+import { createPageHandler, type Page } from './page-handler.ts'
 
 /** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
 const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. Other unknown addresses get a JSON answer. */
-const ADDRESSES = /^\/(?:|tokens|daos|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24})$/
+const ADDRESSES =
+  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -63,7 +64,7 @@ export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
   const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
   const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
   const assets = readAssets()
-  return createKept({
+  return createPageHandler({
     base: 'self',
     find: (path) => {
       if (ADDRESSES.test(path)) return toDocument(html, path)

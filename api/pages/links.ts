@@ -14,4 +14,4 @@ export const withRelativeLinks = (html: string, path: string): string =>
   )
 
 /** Makes links within the service absolute: a copy of the Markdown has no other base. */
-export const withWholeLinks = (markdown: string, base: string): string => markdown.replaceAll('](/', `](${base}/`)
+export const withAbsoluteLinks = (markdown: string, base: string): string => markdown.replaceAll('](/', `](${base}/`)

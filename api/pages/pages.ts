@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { OpenApi } from '../openapi/shape.ts'
 import { GUIDES, toGuide, toGuideList } from './guides.ts'
-import { createKept, type Page } from './kept.ts'
-import { withRelativeLinks, withWholeLinks } from './links.ts'
+import { withAbsoluteLinks, withRelativeLinks } from './links.ts'
 import { toLlmsText } from './llms.ts'
 import { fromMarkdown } from './markdown.ts'
+import { createPageHandler, type Page } from './page-handler.ts'
 import { byTag, toOperationMarkdown, toReference, toReferenceMarkdown } from './reference.ts'
 import { toPage } from './shell.ts'
 
@@ -23,7 +23,7 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
   ]
   const markdown = (path: string, make: () => string): [string, Page] => [
     path,
-    { type: 'text/markdown; charset=utf-8', make: () => withWholeLinks(make(), base) },
+    { type: 'text/markdown; charset=utf-8', make: () => withAbsoluteLinks(make(), base) },
   ]
   return new Map<string, Page>([
     html('/reference', () => ({ title: 'Reference', ...toReference(document, base) })),
@@ -48,7 +48,7 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
 /** The reference, the guides and llms.txt, served from this host only. */
 export function createPages(options: { toDocument: () => OpenApi; publicUrl: string }): RequestHandler {
   let pages: ReadonlyMap<string, Page> | undefined
-  return createKept({
+  return createPageHandler({
     find: (path) => {
       pages ??= toPages(options.toDocument(), options.publicUrl)
       const page = pages.get(path)

@@ -17,14 +17,14 @@ function toParameterRow({ name, required, schema, description }: Parameter): str
 
 function toAnswer(document: OpenApi, operation: Operation): string {
   const [[mediaType, { schema, examples }] = ['', { schema: {} }]] = Object.entries(operation.responses[200].content)
-  const others = operation['x-formats'] !== undefined ? ' Other formats: see `format`.' : ''
+  const formatNote = operation['x-formats'] !== undefined ? ' Other formats: see `format`.' : ''
   const members = toDocumentedMembers(document, schema).map(
     ({ path, type, description }) => `| \`${path}\` | ${toCell(type)} | ${toCell(description)} |`,
   )
   const lines = JSON.stringify(examples?.recorded.value ?? null, null, 2).split('\n')
   const shown = [...lines.slice(0, MOST_EXAMPLE_LINES), ...(lines.length > MOST_EXAMPLE_LINES ? ['…'] : [])].join('\n')
   return [
-    `Answer: ${toTypeName(schema) === 'string' ? `\`${mediaType}\`` : toTypeName(schema)}.${others}`,
+    `Answer: ${toTypeName(schema) === 'string' ? `\`${mediaType}\`` : toTypeName(schema)}.${formatNote}`,
     members.length === 0 ? '' : `| member | type | meaning |\n| --- | --- | --- |\n${members.join('\n')}`,
     examples === undefined
       ? ''

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseTime } from './parse.ts'
 
 /** Array parameters with values that may contain commas: each value is a separate parameter and never split. */
-export const wholeValues = new WeakSet<z.ZodType>()
+export const unsplitValues = new WeakSet<z.ZodType>()
 
 /**
  * Number of edits (insert, delete, replace, swap of neighbours) between two words; `limit` if there are at least as
@@ -34,14 +34,14 @@ function editDistance(a: string, b: string, limit: number): number {
 const MAX_LENGTH = 40
 
 /** The most similar known word; undefined if none is similar. At most a third of it may differ. */
-export function nearestWord(word: string, known: readonly string[]): string | undefined {
+export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
   if (word.length > MAX_LENGTH) return undefined
   const lower = word.toLowerCase()
   // Upper bound for accepted edits, from the longest known word.
-  const longest = known.reduce((most, { length }) => Math.max(most, length), 0)
+  const longest = candidates.reduce((most, { length }) => Math.max(most, length), 0)
   const tooMany = Math.max(1, Math.ceil(longest / 3)) + 1
   let best: { candidate: string; edits: number } | undefined
-  for (const candidate of known) {
+  for (const candidate of candidates) {
     const limit = best?.edits ?? tooMany
     const edits = editDistance(lower, candidate.toLowerCase(), limit)
     if (edits < limit) best = { candidate, edits }
@@ -58,15 +58,16 @@ const foldPath = (path: string) => path.toLowerCase().replaceAll(/[^a-z0-9]/g, '
  * The most similar known path, with dots or slashes between its parts; undefined if none is similar. The last part
  * alone is enough: `price` matches `financialData.price`. The first known path wins if several match equally.
  */
-export function nearestPath(path: string, known: readonly string[]): string | undefined {
-  const [whole, last] = [foldPath(path), foldPath(lastPartOf(path))]
-  if (whole === '') return undefined
-  const same = known.find((one) => foldPath(one) === whole) ?? known.find((one) => foldPath(lastPartOf(one)) === last)
+export function nearestPath(path: string, candidates: readonly string[]): string | undefined {
+  const [full, last] = [foldPath(path), foldPath(lastPartOf(path))]
+  if (full === '') return undefined
+  const same =
+    candidates.find((one) => foldPath(one) === full) ?? candidates.find((one) => foldPath(lastPartOf(one)) === last)
   if (same !== undefined) return same
-  const near = nearestWord(path, known)
+  const near = nearestWord(path, candidates)
   if (near !== undefined) return near
-  const nearLast = nearestWord(lastPartOf(path), [...new Set(known.map(lastPartOf))])
-  return nearLast && known.find((one) => lastPartOf(one) === nearLast)
+  const nearLast = nearestWord(lastPartOf(path), [...new Set(candidates.map(lastPartOf))])
+  return nearLast && candidates.find((one) => lastPartOf(one) === nearLast)
 }
 
 /** Maximum values of one array parameter (docs/contract.md, section 2). */
@@ -121,7 +122,7 @@ export const manyIds = (noun: string, example: string) =>
  */
 function severalNames(meaning: string, example: string) {
   const names = several(name)
-  wholeValues.add(names)
+  unsplitValues.add(names)
   return names.optional().meta({
     description: `${meaning} Repeated values, at most ${MAX_VALUES}; with \`id\` the union.`,
     examples: [[example]],
@@ -149,14 +150,14 @@ export const manyReferences = (noun: string, plural: string, example: string) =>
     })
 
 /** A whole number from 1 to a maximum. */
-export function wholeNumber(max: number) {
+export function integerParameter(max: number) {
   const rule = `must be a whole number, at least 1 and at most ${max}`
   return z.int(rule).min(1, rule).max(max, rule)
 }
 
 /** Maximum number of records; larger values are an error and not clamped. */
 export const limit = (noun: string, bounds: { default: number; max: number }) =>
-  wholeNumber(bounds.max)
+  integerParameter(bounds.max)
     .default(bounds.default)
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}.`, examples: [Math.min(3, bounds.max)] })
 
@@ -185,7 +186,7 @@ export const optionalPage = (noun: string, bounds: { max: number }) => ({
 
 /** Maximum number of records, unlimited by default. */
 export const optionalLimit = (noun: string, bounds: { max: number }) =>
-  wholeNumber(bounds.max)
+  integerParameter(bounds.max)
     .optional()
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}; all when it is not given.`, examples: [100] })
 
@@ -195,6 +196,21 @@ export const oneOf = <const Words extends readonly [string, ...string[]]>(
   description: string,
   example: Words[number],
 ) => z.enum(words, `must be one of ${words.join(', ')}`).meta({ description, examples: [example] })
+
+/** An account of an EVM chain or of Starknet. One account has many spellings, so the value is in lower case. */
+export const account = (description: string) =>
+  z
+    .string()
+    .toLowerCase()
+    .regex(/^0x[0-9a-f]{40,64}$/, 'must be an address: 0x and 40 to 64 hexadecimal digits')
+    .meta({ description, examples: ['0x683a4f9915d6216f73d6df50151725036bd26c02'] })
+
+/** Additional members of each record. */
+export const include = <const Words extends readonly [string, ...string[]]>(words: Words, description: string) =>
+  z
+    .array(z.enum(words, `must be some of ${words.join(', ')}`))
+    .optional()
+    .meta({ description, examples: [[words[0]]] })
 
 const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
 

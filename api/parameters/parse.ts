@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
-import { MAX_VALUES, nearestWord, wholeValues } from './kinds.ts'
+import { MAX_VALUES, nearestWord, unsplitValues } from './kinds.ts'
 
 const DATE = /^(\d{4})-(\d\d)-(\d\d)$/
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?$/
@@ -77,8 +77,8 @@ const expectations = new WeakMap<QueryShape, readonly Expected[]>()
  * reused.
  */
 function toExpected(shape: QueryShape): readonly Expected[] {
-  const known = expectations.get(shape)
-  if (known !== undefined) return known
+  const cached = expectations.get(shape)
+  if (cached !== undefined) return cached
   const expected = Object.entries(shape).map(([name, schema]) => {
     const { success, data } = schema.safeParse(undefined)
     return { name, schema, otherwise: data, isRequired: !success }
@@ -137,15 +137,15 @@ export function readQuery(url: string): RawParameters {
   return { values, bracketed }
 }
 
-function refuseUnknown(raw: RawParameters, known: readonly string[]): void {
+function refuseUnknown(raw: RawParameters, names: readonly string[]): void {
   for (const name of raw.values.keys()) {
-    if (known.includes(name)) continue
-    const nearest = nearestWord(name, known)
+    if (names.includes(name)) continue
+    const nearest = nearestWord(name, names)
     const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`
     const shown = name.slice(0, 60)
     throw new Problem('unknown_parameter', `"${shown}" is not a parameter of this path.${hint}`, {
       param: shown,
-      allowed: known,
+      allowed: names,
     })
   }
 }
@@ -154,10 +154,10 @@ function refuseUnknown(raw: RawParameters, known: readonly string[]): void {
  * The values of an array parameter. Ids and members contain no commas, so one text may list several.
  * @throws Problem `invalid_parameter` for more than `MAX_VALUES`, before the rest is read.
  */
-function toValues(name: string, schema: z.ZodType, given: readonly string[]): readonly string[] {
-  const isSplit = !wholeValues.has(inner(schema))
+function toValues(name: string, schema: z.ZodType, texts: readonly string[]): readonly string[] {
+  const isSplit = !unsplitValues.has(inner(schema))
   const values: string[] = []
-  for (const text of given) {
+  for (const text of texts) {
     if (isSplit) values.push(...text.split(',', MAX_VALUES + 1))
     else values.push(text)
     if (values.length > MAX_VALUES)
@@ -170,10 +170,10 @@ function toValues(name: string, schema: z.ZodType, given: readonly string[]): re
 }
 
 function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
-  const given = raw.values.get(name)
-  if (given === undefined) return undefined
+  const texts = raw.values.get(name)
+  if (texts === undefined) return undefined
   const several = takesSeveral(schema)
-  const values = several ? toValues(name, schema, given) : given
+  const values = several ? toValues(name, schema, texts) : texts
   if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
   if (several) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {

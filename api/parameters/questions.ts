@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import { ORDERED_CHARACTERS } from '../answers/keyset.ts'
 import { type Member, type MemberKind, toMembers } from '../records/table.ts'
-import { nearestPath, wholeValues } from './kinds.ts'
+import { nearestPath, unsplitValues } from './kinds.ts'
 import { parseTime, type QueryShape } from './parse.ts'
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => `\`${FORMATS[name].mediaType}\``).join(', ')
@@ -122,9 +122,9 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   const member = findMember(members, path)
   if (member instanceof Mistake) return member
   const isEquality = operator === '=' || operator === '!='
-  const kept = { member, operator: operator as Operator }
+  const parsed = { member, operator: operator as Operator }
   if (literal.toLowerCase() === 'null') {
-    if (isEquality) return { ...kept, literal: null }
+    if (isEquality) return { ...parsed, literal: null }
     return new Mistake(`compares null with = and != only, for example filter=${path}!=null`, ['=', '!='])
   }
   if (!isEquality && (member.kind === 'text' || member.kind === 'boolean')) {
@@ -135,7 +135,7 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   if (value === undefined || Number.isNaN(value) || Math.abs(Number(value)) === Number.POSITIVE_INFINITY) {
     return new Mistake(`compares ${path} with ${WORDS[member.kind]} or null, for example ${example}`, [])
   }
-  return { ...kept, literal: value }
+  return { ...parsed, literal: value }
 }
 
 const shortText = z
@@ -178,7 +178,7 @@ export function toQuestions(record: z.ZodObject): Questions {
     .array(shortText)
     .max(MAX_FILTERS, { error: `must have at most ${MAX_FILTERS} values`, abort: true })
     .superRefine((texts, context) => refineTexts(texts, (text) => readFilter(members, text), context))
-  wholeValues.add(filters)
+  unsplitValues.add(filters)
   return {
     parameters: {
       sort: shortText

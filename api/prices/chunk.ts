@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { AssembledBody } from '../answers/answer.ts'
 import {
@@ -16,7 +17,11 @@ import {
 import type { Slice } from '../answers/rows.ts'
 import type { Sized } from '../cache/chunks.ts'
 import { toTagValue } from '../http/negotiation.ts'
+import type { StoredPoints } from '../route/stored-points.ts'
+import type { CountedSource, Series } from '../series/chunks.ts'
 import type { Frame } from '../series/series.ts'
+import { countPointsByChunk, writePoints } from './points.ts'
+import { isShort } from './stored-points.ts'
 
 /**
  * Buckets per block: a day has six blocks. A block is deflated alone, so a longer one is smaller per point, and an answer
@@ -33,7 +38,7 @@ export interface PointsChunk extends Sized {
   readonly blocks: number
 }
 
-export const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, size: 0 }
+const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, size: 0 }
 
 /** Offsets of the facts of a block. The last one is a bit for each bucket: whether it has a point. */
 const AT = { from: 0, newest: 8, end: 16, length: 20, crc: 24, digest: 28, buckets: 44 } as const
@@ -276,3 +281,23 @@ function assemble(parts: readonly BlockPart[], frame: Frame, read: (part: BlockP
     write: (encoding) => (encoding === 'gzip' ? writeGzip(body) : writeText(body)),
   }
 }
+
+/** The series of a token, by its key in ClickHouse. */
+const toPriceSeries = (token: number, interval: Interval): Series => ({
+  key: `${tokenPrices.name} ${token}`,
+  dataset: tokenPrices.name,
+  interval,
+})
+
+/** The series with its read functions. */
+export const toPriceSource = (read: StoredPoints, token: number, interval: Interval): CountedSource<PointsChunk> => ({
+  ...toPriceSeries(token, interval),
+  read: (db, range, abandoned) =>
+    isShort(range, interval)
+      ? read[interval]({ token, ...range }, abandoned)
+      : writePoints(db, { token, interval, ...range }),
+  count: (db, range, chunkMs) => countPointsByChunk(db, interval, { token, ...range, length: chunkMs / 1000 }),
+  pack: (slice) => packPoints(slice, interval),
+  countIn: (chunk, range) => toPoints([chunk], range, interval).count,
+  empty: NO_POINTS,
+})

@@ -1,18 +1,26 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { RUNS } from '../../shared/coverage/ledger.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import {
+  countBuckets,
+  INTERVAL_SECONDS,
+  INTERVALS,
+  type Interval,
+  type TimeRange,
+  toBucketStart,
+} from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { type ChunkCache, type ChunkKey, doIfCached, type Sized } from '../cache/chunks.ts'
+import { toCoarseHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { answerQuestion } from '../series/asked-series.ts'
-import { readFirst, readPieces, toPieces } from '../series/pieces.ts'
+import { readChunks, readFirst, toChunks } from '../series/chunks.ts'
 import {
   describeSeries,
   inFrame,
@@ -21,10 +29,11 @@ import {
   type SeriesRange,
   toTokenFrame,
 } from '../series/series.ts'
+import { answerQuestion } from '../series/series-answer.ts'
 import type { SeriesSource } from '../series/series-source.ts'
-import { toPoints } from './chunk.ts'
-import { countCoarse, countCoarsePoints, toCoarseHeaders } from './coarse.ts'
-import { POINT, pointsSql, pricePoint, priceRow, toPriceSource } from './points.ts'
+import { type Points, toPoints, toPriceSource } from './chunk.ts'
+import { POINT, pointsSql, pricePoint, priceRow } from './points.ts'
+import { countCoarse } from './table.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
 const RECORDS = {
@@ -55,7 +64,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
  * The points of one token with an order, a number of points or a row for every bucket (docs/contract.md, section 8).
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
-export async function answerAskedPrices(
+export async function answerPricesInForm(
   call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
   question: SeriesQuestion & {
     readonly start: number
@@ -63,8 +72,8 @@ export async function answerAskedPrices(
     readonly limit?: number | undefined
   },
 ): Promise<Answer> {
-  const [token, other] = call.entities
-  if (token === undefined || other !== undefined) {
+  const [token, second] = call.entities
+  if (token === undefined || second !== undefined) {
     throw new Problem('invalid_parameter', 'order=desc, points and fill take one token: ask for each alone.', {
       param: 'id',
     })
@@ -108,7 +117,7 @@ const toPlace = (token: number): ChunkKey => ({
  * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
  * change event, because any event may concern a newer one.
  */
-async function readNewestKept(
+async function readCachedNewest(
   { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
   token: number,
 ): Promise<number | null> {
@@ -160,6 +169,146 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
   }
 }
 
+const CADENCE_MS = INTERVAL_SECONDS[tokenPrices.cadence] * 1000
+const NUMBER_BYTES = 8
+
+/**
+ * The longest step, in seconds, of a year's stored buckets, by token; only tokens with steps longer than the cadence.
+ */
+interface Coarsest extends Sized {
+  readonly of: ReadonlyMap<number, number>
+}
+
+/**
+ * The buckets of a token's year that are stored only at a coarser step than some interval, as ordered runs of bucket
+ * numbers.
+ */
+interface CoarseBuckets extends Sized {
+  readonly runs: readonly (readonly [first: number, last: number])[]
+}
+
+interface YearPlace extends ChunkKey {
+  readonly year: number
+}
+
+const toYearPlace = (key: string, year: number): YearPlace => ({
+  key: `coarse ${key} ${year}`,
+  dataset: tokenPrices.name,
+  year,
+  from: Date.UTC(year, 0),
+  to: Date.UTC(year + 1, 0),
+})
+
+const IN_YEARS = `dataset = {dataset: String} AND state = 'stored' AND year IN {years: Array(UInt16)}`
+
+const toParams = (places: readonly YearPlace[]) => ({
+  dataset: tokenPrices.name,
+  years: places.map(({ year }) => year),
+})
+
+const coarsestRow = z.object({ year: z.int(), entity: z.number(), seconds: z.int() })
+
+async function readCoarsest(places: readonly YearPlace[], db: Database): Promise<Coarsest[]> {
+  const rows = await db.rows({
+    name: 'coarse-tokens',
+    sql: `SELECT year, entity, max(interval_seconds) AS seconds FROM coverage
+WHERE ${IN_YEARS} AND interval_seconds > {cadence: UInt32}
+GROUP BY year, entity`,
+    params: { ...toParams(places), cadence: CADENCE_MS / 1000 },
+    settings: { max_threads: 1 },
+    schema: coarsestRow,
+  })
+  return places.map((place) => {
+    const of = rows.filter(({ year }) => year === place.year).map((row) => [row.entity, row.seconds] as const)
+    return { of: new Map(of), size: of.length * 4 * NUMBER_BYTES }
+  })
+}
+
+const runRow = z.object({ year: z.int(), runs: z.array(z.tuple([z.int(), z.int()])) })
+
+async function readBuckets(
+  places: readonly YearPlace[],
+  db: Database,
+  params: { token: number; seconds: number },
+): Promise<CoarseBuckets[]> {
+  const rows = await db.rows({
+    name: 'coarse-buckets',
+    sql: `SELECT year, ${RUNS('numbers')} AS runs
+FROM
+(
+  SELECT year, groupBitmapMergeStateIf(buckets, interval_seconds > {seconds: UInt32}) AS coarser,
+    groupBitmapMergeStateIf(buckets, interval_seconds <= {seconds: UInt32}) AS fine,
+    arraySort(bitmapToArray(bitmapAndnot(coarser, fine))) AS numbers
+  FROM coverage
+  WHERE ${IN_YEARS} AND entity = {token: UInt64}
+  GROUP BY year
+)`,
+    params: { ...toParams(places), ...params },
+    settings: { max_threads: 1 },
+    schema: runRow,
+  })
+  return places.map(({ year }) => {
+    const runs = rows.find((row) => row.year === year)?.runs ?? []
+    return { runs, size: runs.length * 4 * NUMBER_BYTES }
+  })
+}
+
+/** The years of the observations in a range's buckets: the last bucket may end after the range. */
+function toYears({ from, to }: TimeRange, interval: Interval): number[] {
+  const first = new Date(from).getUTCFullYear()
+  const last = new Date(to + INTERVAL_SECONDS[interval] * 1000 - 1).getUTCFullYear()
+  return from < to ? Array.from({ length: last - first + 1 }, (_, index) => first + index) : []
+}
+
+interface PriceRange {
+  readonly token: number
+  readonly interval: Interval
+  readonly range: TimeRange
+  /**
+   * Whether tokens are distributed over shards. A query about all tokens then needs every shard, a query about one
+   * token does not.
+   */
+  readonly isSpread: boolean
+}
+
+/**
+ * Counts the points with observations coarser than their interval, according to the coverage. A cached value
+ * for all tokens contains those with coarser data in a year. Only for these few tokens the buckets are read.
+ */
+async function countCoarsePoints(
+  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
+  series: PriceRange,
+  reading: Promise<Points>,
+): Promise<number> {
+  const { token, interval, range, isSpread } = series
+  const seconds = INTERVAL_SECONDS[interval]
+  const years = toYears(range, interval)
+  const ofAll = isSpread ? [] : years.map((year) => toYearPlace('', year))
+  const coarsest = await chunks.read(ofAll, readCoarsest, signal)
+  const coarse = years.filter((_, index) => isSpread || (coarsest[index]?.of.get(token) ?? 0) > seconds)
+  const places = coarse.map((year) => toYearPlace(`${token} ${seconds}`, year))
+  const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
+  const buckets = await chunks.read(places, read, signal)
+  const runs = buckets.flatMap((year) => year.runs)
+  // The last bucket may end after the range, with the observation in it.
+  const observed = { from: range.from, to: range.to + seconds * 1000 }
+  return runs.length === 0 ? 0 : countWithin(await reading, runs, observed)
+}
+
+/** Counts the points with observations in the runs, which are ordered by time. */
+function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: TimeRange): number {
+  const runs = all.filter(([first, last]) => (last + 1) * CADENCE_MS > from && first * CADENCE_MS < to)
+  const [earliest, latest] = [runs[0], runs.at(-1)]
+  if (earliest === undefined || latest === undefined) return 0
+  let [count, next] = [0, 0]
+  for (const at of points.readObserved({ from: earliest[0] * CADENCE_MS, to: (latest[1] + 1) * CADENCE_MS })) {
+    const number = Math.floor(at / CADENCE_MS)
+    while (next < runs.length && (runs[next]?.[1] ?? 0) < number) next++
+    if (number >= (runs[next]?.[0] ?? Number.POSITIVE_INFINITY)) count++
+  }
+  return count
+}
+
 /**
  * The points of one token as the API's JSON, oldest first, assembled from chunks of the series; only chunks that are not
  * cached are read.
@@ -170,13 +319,13 @@ export async function answerPriceSeries(call: Call, series: PriceSeries): Promis
   const source = toPriceSource(call.storedPoints, token.key, interval)
   // One additional point shows whether more follow.
   const reading =
-    limit === most ? readFirst(source, call, range, most + 1) : readPieces(source, call, toPieces(range, interval))
+    limit === most ? readFirst(source, call, range, most + 1) : readChunks(source, call, toChunks(range, interval))
   const selecting = reading.then((chunks) => toPoints(chunks, range, interval))
   const cutting = selecting.then((all) => (all.count > most ? all.head(most) : all))
   const [all, points, newest, coarse] = await Promise.all([
     selecting,
     cutting,
-    range.open ? readNewestKept(call, token.key) : null,
+    range.open ? readCachedNewest(call, token.key) : null,
     countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
   ])
   const { count, asOf } = points

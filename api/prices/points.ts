@@ -1,14 +1,11 @@
 import { z } from 'zod'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Rows } from '../answers/rows.ts'
 import { toObject } from '../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../records/table.ts'
-import type { StoredPoints } from '../route/stored-points.ts'
-import { type CountedSource, type Series, writeRows } from '../series/pieces.ts'
-import { NO_POINTS, type PointsChunk, packPoints, toPoints } from './chunk.ts'
-import { isShort } from './stored-points.ts'
+import { writeRows } from '../series/chunks.ts'
+import { RANGE, toTier } from './stored-points.ts'
 
 /** The values of a point. */
 const quote = z
@@ -41,20 +38,6 @@ export const priceRow = z.strictObject({
   symbol: z.string().describe('Symbol of the token.'),
   ...pricePoint.shape,
 })
-
-/** The table of an interval's points: the raw series for the finest interval, a part of the roll-ups for the others. */
-export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
-  if (interval === '5m') return { table: 'token_prices', time: 'observed_at', isOfTier: 'true' }
-  const isOfTier = `interval_seconds = ${INTERVAL_SECONDS[interval]}`
-  return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
-}
-
-/**
- * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
- * number.
- */
-export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
-  AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
@@ -106,26 +89,6 @@ function observationsSql(interval: Interval): string {
 
 const counted = z.object({ piece: z.int(), points: z.int() })
 
-/** The series of a token, by its key in ClickHouse. */
-const toPriceSeries = (token: number, interval: Interval): Series => ({
-  key: `${tokenPrices.name} ${token}`,
-  dataset: tokenPrices.name,
-  interval,
-})
-
-/** The series with its read functions. */
-export const toPriceSource = (read: StoredPoints, token: number, interval: Interval): CountedSource<PointsChunk> => ({
-  ...toPriceSeries(token, interval),
-  read: (db, range, abandoned) =>
-    isShort(range, interval)
-      ? read[interval]({ token, ...range }, abandoned)
-      : writePoints(db, { token, interval, ...range }),
-  count: (db, range, pieceMs) => countPointsByChunk(db, interval, { token, ...range, length: pieceMs / 1000 }),
-  pack: (slice) => packPoints(slice, interval),
-  countIn: (chunk, range) => toPoints([chunk], range, interval).count,
-  empty: NO_POINTS,
-})
-
 /** The points as ClickHouse writes them, byte for byte the same as `readStoredPoints` for one range. */
 export const writePoints = (
   db: Database,
@@ -140,7 +103,8 @@ export const writePoints = (
 /** More points than any range may have. */
 const ALL = 4_294_967_295
 
-async function countPointsByChunk(
+/** Number of points of a range per chunk of `length` seconds. */
+export async function countPointsByChunk(
   db: Database,
   interval: Interval,
   params: TimeRange & { token: number; length: number },

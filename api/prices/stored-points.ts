@@ -4,8 +4,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { NO_ROWS, type Rows, readAnswer, toRows } from '../answers/rows.ts'
 import { createGathering, withSignal } from '../cache/flight.ts'
 import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
-import { toPieceMs } from '../series/pieces.ts'
-import { RANGE, toTier } from './points.ts'
+import { toChunkMs } from '../series/chunks.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
 const STATEMENT = 'historic-financial'
@@ -16,6 +15,20 @@ const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code
  * expressions of all columns, which takes a quarter of the time for one day.
  */
 const SETTINGS = { max_threads: 1, enable_analyzer: 0 }
+
+/** The table of an interval's points: the raw series for the finest interval, a part of the roll-ups for the others. */
+export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
+  if (interval === '5m') return { table: 'token_prices', time: 'observed_at', isOfTier: 'true' }
+  const isOfTier = `interval_seconds = ${INTERVAL_SECONDS[interval]}`
+  return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
+}
+
+/**
+ * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
+ * number.
+ */
+export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
+  AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 /**
  * The points of ranges as JSON rows, oldest first, byte for byte as ClickHouse writes them for `pointsSql`, in half of
@@ -30,10 +43,10 @@ export async function readStoredPoints(
 ): Promise<Rows[]> {
   const { table, time, isOfTier } = toTier(interval)
   const bucket = interval === '5m' ? '' : `${time}, `
-  const isAsked = ranges.map((_, number) => `(${RANGE(time, number)})`).join(' OR ')
+  const isInRanges = ranges.map((_, number) => `(${RANGE(time, number)})`).join(' OR ')
   const bytes = await readAnswer(db, {
     name: STATEMENT,
-    sql: `SELECT token, observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND (${isAsked}) ORDER BY token, ${time}`,
+    sql: `SELECT token, observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND (${isInRanges}) ORDER BY token, ${time}`,
     params: Object.assign({}, ...ranges.map(toParams)),
     format: 'RowBinary',
     settings: SETTINGS,
@@ -198,12 +211,13 @@ function decodePoints(bytes: Buffer, interval: Interval): ReadonlyMap<number, Ro
 }
 
 /** Maximum number of chunks written in this process per read: they take some milliseconds of the only thread. */
-const SHORT_PIECES = 8
+const SHORT_READ_CHUNKS = 8
 
-const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toPieceMs(interval)
+const countChunks = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toChunkMs(interval)
 
 /** Whether a range is read by `StoredPoints`. */
-export const isShort = (range: TimeRange, interval: Interval): boolean => countPieces(range, interval) <= SHORT_PIECES
+export const isShort = (range: TimeRange, interval: Interval): boolean =>
+  countChunks(range, interval) <= SHORT_READ_CHUNKS
 
 /** One concurrent statement per this number of concurrent answers; further reads are batched. */
 const ANSWERS_PER_STATEMENT = 4
@@ -212,20 +226,21 @@ const ANSWERS_PER_STATEMENT = 4
  * Batches reads of short ranges into one statement while others are running. On a cluster each range is read alone: one
  * token needs one shard, and its answer does not depend on another shard's availability.
  */
-export function createStoredPoints(db: Database, answersAtOnce: number): StoredPoints {
+export function createStoredPoints(db: Database, maxAnswers: number): StoredPoints {
   const createRead = (interval: Interval): StoredPoints[Interval] => {
-    const read = (ranges: readonly PointsRange[], left: AbortSignal) =>
-      readStoredPoints(withSignal(db, left), interval, ranges)
+    const read = (ranges: readonly PointsRange[], signal: AbortSignal) =>
+      readStoredPoints(withSignal(db, signal), interval, ranges)
     const gather = createGathering({
       read,
-      atOnce: Math.max(2, Math.floor(answersAtOnce / ANSWERS_PER_STATEMENT)),
-      most: SHORT_PIECES,
-      weigh: (range: PointsRange) => Math.max(1, countPieces(range, interval)),
+      concurrency: Math.max(2, Math.floor(maxAnswers / ANSWERS_PER_STATEMENT)),
+      most: SHORT_READ_CHUNKS,
+      weigh: (range: PointsRange) => Math.max(1, countChunks(range, interval)),
     })
-    const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
+    const isAlone = (range: PointsRange) =>
+      db.cluster !== undefined || countChunks(range, interval) > SHORT_READ_CHUNKS / 2
     return (range, abandoned) =>
-      inTime(abandoned, db.answerTimeoutMs, (left) =>
-        isAlone(range) ? read([range], left).then(([rows]) => rows as Rows) : gather(range, left),
+      inTime(abandoned, db.answerTimeoutMs, (signal) =>
+        isAlone(range) ? read([range], signal).then(([rows]) => rows as Rows) : gather(range, signal),
       )
   }
   return Object.fromEntries(INTERVALS.map((interval) => [interval, createRead(interval)])) as StoredPoints
@@ -238,7 +253,7 @@ export function createStoredPoints(db: Database, answersAtOnce: number): StoredP
 async function inTime<T>(
   abandoned: AbortSignal,
   timeoutMs: number,
-  read: (left: AbortSignal) => Promise<T>,
+  read: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const late = AbortSignal.timeout(timeoutMs)
   try {

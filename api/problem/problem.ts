@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isPassing, toClickHouseCode } from '../../shared/store/clickhouse.ts'
+import { isTransient, toClickHouseCode } from '../../shared/store/clickhouse.ts'
 import { PROBLEM_CODES, type ProblemCode } from './codes.ts'
 
 const candidate = z
@@ -67,7 +67,7 @@ export function toUnavailable(detail: string, cause?: unknown): Problem {
 /** Converts any thrown value to a problem; only the text of a Problem is public. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
-  if (isPassing(error) || NOT_SET_UP.has(toClickHouseCode(error)))
+  if (isTransient(error) || NOT_SET_UP.has(toClickHouseCode(error)))
     return toUnavailable('The database cannot answer at the moment.', error)
   return new Problem('internal', 'The service failed to answer this request.', { cause: error })
 }

@@ -38,7 +38,7 @@ interface Profile<E extends Named> extends Omit<Described, 'description'> {
 }
 
 /** Result of a section: the JSON of its record, or why there is none. */
-interface Told {
+interface SectionResult {
   readonly json: string
   readonly reason: string | undefined
   readonly asOf: number | null
@@ -54,14 +54,14 @@ const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITI
 type Call = Surroundings & { readonly signal: AbortSignal }
 
 /** The answer of a section's route; undefined if it has no data. */
-async function askRoute(
+async function callRoute(
   call: Call,
   route: Route,
   query: Readonly<Record<string, string>>,
 ): Promise<Answer | undefined> {
-  const asked = parseParameters(route.query, readQuery(`?${new URLSearchParams(query)}`))
+  const parsedQuery = parseParameters(route.query, readQuery(`?${new URLSearchParams(query)}`))
   try {
-    return await route.settle(asked, 'json', call).answer(call.signal, call.now())
+    return await route.settle(parsedQuery, 'json', call).answer(call.signal, call.now())
   } catch (error) {
     if (error instanceof Problem && error.code === 'no_data') return undefined
     throw error
@@ -81,11 +81,11 @@ async function toReason<E extends Named>(call: Call, section: Section<E>, id: st
   return typeof otherwise === 'string' ? otherwise : otherwise(id, call)
 }
 
-async function tell<E extends Named>(call: Call, section: Section<E>, entity: E): Promise<Told> {
+async function readSection<E extends Named>(call: Call, section: Section<E>, entity: E): Promise<SectionResult> {
   const { route, of = ({ id }) => id, nobody = 'there is nobody whose it could be', query = (id) => ({ id }) } = section
   const id = of(entity, call.registry)
   if (id === undefined) return { ...NONE, reason: nobody }
-  const answer = await askRoute(call, route, query(id))
+  const answer = await callRoute(call, route, query(id))
   if (answer !== undefined && !('body' in answer)) throw new Error(`${route.path} is too long for a section`)
   // The record's bytes as the other route writes them: parsing and serializing would change its digits.
   const json = answer?.body.toString().replace(/^\[|\]$/g, '') ?? ''
@@ -98,25 +98,29 @@ async function tell<E extends Named>(call: Call, section: Section<E>, entity: E)
   return { json, reason: undefined, asOf, staleAt, expiresAt }
 }
 
-const known = (times: readonly (number | null)[]) => times.filter((time) => time !== null)
+const withoutNulls = (times: readonly (number | null)[]) => times.filter((time) => time !== null)
 
 /** Assembles a profile from the results of its sections. */
-function toAnswer<E extends Named>({ sections }: Profile<E>, { id, name }: E, told: readonly Told[]): Answer {
-  const members = sections.map((section, index) => `${JSON.stringify(section.name)}:${told[index]?.json}`)
+function toAnswer<E extends Named>(
+  { sections }: Profile<E>,
+  { id, name }: E,
+  results: readonly SectionResult[],
+): Answer {
+  const members = sections.map((section, index) => `${JSON.stringify(section.name)}:${results[index]?.json}`)
   const unavailable = sections.flatMap((section, index) => {
-    const reason = told[index]?.reason
+    const reason = results[index]?.reason
     return reason === undefined ? [] : [{ section: section.name, reason }]
   })
   const head = `"_id":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
-  const ends = known(told.map(({ staleAt }) => staleAt))
+  const ends = withoutNulls(results.map(({ staleAt }) => staleAt))
   // Manually maintained records do not count for the age of collected data.
-  const collected = known(told.map(({ asOf, staleAt }) => (staleAt === null ? null : asOf)))
-  const times = collected.length > 0 ? collected : known(told.map(({ asOf }) => asOf))
+  const collected = withoutNulls(results.map(({ asOf, staleAt }) => (staleAt === null ? null : asOf)))
+  const times = collected.length > 0 ? collected : withoutNulls(results.map(({ asOf }) => asOf))
   return {
     body: Buffer.from(`{${[head, ...members].join()},"unavailable":${JSON.stringify(unavailable)}}`),
     asOf: times.length === 0 ? null : Math.max(...times),
     staleAt: ends.length === 0 ? null : Math.min(...ends),
-    expiresAt: Math.min(...told.map(({ expiresAt }) => expiresAt)),
+    expiresAt: Math.min(...results.map(({ expiresAt }) => expiresAt)),
   }
 }
 
@@ -164,8 +168,8 @@ export function defineProfile<E extends Named>(profile: Profile<E>): Route {
     datasets,
     handle: async (call): Promise<Answer> => {
       const entity = call.found as unknown as E
-      const told = await Promise.all(sections.map((section) => tell(call, section, entity)))
-      return toAnswer(profile, entity, told)
+      const results = await Promise.all(sections.map((section) => readSection(call, section, entity)))
+      return toAnswer(profile, entity, results)
     },
   })
 }

@@ -28,8 +28,8 @@ function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
 }
 
 /**
- * The ClickHouse type of a schema, with `toLeaf` for single values. A nullable object is a Variant, which contains the
- * object or nothing.
+ * The ClickHouse type of a schema, with `toLeaf` for single values. A nullable object or list is a Variant, which contains
+ * it or nothing.
  */
 function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string {
   const { schema: inner, isNullable } = bare(schema)
@@ -38,7 +38,10 @@ function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string
     const types = members.map(([name, one]) => `${name} ${toType(one as z.ZodType, toLeaf)}`)
     return isNullable ? `Variant(Tuple(${types.join(', ')}))` : `Tuple(${types.join(', ')})`
   }
-  if (inner instanceof z.ZodArray) return `Array(${toType(inner.element as z.ZodType, toLeaf)})`
+  if (inner instanceof z.ZodArray) {
+    const type = `Array(${toType(inner.element as z.ZodType, toLeaf)})`
+    return isNullable ? `Variant(${type})` : type
+  }
   // A value of several types is a Variant, which contains one of them or nothing.
   if (inner instanceof z.ZodUnion) return toLeaf(inner)
   return isNullable ? `Nullable(${toLeaf(inner)})` : toLeaf(inner)
@@ -81,7 +84,9 @@ function flatten(schema: z.ZodType, path: readonly string[], sql: string, shape:
     )
   }
   const json = `toJSONString(${sql})`
-  if (inner instanceof z.ZodUnion)
+  // Tables have no lists that may be unknown.
+  const isMaybeList = inner instanceof z.ZodArray && isNullable
+  if (inner instanceof z.ZodUnion || isMaybeList)
     return [{ ...toColumn(path, `if(isNull(${sql}), NULL, ${json})`), schema: inner, isNullable }]
   const isText = inner instanceof z.ZodArray && !shape.hasLists
   return [{ ...toColumn(path, isText ? json : sql), schema: inner, isNullable }]
@@ -133,8 +138,8 @@ export async function answerRecords(
   options: { isLong?: boolean } = {},
 ): Promise<Answer & { records: number; next: string; headers: Record<string, string> }> {
   const paged = toPage(source, representation)
-  const isKeptJson = representation.format === 'json' && options.isLong !== true
-  const answer = isKeptJson
+  const isCachedJson = representation.format === 'json' && options.isLong !== true
+  const answer = isCachedJson
     ? await writeArray(db, pick(paged, representation))
     : await writeTable(db, representation, paged)
   const headers: Record<string, string> = {}

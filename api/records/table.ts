@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Answer, MOST_KEPT, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
+import { type Answer, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS, type Representation } from '../answers/formats.ts'
 import { toColumns, toSelectList } from './answer.ts'
 
@@ -210,7 +210,7 @@ export async function writeTable(
   representation: Representation,
   source: RecordSource,
 ): Promise<Answer & { records: number; next: string }> {
-  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[representation.format]
+  const { writing, ending, isEmptyWithoutRecords, shape, hasLists } = FORMATS[representation.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
   // The stream is limited to the records that the digest covers: another record may be stored in between.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
@@ -225,7 +225,7 @@ export async function writeTable(
     digest: `${representation.key} ${source.identity ?? ''} ${records} ${newest} ${digest}`,
     before: '',
     after: '',
-    ending: records === 0 && isEmptyWhole ? null : ending,
+    ending: records === 0 && isEmptyWithoutRecords ? null : ending,
     ...toStream(db, {
       statement: {
         name: `${source.name}-${representation.format}`,
@@ -238,5 +238,5 @@ export async function writeTable(
       readDigest: async (bound) => (await summarize(bound, counted)).digest,
     }),
   }
-  return records > MOST_KEPT.tableRecords ? answer : { ...facts, body: await collect(answer, db.answerTimeoutMs) }
+  return records > MOST_CACHED.tableRecords ? answer : { ...facts, body: await collect(answer, db.answerTimeoutMs) }
 }

@@ -111,10 +111,30 @@ type Call<Query, Found, R> = Surroundings & {
   readonly signal: AbortSignal
 }
 
-/** A record with additional members, for requests with a parameter. */
-interface WiderRecord<Parameter extends string = string> {
-  readonly parameter: Parameter
+/** A record with additional members, for requests with certain parameters. */
+export interface WiderRecord {
+  /** The record with all additional members. */
   readonly record: z.ZodObject
+  /** What brings each additional member: a parameter (`source`), or one of its values (`exact=true`). */
+  readonly members: Readonly<Record<string, string>>
+  /** The schemas of the records that clients get, besides the usual one. */
+  readonly shapes: readonly z.ZodObject[]
+}
+
+/** Whether a query has the parameter, or the value of a parameter, that brings a member. */
+function isBrought(condition: string, query: Query): boolean {
+  const [name = '', value] = condition.split('=')
+  const given = query[name]
+  return given !== undefined && (value === undefined || [given].flat().includes(value))
+}
+
+/** The names of a record's members in the answer to a query without `fields`. */
+function toUsual({ shape }: z.ZodObject, wider: WiderRecord | undefined, query: Query): readonly string[] {
+  if (wider === undefined) return Object.keys(shape)
+  return Object.keys(wider.record.shape).filter((name) => {
+    const condition = wider.members[name]
+    return condition === undefined || isBrought(condition, query)
+  })
 }
 
 interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord>
@@ -131,8 +151,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
    * object around the records, `fields` is only for the other formats.
    */
   readonly record?: R
-  /** The record with additional members, which are present only if a parameter is given or `fields` names them. */
-  readonly recordWith?: WiderRecord<keyof Shape & string>
+  /** The record with additional members, which are present only if a parameter brings them or `fields` names them. */
+  readonly recordWith?: WiderRecord
   /** The schema of every JSON body. Default: a list of records. For other types than JSON it describes the text. */
   readonly response?: z.ZodType
   readonly contentType?: string
@@ -166,7 +186,7 @@ export interface Route extends Required<Described> {
   /** The parameters of a request for another format, if they differ. */
   readonly tableQuery: QueryShape
   readonly record: z.ZodObject | undefined
-  /** The record with the additional members of a parameter. */
+  /** The record with the additional members of parameters. */
   readonly recordWith: WiderRecord | undefined
   readonly response: z.ZodType
   readonly contentType: string
@@ -226,10 +246,10 @@ function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, quer
   return { entities, canonical: { ...found, ...query, ...found } }
 }
 
-/** The JSON schema of a list of records, which may be the wider ones. */
-function toListOf(record: z.ZodObject | undefined, wider: z.ZodObject | undefined): z.ZodType | undefined {
+/** The JSON schema of a list of records, which may be wider ones. */
+function toListOf(record: z.ZodObject | undefined, wider: readonly z.ZodObject[] = []): z.ZodType | undefined {
   if (record === undefined) return undefined
-  return wider === undefined ? z.array(record) : z.union([z.array(record), z.array(wider)])
+  return wider.length === 0 ? z.array(record) : z.union([record, ...wider].map((one) => z.array(one)))
 }
 
 const isOfEntity = ({ id, name }: Query) => id !== undefined || name !== undefined
@@ -243,7 +263,7 @@ export function defineRoute<
   const kind = route.one as EntityKind<Named> | undefined
   const { record, recordWith, path, severalInTables = false } = route
   const widest = recordWith?.record ?? record
-  const response = route.response ?? toListOf(record, recordWith?.record)
+  const response = route.response ?? toListOf(record, recordWith?.shapes)
   if (response === undefined) throw new Error(NO_RECORD)
   const rest = {
     ...route.query,
@@ -282,7 +302,7 @@ export function defineRoute<
       const registry = toFixed(surroundings.registry)
       const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, registry)
       const names = entities.map(({ name }) => name)
-      const usual = recordWith !== undefined && recordWith.parameter in parsed ? widest : record
+      const usual = record && toUsual(record, recordWith, parsed)
       const representation =
         widest && usual && toRepresentation({ path, query: canonical, format, record: widest, usual, names })
       const call = { ...surroundings, registry, query: parsed, found: entities[0], entities, representation }

@@ -66,9 +66,9 @@ const MAX_CANDIDATES = 20
 const fold = (text: string) => text.toLowerCase()
 
 function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, name: string): E {
-  const asked = fold(name)
-  const exact = kind.all(registry).filter((entity) => fold(entity.name) === asked)
-  const found = exact.length > 0 ? exact : kind.all(registry).filter((entity) => fold(entity.name).includes(asked))
+  const folded = fold(name)
+  const exact = kind.all(registry).filter((entity) => fold(entity.name) === folded)
+  const found = exact.length > 0 ? exact : kind.all(registry).filter((entity) => fold(entity.name).includes(folded))
   const [first, second] = found
   if (first === undefined) throw new Problem('not_found', `There is no ${kind.noun} with this name.`, { param: 'name' })
   if (second === undefined) return first
@@ -85,19 +85,19 @@ function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, na
 export function findOne<E extends Named>(
   kind: EntityKind<E>,
   registry: Registry,
-  asked: { id?: string | undefined; name?: string | undefined },
+  query: { id?: string | undefined; name?: string | undefined },
 ): E {
-  if (asked.id === undefined && asked.name === undefined) {
+  if (query.id === undefined && query.name === undefined) {
     throw new Problem('missing_parameter', `Give the ${kind.noun}'s id or its name.`, {
       param: 'id',
       allowed: ['id', 'name'],
     })
   }
-  const byId = asked.id === undefined ? undefined : kind.byId(registry, asked.id)
-  if (asked.id !== undefined && byId === undefined) {
+  const byId = query.id === undefined ? undefined : kind.byId(registry, query.id)
+  if (query.id !== undefined && byId === undefined) {
     throw new Problem('not_found', `There is no ${kind.noun} with this id.`, { param: 'id' })
   }
-  const byName = asked.name === undefined ? undefined : findByName(kind, registry, asked.name)
+  const byName = query.name === undefined ? undefined : findByName(kind, registry, query.name)
   if (byId && byName && byId.id !== byName.id) {
     throw new Problem('invalid_parameter', `id and name mean different ${kind.noun}s.`, { param: 'name' })
   }
@@ -111,9 +111,9 @@ export function findOne<E extends Named>(
 export function findEach<E extends Named>(
   kind: EntityKind<E>,
   registry: Registry,
-  asked: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+  query: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
 ): readonly E[] {
-  const { id: ids = [], name: names = [] } = asked
+  const { id: ids = [], name: names = [] } = query
   if (ids.length + names.length === 0) return [findOne(kind, registry, {})]
   const found = [
     ...ids.map((id) => findOne(kind, registry, { id })),
@@ -132,7 +132,7 @@ export type Selection = {
 }
 
 /** The selection parameters of a list request. */
-export interface AskedFor {
+export interface ListQueryOfEntities {
   readonly id?: readonly string[] | undefined
   readonly name?: readonly string[] | undefined
   readonly category?: readonly string[] | undefined
@@ -145,9 +145,9 @@ const ID = /^[0-9a-f]{24}$/
  * The slugs for ids or slugs; an unknown id selects none.
  * @throws Problem `invalid_parameter` for an unknown slug.
  */
-function toSlugs(param: string, asked: readonly string[], records: readonly { id: string; slug: string }[]) {
+function toSlugs(param: string, values: readonly string[], records: readonly { id: string; slug: string }[]) {
   return new Set(
-    asked.flatMap((text) => {
+    values.flatMap((text) => {
       const found = records.find(({ id, slug }) => id === text || slug === text)
       if (found !== undefined) return [found.slug]
       if (ID.test(text)) return []
@@ -163,7 +163,11 @@ function toSlugs(param: string, asked: readonly string[], records: readonly { id
 }
 
 /** Whether an entity belongs to at least one requested category and one requested chain. */
-function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, { category, chain }: AskedFor) {
+function toMembership<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  { category, chain }: ListQueryOfEntities,
+) {
   const categories = category && toSlugs('category', category, registry.categories)
   const chains = chain && toSlugs('chain', chain, registry.chains)
   const isAny = (slugs: readonly string[], of: ReadonlySet<string> | undefined) =>
@@ -176,16 +180,20 @@ function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, 
  * matches a part of the name or the complete symbol; unknown ids and names select nothing. The result is limited to the
  * requested categories and chains (docs/contract.md, section 8).
  */
-export function selectMany<E extends Named>(kind: EntityKind<E>, registry: Registry, asked: AskedFor): Selection {
-  const isNamed = asked.id !== undefined || asked.name !== undefined
-  if (!isNamed && asked.category === undefined && asked.chain === undefined) return { all: true, keys: [], exact: [] }
-  const ids = new Set(asked.id)
-  const names = (asked.name ?? []).map(fold)
+export function selectMany<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  query: ListQueryOfEntities,
+): Selection {
+  const isNamed = query.id !== undefined || query.name !== undefined
+  if (!isNamed && query.category === undefined && query.chain === undefined) return { all: true, keys: [], exact: [] }
+  const ids = new Set(query.id)
+  const names = (query.name ?? []).map(fold)
   const fits = (entity: E) => {
     const [name, symbol] = [fold(entity.name), fold(kind.symbolOf(registry, entity) ?? '')]
-    return names.some((askedName) => name.includes(askedName) || symbol === askedName)
+    return names.some((requestedName) => name.includes(requestedName) || symbol === requestedName)
   }
-  const belongs = toMembership(kind, registry, asked)
+  const belongs = toMembership(kind, registry, query)
   const found = kind
     .all(registry)
     .filter((entity) => belongs(entity) && (!isNamed || ids.has(entity.id) || fits(entity)))

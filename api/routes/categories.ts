@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineKnownList } from '../lists/known-list.ts'
+import { defineComputedList } from '../lists/computed-list.ts'
 import { idValue } from '../records/table.ts'
 
 const categoryRecord = z
@@ -10,7 +10,7 @@ const categoryRecord = z
   })
   .meta({ id: 'Category', description: 'What DAOs are about, such as lending.' })
 
-export const categoriesRoute = defineKnownList({
+export const categoriesRoute = defineComputedList({
   operation: 'listCategories',
   path: '/data/categories',
   tag: 'Registry',

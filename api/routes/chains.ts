@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineKnownList } from '../lists/known-list.ts'
+import { defineComputedList } from '../lists/computed-list.ts'
 import { idValue } from '../records/table.ts'
 
 const chainRecord = z
@@ -11,7 +11,7 @@ const chainRecord = z
   })
   .meta({ id: 'Chain', description: 'A blockchain.' })
 
-export const chainsRoute = defineKnownList({
+export const chainsRoute = defineComputedList({
   operation: 'listChains',
   path: '/data/chains',
   tag: 'Registry',

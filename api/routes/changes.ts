@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EVERYBODY } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY } from '../../shared/coverage/expected.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
+import { answerComputed } from '../lists/computed-list.ts'
 import { EVERYTHING } from '../lists/engine.ts'
-import { answerKnown } from '../lists/known-list.ts'
 import { limit, searchText } from '../parameters/kinds.ts'
 import { idValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
@@ -36,7 +36,7 @@ export const searchRoute = defineRoute({
   handle: async (call) => {
     const { registry, query } = call
     const records = search(registry, await readMarketCaps(call), query.q)
-    const answer = await answerKnown(
+    const answer = await answerComputed(
       call,
       { name: 'search', records, asOf: null },
       { selection: EVERYTHING, sort: [], filters: [], limit: query.limit },

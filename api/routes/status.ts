@@ -83,17 +83,17 @@ interface Read {
   readonly completeness: Completeness
   readonly failing: FailingProviders | undefined
   /** Additional notes for people. */
-  readonly told: string
+  readonly note: string
 }
 
 const toTimeOrNull = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
 
 function toFreshness(
   { name, cadence }: DatasetFacts,
-  { counted, completeness, failing = {}, told }: Read,
+  { counted, completeness, failing = {}, note: ownNote }: Read,
   now: number,
 ) {
-  const note = [counted?.note ?? '', toNote(failing), told].filter((text) => text !== '').join('; ')
+  const note = [counted?.note ?? '', toNote(failing), ownNote].filter((text) => text !== '').join('; ')
   const lagSeconds = toLagSeconds(counted?.newest ?? null, now)
   return {
     dataset: name,
@@ -101,7 +101,7 @@ function toFreshness(
     lastUpdated: toTimeOrNull(counted?.newest),
     expectedEvery: INTERVAL_SECONDS[cadence],
     lagSeconds,
-    state: toFreshnessState(lagSeconds, cadence, completeness.lost.length),
+    state: toFreshnessState(lagSeconds, cadence, completeness.overdue.length),
     complete: completeness.complete,
     failing: Object.entries(failing).map(([provider, { since, reason }]) => ({ provider, since, reason })),
     rows: counted?.rows ?? 0,
@@ -134,7 +134,7 @@ export const statusRoute = defineRoute({
       readQuietSpaces(db, registry.daos, at),
       readUnpricedMembers(db, registry.index, at),
     ])
-    const told: Readonly<Record<string, string>> = {
+    const notes: Readonly<Record<string, string>> = {
       [governance.name]: toQuietNote(quiet),
       [indexPoints.name]: toUnpricedNote(unpriced),
     }
@@ -144,7 +144,7 @@ export const statusRoute = defineRoute({
         counted: counts.get(name),
         completeness: completenessOf(completeness, dataset),
         failing: failing.get(name),
-        told: config.datasetsOff.includes(name) ? NOT_COLLECTED : (told[name] ?? ''),
+        note: config.datasetsOff.includes(name) ? NOT_COLLECTED : (notes[name] ?? ''),
       }
       return toFreshness(dataset, read, at)
     })

@@ -3,10 +3,10 @@ import { datasets } from '../../shared/datasets/list.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const names = datasets.map(({ name }) => name)
-const [first, ...others] = names
+const [first, ...rest] = names
 
-const wanted = z
-  .array(z.enum([first as string, ...others], `must be datasets: ${names.join(', ')}`))
+const selectedDatasets = z
+  .array(z.enum([first as string, ...rest], `must be datasets: ${names.join(', ')}`))
   .optional()
   .meta({
     description: 'Only commits of these datasets, repeated or with commas between; all when it is not given.',
@@ -21,7 +21,7 @@ export const streamRoute = defineRoute({
   description: `Server-sent events: one \`change\` as soon as data was stored, so that nobody has to ask again and again. Its \`id\` is the version of the commit, its data \`{dataset, asOf, entities, from, to}\`: the dataset, the time of its newest datum, how many tokens or DAOs it is about, and the range of times, from the start of a bucket of its cadence on and without \`to\` itself. What is null is not known: anything of the dataset may have changed then.
 
 A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, gets what it missed. Where that is too long ago or too much it gets one \`reset\`: everything may have changed. A comment comes every 15 seconds. A client that does not read is closed, and may come back.`,
-  query: { datasets: wanted },
+  query: { datasets: selectedDatasets },
   response: z.string().describe('Events as text, without an end.'),
   contentType: 'text/event-stream; charset=utf-8',
   datasets: [],

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../lists/list.ts'
-import { lastKnown } from '../lists/past-quotes.ts'
+import { lastCurrentRows } from '../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue, uint8 } from '../records/table.ts'
 
 /** The first members of a token in the records of tokens and of DAOs. Financial data comes between these and `tokenLinks`. */
@@ -94,7 +94,7 @@ export const tokensRoute = defineList({
       q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, if(p.observed_at >= q.observed_at - INTERVAL 2 DAY, toNullable(p.tvl_usd), NULL))),
     ${TOKEN_LINKS}`,
   joins: 'LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM protocol_tvl_latest FINAL) AS p ON p.dao = t.dao_key',
-  pastJoins: `LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM ${lastKnown(protocolTvl)}) AS p ON p.dao = t.dao_key`,
+  pastJoins: `LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM ${lastCurrentRows(protocolTvl)}) AS p ON p.dao = t.dao_key`,
   // `lastUpdated` is never null, so a token is listed from its first quote on.
   where: 'q.token = t.key',
 })

@@ -44,16 +44,16 @@ type SearchTexts = readonly (readonly [member: string, text: string | null, leas
 const fold = (text: string) => text.toLowerCase()
 
 /** The rank of an entity, lower is better, and the member that matches; undefined if none does. */
-function rank(known: SearchTexts, asked: string): { rank: number; matched: string } | undefined {
-  const texts = known.flatMap(([member, text, least = 'part'], place) =>
+function rank(searchTexts: SearchTexts, query: string): { rank: number; matched: string } | undefined {
+  const texts = searchTexts.flatMap(([member, text, least = 'part'], place) =>
     text === null ? [] : [{ member, text: fold(text), place, least }],
   )
-  const exact = texts.find(({ text }) => text === asked)
+  const exact = texts.find(({ text }) => text === query)
   if (exact !== undefined) return { rank: exact.place, matched: exact.member }
-  const beginning = texts.find(({ text, least }) => least !== 'whole' && text.startsWith(asked))
-  if (beginning !== undefined) return { rank: known.length, matched: beginning.member }
-  const inside = texts.find(({ text, least }) => least === 'part' && text.includes(asked))
-  return inside && { rank: known.length + 1, matched: inside.member }
+  const beginning = texts.find(({ text, least }) => least !== 'whole' && text.startsWith(query))
+  if (beginning !== undefined) return { rank: searchTexts.length, matched: beginning.member }
+  const inside = texts.find(({ text, least }) => least === 'part' && text.includes(query))
+  return inside && { rank: searchTexts.length + 1, matched: inside.member }
 }
 
 /** From this length on, a prefix of a word of a category matches. */
@@ -65,14 +65,14 @@ const toWords = (text: string) =>
     .trim()} `
 
 /** The slugs of the categories whose name or slug contains the words of a text, or a long enough prefix of them. */
-function findCategories({ categories }: Registry, asked: string): ReadonlySet<string> {
-  const words = toWords(asked)
-  const wanted = words.trim().length >= LEAST_BEGINNING ? words.trimEnd() : words
-  const found = categories.filter(({ name, slug }) => [name, slug].some((text) => toWords(text).includes(wanted)))
+function findCategories({ categories }: Registry, query: string): ReadonlySet<string> {
+  const words = toWords(query)
+  const searched = words.trim().length >= LEAST_BEGINNING ? words.trimEnd() : words
+  const found = categories.filter(({ name, slug }) => [name, slug].some((text) => toWords(text).includes(searched)))
   return new Set(found.map(({ slug }) => slug))
 }
 
-const toKnownToken = ({ symbol, name, contractAddress, cmcId }: Token): SearchTexts => [
+const toTokenTexts = ({ symbol, name, contractAddress, cmcId }: Token): SearchTexts => [
   ['symbol', symbol],
   ['name', name],
   ['slug', null],
@@ -80,7 +80,7 @@ const toKnownToken = ({ symbol, name, contractAddress, cmcId }: Token): SearchTe
   ['cmcId', cmcId, 'whole'],
 ]
 
-const toKnownDao = ({ name, slug }: Dao, symbol: string | null): SearchTexts => [
+const toDaoTexts = ({ name, slug }: Dao, symbol: string | null): SearchTexts => [
   ['symbol', symbol],
   ['name', name],
   ['slug', slug],
@@ -93,15 +93,17 @@ const toKnownDao = ({ name, slug }: Dao, symbol: string | null): SearchTexts => 
  * by name. A token comes before its DAO. Entities of a matching category come last.
  */
 export function search(registry: Registry, marketCaps: ReadonlyMap<number, number>, text: string): SearchResult[] {
-  const asked = fold(text)
-  const wanted = findCategories(registry, asked)
-  const rankIn = (known: SearchTexts, categories: readonly string[] = []) =>
-    rank(known, asked) ??
-    (categories.some((slug) => wanted.has(slug)) ? { rank: known.length + 2, matched: 'category' } : undefined)
+  const query = fold(text)
+  const matchingCategories = findCategories(registry, query)
+  const rankIn = (searchTexts: SearchTexts, categories: readonly string[] = []) =>
+    rank(searchTexts, query) ??
+    (categories.some((slug) => matchingCategories.has(slug))
+      ? { rank: searchTexts.length + 2, matched: 'category' }
+      : undefined)
   const tokens = registry.tokens
     .filter(({ live }) => live)
     .flatMap((token) => {
-      const fit = rankIn(toKnownToken(token), registry.daoBySlug.get(token.dao)?.categories)
+      const fit = rankIn(toTokenTexts(token), registry.daoBySlug.get(token.dao)?.categories)
       const { id, name, symbol, key } = token
       if (fit === undefined) return []
       return [{ ...fit, key, record: { type: 'token' as const, _id: id, name, symbol, slug: null, image: null } }]
@@ -110,7 +112,7 @@ export function search(registry: Registry, marketCaps: ReadonlyMap<number, numbe
     .filter(({ live }) => live)
     .flatMap((dao) => {
       const token = dao.token === null ? undefined : registry.tokenById.get(dao.token)
-      const fit = rankIn(toKnownDao(dao, token?.symbol ?? null), dao.categories)
+      const fit = rankIn(toDaoTexts(dao, token?.symbol ?? null), dao.categories)
       const { id, name, slug, image } = dao
       if (fit === undefined) return []
       const record = { type: 'dao' as const, _id: id, name, symbol: token?.symbol ?? null, slug, image }

@@ -8,8 +8,8 @@ import { toObject } from '../records/answer.ts'
 import { idValue } from '../records/table.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
-import { answerQuestion } from './asked-series.ts'
 import { checkChosen, checkRange, chosenParameters, inFrame, toTokenFrame } from './series.ts'
+import { answerQuestion } from './series-answer.ts'
 import type { SeriesSource } from './series-source.ts'
 
 const MAX_CANDLES = 1_000_000
@@ -114,9 +114,9 @@ function toNullable(schema: z.ZodType): z.ZodType {
 /** A point, or a row for a bucket without one: there everything except time and constants may be null. */
 export function toFilledSchema({ record, time, constants = {} }: Filled): z.ZodObject {
   const members = Object.entries(record.shape as z.ZodRawShape)
-  const isKnown = (name: string) => name === time || name in constants
+  const isAlwaysSet = (name: string) => name === time || name in constants
   return z.strictObject(
-    Object.fromEntries(members.map(([name, one]) => [name, isKnown(name) ? one : toNullable(one as z.ZodType)])),
+    Object.fromEntries(members.map(([name, one]) => [name, isAlwaysSet(name) ? one : toNullable(one as z.ZodType)])),
   )
 }
 

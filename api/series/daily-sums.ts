@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
@@ -14,9 +14,8 @@ import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { timeValue, uint32 } from '../records/table.ts'
 import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
-import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './candles.ts'
-import { countSince, countSlices, findNewest, isOfWholeRows, readWhole } from './pieces.ts'
+import { countSince, countSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
 import {
   checkRange,
   countRows,
@@ -27,6 +26,7 @@ import {
   type SeriesQuestion,
   seriesParameters,
 } from './series.ts'
+import { answerQuestion } from './series-answer.ts'
 import { type SeriesSource, toLikeForLikeSql } from './series-source.ts'
 
 const MAX_DAYS = 10_000
@@ -51,12 +51,12 @@ const LIKE_FOR_LIKE =
  * sections 2, 8 and 9).
  */
 export function defineDailySums(sums: DailySums): Route {
-  const { plain, alike } = toSumRecords(sums)
+  const { plain, likeForLike } = toSumRecords(sums)
   return defineRoute({
     ...toDescribed({ ...sums, tag: 'Aggregated', description: `${sums.description} ${LIKE_FOR_LIKE}` }),
     query: dailySumParameters,
     record: plain,
-    response: z.union([toPoints({ record: plain, time: TIME }), toPoints({ record: alike, time: TIME })]),
+    response: z.union([toPoints({ record: plain, time: TIME }), toPoints({ record: likeForLike, time: TIME })]),
     datasets: [sums.dataset],
     headers: SERIES_HEADERS,
     handle: ({ query: { basis, ...query }, ...call }) => {
@@ -65,12 +65,12 @@ export function defineDailySums(sums: DailySums): Route {
       const source: SeriesSource = {
         ...stored,
         name: `${sums.dataset.name}-like-for-like`,
-        record: alike,
+        record: likeForLike,
         hasOwnPoints: true,
-        sql: (interval) => toLikeForLikeSql(alike, sums.members, interval),
+        sql: (interval) => toLikeForLikeSql(likeForLike, sums.members, interval),
         params: toLifetimes(sums.all(call.registry)),
       }
-      return answerAsked(call, source, query)
+      return answerSums(call, source, query)
     },
   })
 }
@@ -97,7 +97,7 @@ type Call = Surroundings & { readonly representation: Representation; readonly s
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
 /** The sums of the last days or of a range, in the requested form. */
-async function answerAsked(call: Call, source: SeriesSource, query: Query): Promise<Answer> {
+async function answerSums(call: Call, source: SeriesSource, query: Query): Promise<Answer> {
   checkRange(query)
   const { limit, ...question } = query
   const now = call.now()
@@ -122,7 +122,7 @@ async function answerStored(
   query: Query,
 ): Promise<Answer> {
   if (query.start !== undefined || query.end !== undefined || !isPlain(query, 'asc', '1d'))
-    return answerAsked(call, source, query)
+    return answerSums(call, source, query)
   const at = call.now()
   const days = query.limit ?? DEFAULT_DAYS
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
@@ -161,7 +161,7 @@ async function answerFrom(
 FROM ${table} FINAL
 ${condition}
 ORDER BY recorded_at`
-  if (!isOfWholeRows(representation)) {
+  if (!hasFullRows(representation)) {
     const since = "WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')"
     const statement = { name, sql: sql(since) }
     const [{ records, ...answer }, early] = await Promise.all([
@@ -170,7 +170,7 @@ ORDER BY recorded_at`
     ])
     return { ...answer, points: records, early: Math.min(early, records) }
   }
-  const rows = await readWhole(call, { dataset: name, series: name, entity: 0 }, { name, sql: sql(''), params: {} })
+  const rows = await readAllRows(call, { dataset: name, series: name, entity: 0 }, { name, sql: sql(''), params: {} })
   const slice = toSlice(rows, { from, to: Number.POSITIVE_INFINITY })
   const counts = { points: countSlices([slice]), early: countSince([slice], due) }
   return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), ...counts }
@@ -199,7 +199,7 @@ function toSumRecords({ sum, count }: SumNames) {
       [sum.name]: z.strictObject(members).describe(description),
     })
   const plain = { value: z.number().describe('The sum in US dollars.'), metadata: metadata('have a part in the sum') }
-  const alike = {
+  const likeForLike = {
     value: z.number().describe('The sum in US dollars over those that have a value on the earlier day as well.'),
     before: z.number().describe('The sum over the same ones on the earlier day, in US dollars.'),
     change: z.number().describe('Change from `before` to `value`, in percent.'),
@@ -207,7 +207,7 @@ function toSumRecords({ sum, count }: SumNames) {
   }
   return {
     plain: toPoint(plain, `${sum.of}.`).meta({ id: sum.series, description: `${sum.of} on one day.` }),
-    alike: toPoint(alike, `${sum.of}, of those that are in both days.`).meta({
+    likeForLike: toPoint(likeForLike, `${sum.of}, of those that are in both days.`).meta({
       id: `LikeForLike${sum.series}`,
       description: `${sum.of} on one day against an earlier one, of those that are in both. With \`basis=like-for-like\`.`,
     }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -14,11 +14,13 @@ import { page, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
-import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './candles.ts'
-import type { RowsStatement } from './pieces.ts'
-import { countSlices, cutSlices, findNewest, isOfWholeRows, readWhole } from './pieces.ts'
+import type { RowsStatement } from './chunks.ts'
+import { countSlices, cutSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
+import { answerDailyTable, toPlaces } from './daily-table.ts'
+
 import { checkRange, countMissing, isPlain, type SeriesQuestion, seriesParameters, toSeriesHeaders } from './series.ts'
+import { answerQuestion } from './series-answer.ts'
 import { findOldest, type SeriesSource, toBucketSql } from './series-source.ts'
 
 /** The owner of a series. */
@@ -34,7 +36,7 @@ export const TOKEN: SeriesOwner = { kind: tokenKind, tag: 'Tokens', column: 'tok
 
 const INTERVALS_OF_DAYS = ['1d', '7d'] as const
 
-interface DailySeries extends Omit<Described, 'tag'> {
+export interface DailySeries extends Omit<Described, 'tag'> {
   /** The owner. Default: a DAO. */
   readonly of?: SeriesOwner
   /** Default: days and weeks. */
@@ -44,13 +46,15 @@ interface DailySeries extends Omit<Described, 'tag'> {
   readonly point: z.ZodObject
   /**
    * SQL for one row per day, with the owner's column, the time of the point as `day` and that of the observation as
-   * `observed_at`. Default: the rows of the dataset's table. `{entity: UInt64}` is the owner.
+   * `observed_at`. Default: the rows of the dataset's table. `isOwner` is the condition on the owner's column.
    */
-  readonly rows?: string
+  readonly rows?: (isOwner: string) => string
   /** SQL for the values, from the table's row. */
   readonly values: string
   /** The same of a whole week, as aggregates of its rows; without it the first day of a week stands for it. */
   readonly weekValues?: string
+  /** Set if tables cannot contain several owners. */
+  readonly isOfOneOnly?: boolean
 }
 
 const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
@@ -69,14 +73,14 @@ interface SeriesCall {
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 
 /** The first `limit` points of a range, newest first, from the cached series of a DAO. */
-async function findKept(
+async function findCached(
   call: SeriesCall,
   series: string,
   statement: RowsStatement & { readonly params: { readonly entity: number; readonly dataset: string } },
   { limit, due, ...range }: TimeRange & { readonly limit: number; readonly due: number },
 ): Promise<Found> {
   const { entity, dataset } = statement.params
-  const slice = toSliceBack(await readWhole(call, { dataset, series, entity }, statement), range)
+  const slice = toSliceBack(await readAllRows(call, { dataset, series, entity }, statement), range)
   const page = cutSlices([slice], limit)
   const points = countSlices(page)
   const early = countSlices([toSliceBack(slice.rows, { from: Math.max(due, range.from), to: range.to })])
@@ -87,7 +91,10 @@ async function findKept(
   return { answer, points, early: Math.min(early, points), is_cut: isCut, oldest }
 }
 
-type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
+type QuestionCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
+
+const inTables = (noun: string) =>
+  `With another format than JSON the route takes several ${noun}s, each by its id or name: ${noun} after ${noun} in the order of their ids, with the columns \`id\` and \`name\` first; \`limit\` counts the rows of all together.`
 
 /** The member with the point's time: the first. */
 const timeOf = (point: z.ZodObject) => Object.keys(point.shape)[0] ?? ''
@@ -98,19 +105,13 @@ interface SeriesQuery {
   readonly limit: number
 }
 
-/** The source of the points of a series: the rows, the time of a point, and the time of its data. */
-function toPlaces({ rows, dataset: { series } }: DailySeries) {
-  if (rows === undefined) return { table: `${series.table} FINAL`, at: series.time, asOf: series.time }
-  return { table: rows, at: 'day', asOf: 'observed_at' }
-}
-
 /**
  * Defines a route for daily points of a DAO or a token, newest first (docs/contract.md, section 2). ClickHouse writes
  * the points and derives the id of a point from dataset, DAO and time like every id (docs/contract.md, section 3).
  */
 export function defineDailySeries(series: DailySeries): Route {
-  const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS } = series
-  const { table, at, asOf } = toPlaces(series)
+  const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS, description, isOfOneOnly = false } = series
+  const { table, at, asOf } = toPlaces(series, '= {entity: UInt64}')
   const within = `
 FROM ${table}
 WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
@@ -119,8 +120,8 @@ ORDER BY ${column} DESC, ${at} DESC
 LIMIT ${limit}`
   const toRecord = (time: string, values: string) => {
     const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${time})`)
-    const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
-    return `${toObject(series.point, `${time}, ${whose}${values}`)} AS record`
+    const idColumn = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
+    return `${toObject(series.point, `${time}, ${idColumn}${values}`)} AS record`
   }
   const record = toRecord(at, series.values)
   const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,
@@ -161,7 +162,7 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     return { answer, ...summed, points: records }
   }
 
-  const answerOther = async (call: AskedCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
+  const answerInForm = async (call: QuestionCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
     const { found: owner } = call
     const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
     const source: SeriesSource = {
@@ -184,8 +185,13 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
   }
 
   return defineRoute({
-    ...toDescribed({ ...series, tag }),
+    ...toDescribed({
+      ...series,
+      tag,
+      description: isOfOneOnly ? description : `${description} ${inTables(kind.noun)}`,
+    }),
     one: kind,
+    severalInTables: !isOfOneOnly,
     query: {
       start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; now when it is not given.', '2026-02-01').optional(),
@@ -199,14 +205,15 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     handle: async (call): Promise<Answer> => {
       const { found: owner, now, representation } = call
       checkRange(call.query)
-      if (!isPlain(call.query, 'desc', '1d')) return answerOther(call, call.query)
+      if (call.entities.length > 1) return answerDailyTable(call, series, { column, intervals })
+      if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, call.query)
       // A following page contains the days before the last day of the previous page.
       const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
       const due = toSeriesDueEnd(series.dataset, '1d', now())
-      const found = isOfWholeRows(representation)
-        ? await findKept(
+      const found = hasFullRows(representation)
+        ? await findCached(
             call,
             series.path,
             { name: series.dataset.name, sql: all, params },

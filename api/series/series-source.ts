@@ -112,8 +112,8 @@ export async function chooseInterval(
   points: number,
 ): Promise<Interval> {
   const { intervals, hasOwnPoints = false } = source
-  const alike = hasOwnPoints ? intervals.map((interval) => [interval]) : [intervals]
-  const counts = (await Promise.all(alike.map((some) => countPoints(db, source, toRange, some)))).flat()
+  const groups = hasOwnPoints ? intervals.map((interval) => [interval]) : [intervals]
+  const counts = (await Promise.all(groups.map((group) => countPoints(db, source, toRange, group)))).flat()
   const enough = counts.filter(([, count]) => count >= points)
   return enough.at(-1)?.[0] ?? intervals[0]
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import {
   countBuckets,
@@ -63,15 +63,15 @@ export const chosenParameters = (intervals: readonly [Interval, ...Interval[]]) 
 })
 
 /** @throws Problem `invalid_parameter` if both an interval and a number of points are given. */
-export function checkInterval({ interval, points: asked }: SeriesQuestion): void {
-  if (interval === undefined || asked === undefined) return
+export function checkInterval({ interval, points: count }: SeriesQuestion): void {
+  if (interval === undefined || count === undefined) return
   const detail = 'points stands instead of interval: give one of them, for example points=100.'
   throw new Problem('invalid_parameter', detail, { param: 'points' })
 }
 
 /** @throws Problem `invalid_parameter` if filled buckets are requested before the start of the history. */
-export function checkFill({ fill: asked, start }: SeriesQuestion & { readonly start: number }): void {
-  if (asked === undefined || start >= Date.parse(HISTORY_START)) return
+export function checkFill({ fill: mode, start }: SeriesQuestion & { readonly start: number }): void {
+  if (mode === undefined || start >= Date.parse(HISTORY_START)) return
   throw new Problem('invalid_parameter', `With fill, start must not be before ${HISTORY_START}.`, { param: 'start' })
 }
 

@@ -44,20 +44,20 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
     }
     return { answered, requested, servedFromCache }
   }
-  const kept = new Map<string, () => number>()
+  const caches = new Map<string, () => number>()
   createGauge(METRICS.apiKept, registry, (gauge) => {
-    for (const [of, toBytes] of kept) gauge.set({ of }, toBytes())
+    for (const [of, toBytes] of caches) gauge.set({ of }, toBytes())
   })
   const room = createGauge(METRICS.apiRoom, registry)
   const meters = new Map<string, RouteMeters>()
   return {
     of: (route) => {
-      const known = meters.get(route) ?? toMeters(route)
-      meters.set(route, known)
-      return known
+      const ofRoute = meters.get(route) ?? toMeters(route)
+      meters.set(route, ofRoute)
+      return ofRoute
     },
     keeps: (of, roomBytes, toBytes) => {
-      kept.set(of, toBytes)
+      caches.set(of, toBytes)
       room.set({ of }, roomBytes)
     },
   }
@@ -123,13 +123,13 @@ export function noteFailure(error: unknown): void {
  * time if they were not written. The time after the headers depends on how fast the client reads.
  */
 export function noteHead(response: ServerResponse): () => number {
-  let begunAt: number | undefined
+  let headersAt: number | undefined
   const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse
   response.writeHead = (...head: unknown[]) => {
-    begunAt ??= performance.now()
+    headersAt ??= performance.now()
     return writeHead(...head)
   }
-  return () => begunAt ?? performance.now()
+  return () => headersAt ?? performance.now()
 }
 
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
@@ -140,8 +140,8 @@ export function createRequestIds(): (request: IncomingMessage) => string {
   const app = randomUUID()
   let requests = 0
   return (request) => {
-    const given = request.headers['x-request-id']
-    if (typeof given === 'string' && SANE_ID.test(given)) return given
+    const clientId = request.headers['x-request-id']
+    if (typeof clientId === 'string' && SANE_ID.test(clientId)) return clientId
     requests++
     return `${app}-${requests}`
   }

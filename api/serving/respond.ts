@@ -10,9 +10,9 @@ import {
   chooseEncoding,
   type Encoding,
   encode,
-  isKnownTo,
   isMatched,
   isSameAs,
+  matchesTag,
   toByteRange,
   toEntityTag,
   toTagValue,
@@ -75,8 +75,8 @@ export interface Head {
  */
 function toCacheControlAt({ maxAge, cacheControl, expiresAt }: Head, now: number, isOutdated: boolean): string {
   if (maxAge === undefined || (expiresAt === Number.POSITIVE_INFINITY && !isOutdated)) return cacheControl
-  const left = isOutdated ? 0 : Math.max(0, Math.floor((expiresAt - now) / 1000))
-  return left >= maxAge ? cacheControl : toCacheControl(left)
+  const remainingSeconds = isOutdated ? 0 : Math.max(0, Math.floor((expiresAt - now) / 1000))
+  return remainingSeconds >= maxAge ? cacheControl : toCacheControl(remainingSeconds)
 }
 
 /** The dataset with the shortest cadence decides the maximum age. */
@@ -157,7 +157,7 @@ export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
   staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
 
 /** Headers of this request only: request id, timing, maximum age and staleness. */
-export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
+export function toRequestHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
   const cacheControl = toCacheControlAt(head, now, from === 'stale')
@@ -178,8 +178,8 @@ export function toPart({ method, headers }: IncomingMessage, entityTag: string, 
   if (method !== 'GET' || headers.range === undefined || !isSameAs(headers['if-range'], entityTag)) return undefined
   const range = toByteRange(headers.range, length)
   if (range !== 'unsatisfiable') return range
-  const told = { 'Content-Range': `bytes */${length}` }
-  throw new Problem('range_not_satisfiable', `The answer has ${length} bytes.`, { headers: told })
+  const rangeHeaders = { 'Content-Range': `bytes */${length}` }
+  throw new Problem('range_not_satisfiable', `The answer has ${length} bytes.`, { headers: rangeHeaders })
 }
 
 /**
@@ -197,7 +197,7 @@ export const toPartHeaders = ({ start, end }: ByteRange, length: number): string
   ...['Content-Length', String(end - start + 1)],
 ]
 
-interface Moment {
+interface Sending {
   /** Unix milliseconds. */
   readonly now: number
   /** Origin of the answer, for `Server-Timing`. */
@@ -208,16 +208,16 @@ interface Moment {
   readonly onSend?: (bytes: Buffer) => void
 }
 
-function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, { now, from, onSend }: Moment): void {
+function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, { now, from, onSend }: Sending): void {
   const { request, response, extra, limit } = exchange
   if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
   const noneMatch = request.headers['if-none-match']
-  const isCurrent = noneMatch !== undefined && answer.tag !== null && isKnownTo(noneMatch, answer.tag)
+  const isCurrent = noneMatch !== undefined && answer.tag !== null && matchesTag(noneMatch, answer.tag)
   const length = form.bytes.length
   const part =
     isCurrent || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
   const headers = (isCurrent || part !== undefined ? form.headers : form.full).concat(
-    toMomentHeaders(exchange, answer.head, now, from),
+    toRequestHeaders(exchange, answer.head, now, from),
   )
   if (extra.length > 0) headers.push(...extra)
   if (limit !== undefined) headers.push(...limit)
@@ -233,20 +233,20 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, {
 }
 
 /** Sends a complete answer, or 304 if the client has it. Synchronous if nothing must be compressed. */
-export function sendReady(exchange: Exchange, answer: ReadyAnswer, moment: Moment): Promise<void> | undefined {
+export function sendReady(exchange: Exchange, answer: ReadyAnswer, sending: Sending): Promise<void> | undefined {
   const { headers } = exchange.request
   const isSmall = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
     isSmall || answer.isPacked || (answer.hasRanges && headers.range !== undefined)
       ? 'identity'
-      : (moment.encoding ?? chooseEncoding(headers['accept-encoding']))
+      : (sending.encoding ?? chooseEncoding(headers['accept-encoding']))
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
-    writeForm(exchange, answer, form, moment)
+    writeForm(exchange, answer, form, sending)
     return undefined
   }
   const bytes = toBytes(answer.body, encoding)
-  const write = (made: Buffer) => writeForm(exchange, answer, toForm(answer, encoding, made), moment)
+  const write = (made: Buffer) => writeForm(exchange, answer, toForm(answer, encoding, made), sending)
   if (!Buffer.isBuffer(bytes)) return bytes.then(write)
   write(bytes)
   return undefined

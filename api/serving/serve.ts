@@ -1,8 +1,8 @@
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Admission, ClientKey } from '../admission/admission.ts'
 import { DataChanged } from '../answers/answer.ts'
-import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
-import { ClientLeft, type Leaving, toLeaving } from '../cache/flight.ts'
+import { chooseFormat, type Format, formatByName } from '../answers/formats.ts'
+import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/flight.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
 import { breakOff } from '../http/break-off.ts'
 import type { FlatHeaders } from '../http/headers.ts'
@@ -38,8 +38,8 @@ export interface Serving {
    */
   answer(
     route: Route,
-    asked: { readonly url: string; readonly client: string; readonly requestId: string },
-    left: AbortSignal,
+    request: { readonly url: string; readonly client: string; readonly requestId: string },
+    signal: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
   /** Answers with a failure. Failures of the service itself are logged. */
   fail(exchange: Exchange, error: unknown): void
@@ -50,7 +50,7 @@ export interface Serving {
  * @throws Problem `not_acceptable`
  */
 function toFormat(route: Route, accept: string | undefined, named: string | undefined): Format {
-  if (route.record !== undefined) return named === undefined ? chooseFormat(accept) : (toKnownFormat(named) ?? 'json')
+  if (route.record !== undefined) return named === undefined ? chooseFormat(accept) : (formatByName(named) ?? 'json')
   if (route.accepts(accept)) return 'json'
   throw new Problem('not_acceptable', `This path answers with ${route.mediaType} only.`, { allowed: [route.mediaType] })
 }
@@ -66,46 +66,50 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
 }
 
 /** Whether a request is rejected because the service is busy or stopping. Such rejections are no failures. */
-const isRefusal = (error: unknown): error is Problem =>
+const isRejection = (error: unknown): error is Problem =>
   error instanceof Problem && error.status >= 500 && error.particulars.cause === undefined
 
-const TELL_REFUSALS_MS = 1_000
+const REFUSAL_LOG_MS = 1_000
 
 /** Logs rejections, at most one line per second: a line for each would cost more than the rejection. */
-export function createRefusals(log: Logger) {
-  let toldAt = Number.NEGATIVE_INFINITY
-  let untold = 0
+export function createRejectionLog(log: Logger) {
+  let loggedAt = Number.NEGATIVE_INFINITY
+  let unlogged = 0
   return {
-    note: (told: object, reason: string) => {
-      untold += 1
-      if (performance.now() - toldAt < TELL_REFUSALS_MS) return
-      log.warn({ ...told, reason, refused: untold }, 'refused')
-      toldAt = performance.now()
-      untold = 0
+    note: (fields: object, reason: string) => {
+      unlogged += 1
+      if (performance.now() - loggedAt < REFUSAL_LOG_MS) return
+      log.warn({ ...fields, reason, refused: unlogged }, 'refused')
+      loggedAt = performance.now()
+      unlogged = 0
     },
   }
 }
 
 /** Converts an error to the problem for the client. Failures of the service itself are logged. */
-function createTell(log: Logger) {
-  const refusals = createRefusals(log)
+function createProblemLogger(log: Logger) {
+  const rejections = createRejectionLog(log)
   return (requestId: string, error: unknown): Problem => {
     const problem = toProblem(error)
-    const told = { requestId, code: problem.code }
-    if (isRefusal(error)) refusals.note(told, error.message)
-    else if (problem.status >= 500) log.error({ ...told, err: error }, 'failed')
+    const fields = { requestId, code: problem.code }
+    if (isRejection(error)) rejections.note(fields, error.message)
+    else if (problem.status >= 500) log.error({ ...fields, err: error }, 'failed')
     return problem
   }
 }
 
-function createFail(log: Logger, publicUrl: string, tell: ReturnType<typeof createTell>): Serving['fail'] {
+function createFail(
+  log: Logger,
+  publicUrl: string,
+  logProblem: ReturnType<typeof createProblemLogger>,
+): Serving['fail'] {
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
-      log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
+      log.warn({ requestId: exchange.requestId, err: error }, 'response aborted after its headers were sent')
       return
     }
-    sendProblem(exchange, tell(exchange.requestId, error), publicUrl)
+    sendProblem(exchange, logProblem(exchange.requestId, error), publicUrl)
   }
 }
 
@@ -119,7 +123,7 @@ const tooLong = () =>
 const MOST_TRIES = 5
 
 /** Makes an answer again if its data changed before any of it was sent. */
-async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promise<T> {
+async function retryChanged<T>(isSent: () => boolean, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await work()
@@ -134,7 +138,7 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
 interface Found {
   readonly answer: ReadyAnswer | LongAnswer
   readonly from: Origin
-  readonly isPassing?: boolean
+  readonly isTransient?: boolean
 }
 
 /** The result of parsing and resolving a request. */
@@ -161,9 +165,9 @@ export function createServing(
   const { now, config, commits, chunks } = surroundings
   const { metrics, log, cacheBytes, admission, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
-  const tell = createTell(log)
+  const logProblem = createProblemLogger(log)
   const onRenewalFailed = (error: unknown) => {
-    if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
+    if (!isRejection(error)) log.warn({ err: error }, 'stale answer could not be renewed')
   }
   const registryVersion = () => surroundings.registry.version
   const cache = createResponseCache<ReadyAnswer, LongAnswer>({
@@ -177,10 +181,10 @@ export function createServing(
   metrics.keeps('answers', cacheBytes, () => cache.bytes)
   metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
   const resolvedRequests = createResolvedRequests<Resolved>(registryVersion)
-  const fail = createFail(log, config.api.publicUrl, tell)
+  const fail = createFail(log, config.api.publicUrl, logProblem)
 
   /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
-  const findAtOnce = async (route: Route, settled: ReturnType<Route['settle']>) => {
+  const findReady = async (route: Route, settled: ReturnType<Route['settle']>) => {
     const at = now()
     const { datasets } = route
     const cached = cache.find(settled.key, datasets, at)
@@ -188,13 +192,18 @@ export function createServing(
     const made = await settled.peek(at)
     if (made === undefined) return undefined
     const answer = toReady(route, made)
-    const isPassing =
+    const isTransient =
       'body' in answer && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
-    return { answer, from: 'made' as const, isPassing }
+    return { answer, from: 'made' as const, isTransient }
   }
 
   /** Finds an answer in the caches or makes it. */
-  const find = async (route: Route, settled: ReturnType<Route['settle']>, client: ClientKey, left: Leaving) => {
+  const find = async (
+    route: Route,
+    settled: ReturnType<Route['settle']>,
+    client: ClientKey,
+    disconnected: DisconnectSignal,
+  ) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
     const lookup = {
@@ -204,30 +213,31 @@ export function createServing(
       client: route.isUrgent ? undefined : client,
     }
     const found: Found = route.volatile
-      ? { answer: await make(left()), from: 'made' as const }
-      : ((await findAtOnce(route, settled)) ?? (await cache.get(lookup, make, left)))
+      ? { answer: await make(disconnected()), from: 'made' as const }
+      : ((await findReady(route, settled)) ?? (await cache.get(lookup, make, disconnected)))
     metrics.of(route.path).answered(found.from)
     return found
   }
 
   /** Handles a request: parse, resolve, find the answer, send. */
-  const serveOnce = async (
+  const serveAttempt = async (
     route: Route,
     exchange: Exchange,
     inPath: InPath,
     client: ClientKey,
-    left: Leaving,
+    disconnected: DisconnectSignal,
   ): Promise<void> => {
     const { url = '', headers } = exchange.request
-    const asked = parse(route, headers.accept, readQuery(url), inPath)
+    const parsed = parse(route, headers.accept, readQuery(url), inPath)
     const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
-    const settled = route.settle(asked.query, asked.format, around)
+    const settled = route.settle(parsed.query, parsed.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
-    const { answer, from, isPassing } = await find(route, settled, client, left)
-    if (!('body' in answer)) return sendStream(exchange, client, answer, toHead(route, answer), now(), left())
+    const { answer, from, isTransient } = await find(route, settled, client, disconnected)
+    if (!('body' in answer)) return sendStream(exchange, client, answer, toHead(route, answer), now(), disconnected())
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isPassing === true && Buffer.isBuffer(body)) exchange.response.once('close', () => chunks.buffers.release(body))
+    if (isTransient === true && Buffer.isBuffer(body))
+      exchange.response.once('close', () => chunks.buffers.release(body))
     const onSend = from === 'cache' ? undefined : (bytes: Buffer) => admission.unreadBytes.add(exchange.response, bytes)
     // Answers of volatile routes are never cached.
     if (exchange.extra.length === 0 && !route.volatile) {
@@ -245,22 +255,22 @@ export function createServing(
       // An answer that was served before may be cached, or another request may be making it.
       const isResolved = resolvedRequests.find(request) !== undefined
       if (!isResolved && !route.volatile && !route.isUrgent) queue.rejectEarly(client)
-      const left = toLeaving(response)
-      const work = () => serveOnce(route, exchange, inPath, client, left)
-      await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
-        if (!(error instanceof ClientLeft)) throw error
+      const disconnected = createDisconnectSignal(response)
+      const work = () => serveAttempt(route, exchange, inPath, client, disconnected)
+      await retryChanged(() => response.headersSent, work).catch((error: unknown) => {
+        if (!(error instanceof ClientDisconnected)) throw error
       })
     },
-    answer: async (route, { url, client, requestId }, left) => {
+    answer: async (route, { url, client, requestId }, signal) => {
       try {
         const { query, format } = parse(route, undefined, readQuery(url), {})
-        const once = () => find(route, route.settle(query, format, surroundings), client, () => left)
-        const { answer } = await tryAgain(() => false, once)
+        const attempt = () => find(route, route.settle(query, format, surroundings), client, () => signal)
+        const { answer } = await retryChanged(() => false, attempt)
         if (!('body' in answer)) throw tooLong()
         const body = await toBytes(answer.body, 'identity')
         return { body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
       } catch (error) {
-        throw left.aborted ? error : tell(requestId, error)
+        throw signal.aborted ? error : logProblem(requestId, error)
       }
     },
     serveCached: (exchange) => {

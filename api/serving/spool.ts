@@ -25,7 +25,7 @@ export async function writeAt(file: FileHandle, bytes: Buffer, place: number): P
 }
 
 /** Callbacks about an answer that passes through a spool. */
-interface Told {
+interface SpoolCallbacks {
   /** The source waits for the client for the first time because no disk space is left. */
   blocked(): void
   /** The source has ended or failed; the bytes not yet read by the client are in the spool. */
@@ -38,7 +38,7 @@ export interface Spools {
    * Yields the bytes of a source. The source is read at full speed while there is space, independent of the client's
    * speed.
    */
-  through(source: AsyncIterable<Buffer>, told: Told): AsyncGenerator<Buffer>
+  through(source: AsyncIterable<Buffer>, callbacks: SpoolCallbacks): AsyncGenerator<Buffer>
 }
 
 /** Bytes of an answer buffered in memory before the disk is used. */
@@ -141,7 +141,7 @@ function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBl
       return await tail.append(bytes)
     } catch (err) {
       // Without a disk the source runs at the client's speed.
-      log.warn({ err }, 'a download cannot be kept on the disk')
+      log.warn({ err }, 'download cannot be buffered on the disk')
       return false
     }
   }
@@ -235,9 +235,7 @@ export function createSpools(options: SpoolOptions): Spools {
       } finally {
         spool.close()
         // The file may still be in use by a write.
-        reading
-          .then(spool.tail.close)
-          .catch((err: unknown) => log.warn({ err }, 'a temporary file could not be closed'))
+        reading.then(spool.tail.close).catch((err: unknown) => log.warn({ err }, 'temporary file could not be closed'))
       }
     },
   }

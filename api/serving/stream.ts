@@ -12,17 +12,17 @@ import {
   chooseEncoding,
   createEncoder,
   type Encoding,
-  isKnownTo,
   isSameAs,
+  matchesTag,
   toByteRange,
   toEntityTag,
   toTagValue,
 } from '../http/negotiation.ts'
 import type { Exchange } from '../route/exchange.ts'
+import type { AnswerFile, AnswerFiles } from './answer-files.ts'
 import type { Head, LongAnswer } from './respond.ts'
-import { checkIfMatch, toMomentHeaders, toPart, toPartHeaders } from './respond.ts'
+import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
-import type { WholeFile, WholeFiles } from './whole-files.ts'
 
 /**
  * Bytes of an answer that are read before its headers are sent. A shorter answer is complete by then, or is made again.
@@ -57,7 +57,7 @@ const WRITE_BYTES = 64 * 1024
 /** Splits the bytes into small writes. `onFailure` receives failures of the answer, not disconnects of the client. */
 async function* toWrites(
   framed: AsyncGenerator<Buffer>,
-  left: AbortSignal,
+  disconnected: AbortSignal,
   onFailure: (error: unknown) => void,
 ): AsyncGenerator<Buffer> {
   try {
@@ -65,7 +65,7 @@ async function* toWrites(
       for (let at = 0; at < bytes.length; at += WRITE_BYTES) yield bytes.subarray(at, at + WRITE_BYTES)
     }
   } catch (error) {
-    if (!left.aborted) onFailure(error)
+    if (!disconnected.aborted) onFailure(error)
     throw error
   }
 }
@@ -76,26 +76,26 @@ export type SendStream = (
   answer: LongAnswer,
   head: Head,
   now: number,
-  left: AbortSignal,
+  disconnected: AbortSignal,
 ) => Promise<void>
 
 /** Whether a request selects a range of this representation. */
-const isPartWanted = ({ headers }: IncomingMessage, tag: string): boolean =>
+const selectsRange = ({ headers }: IncomingMessage, tag: string): boolean =>
   toByteRange(headers.range, Number.POSITIVE_INFINITY) !== undefined &&
   isSameAs(headers['if-range'], toEntityTag(tag, 'identity'))
 
 /** Sends a file or a range of it; for HEAD only its length. */
-async function sendWhole(
+async function sendFile(
   { request, response }: Exchange,
-  whole: WholeFile,
+  file: AnswerFile,
   part: ByteRange | undefined,
   headers: string[],
 ): Promise<void> {
-  const range = part ?? { start: 0, end: whole.length - 1 }
-  const lengths = part === undefined ? ['Content-Length', String(whole.length)] : toPartHeaders(part, whole.length)
+  const range = part ?? { start: 0, end: file.length - 1 }
+  const lengths = part === undefined ? ['Content-Length', String(file.length)] : toPartHeaders(part, file.length)
   response.writeHead(part === undefined ? 200 : 206, headers.concat(lengths))
   if (request.method === 'HEAD') response.end()
-  else await pipeline(whole.read(range), response)
+  else await pipeline(file.read(range), response)
 }
 
 /** Sends a body at the client's speed: its parts are in memory, in gzip. */
@@ -108,7 +108,7 @@ async function sendAssembled(body: AssembledBody, encoding: Encoding, response: 
 interface StreamingOptions {
   readonly spools: Spools
   /** For answers that are read in ranges. */
-  readonly files: WholeFiles
+  readonly files: AnswerFiles
   readonly admission: Pick<Admission, 'downloads' | 'longAnswers' | 'statements'>
 }
 
@@ -118,8 +118,8 @@ function toForm({ request }: Exchange, answer: LongAnswer) {
   const hasRange = isBinary && request.headers.range !== undefined
   const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
   const tag = 'assembled' in answer ? answer.assembled.tag : toTagValue(answer.digest)
-  const isWhole = isBinary && encoding === 'identity' && (request.method === 'HEAD' || isPartWanted(request, tag))
-  return { encoding, tag, isWhole }
+  const usesFile = isBinary && encoding === 'identity' && (request.method === 'HEAD' || selectsRange(request, tag))
+  return { encoding, tag, usesFile }
 }
 
 /**
@@ -128,14 +128,14 @@ function toForm({ request }: Exchange, answer: LongAnswer) {
  * disconnects. The response is aborted when the query fails, or when its data changes before the end and it is no
  * snapshot. With too many answers, in total or of one client, the slowest is closed in favour of a new one.
  * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a
- * snapshot; Problem `unavailable` when too many wait, `rate_limited` when one client has too many; the reason of `left`
+ * snapshot; Problem `unavailable` when too many wait, `rate_limited` when one client has too many; the reason of `disconnected`
  * when the client disconnects.
  */
 export function createStreaming({ spools, files, admission }: StreamingOptions): SendStream {
   const { downloads, longAnswers, statements } = admission
   const deliver = async (
     { response }: Exchange,
-    { client, answer, left }: { client: ClientKey; answer: LongAnswer; left: AbortSignal },
+    { client, answer, disconnected }: { client: ClientKey; answer: LongAnswer; disconnected: AbortSignal },
     { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
   ) => {
     const over = new AbortController()
@@ -145,18 +145,18 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
       releaseSlot()
       statements.remove(response)
     }
-    // `left` is aborted however the response ends. The first event decides whether the answer or the client failed.
+    // `disconnected` is aborted however the response ends. The first event decides whether the answer or the client failed.
     let failure: unknown
     try {
       if ('assembled' in answer) {
         response.writeHead(200, toHeaders())
         return await sendAssembled(answer.assembled, encoding, response)
       }
-      releaseSlot = await downloads.enter(client, left).turn
+      releaseSlot = await downloads.enter(client, disconnected).turn
       statements.add(response, client)
-      const opened = await openFramed(answer, AbortSignal.any([left, over.signal]))
+      const opened = await openFramed(answer, AbortSignal.any([disconnected, over.signal]))
       rest = spools.through(opened, { blocked: releaseSlot, ended })
-      const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
+      const framed = toWrites(join(await readAhead(rest), rest), disconnected, (error) => {
         failure = error
         breakOff(response)
       })
@@ -164,7 +164,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
       const encoder = createEncoder(encoding)
       await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
     } catch (error) {
-      throw failure ?? (left.aborted ? left.reason : error)
+      throw failure ?? (disconnected.aborted ? disconnected.reason : error)
     } finally {
       over.abort()
       ended()
@@ -173,35 +173,35 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
       void rest?.return(undefined)
     }
   }
-  return async (exchange, client, answer, head, now, left) => {
-    left.throwIfAborted()
+  return async (exchange, client, answer, head, now, disconnected) => {
+    disconnected.throwIfAborted()
     const { request, response } = exchange
-    const { encoding, tag, isWhole } = toForm(exchange, answer)
+    const { encoding, tag, usesFile } = toForm(exchange, answer)
     const toHeaders = () => [
       ...FIXED_HEADERS,
       ...head.headers,
       ...['ETag', toEntityTag(tag, encoding)],
-      ...toMomentHeaders(exchange, head, now, 'made'),
+      ...toRequestHeaders(exchange, head, now, 'made'),
       ...exchange.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
     checkIfMatch(request, tag)
-    if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
+    if (matchesTag(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
     // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
     // statement.
-    if (request.method === 'HEAD' && !isWhole) return void response.writeHead(200, toHeaders()).end()
+    if (request.method === 'HEAD' && !usesFile) return void response.writeHead(200, toHeaders()).end()
     longAnswers.add(response, client)
     try {
-      const whole =
-        isWhole && 'open' in answer
-          ? await files.get(tag, client, (signal) => openFramed(answer, signal), left)
+      const file =
+        usesFile && 'open' in answer
+          ? await files.get(tag, client, (signal) => openFramed(answer, signal), disconnected)
           : undefined
-      if (whole !== undefined) {
-        const part = toPart(request, toEntityTag(tag, 'identity'), whole.length)
-        return await sendWhole(exchange, whole, part, toHeaders())
+      if (file !== undefined) {
+        const part = toPart(request, toEntityTag(tag, 'identity'), file.length)
+        return await sendFile(exchange, file, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
-      await deliver(exchange, { client, answer, left }, { encoding, toHeaders })
+      await deliver(exchange, { client, answer, disconnected }, { encoding, toHeaders })
     } finally {
       longAnswers.remove(response)
     }

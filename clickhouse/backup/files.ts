@@ -123,8 +123,8 @@ function countLines(text: Buffer): number {
 }
 
 /** The last file of a backup. A folder without it is not a finished backup. */
-export async function writeManifest(folder: string, told: Manifest): Promise<void> {
-  await writeFile(join(folder, `${MANIFEST}.part`), `${JSON.stringify(told, null, 2)}\n`)
+export async function writeManifest(folder: string, content: Manifest): Promise<void> {
+  await writeFile(join(folder, `${MANIFEST}.part`), `${JSON.stringify(content, null, 2)}\n`)
   await rename(join(folder, `${MANIFEST}.part`), join(folder, MANIFEST))
 }
 
@@ -138,7 +138,8 @@ export async function readManifest(folder: string): Promise<Manifest> {
 }
 
 /** Identifies a backup. */
-export const toBackupId = (told: Manifest): string => createHash('sha256').update(JSON.stringify(told)).digest('hex')
+export const toBackupId = (content: Manifest): string =>
+  createHash('sha256').update(JSON.stringify(content)).digest('hex')
 
 export const openFile = (folder: string, path: string): Readable =>
   createReadStream(join(folder, path)).pipe(createGunzip())

@@ -57,9 +57,10 @@ export function toSchemaOf({ migrations, tables }: Manifest, from?: string): Sch
 function toTables(migrations: readonly Migration[]): string[] {
   const tables = new Set<string>()
   for (const statement of migrations.flatMap(({ statements }) => statements)) {
-    const [, made] = /^CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*^ENGINE = \{engine\}\w*MergeTree/m.exec(statement) ?? []
+    const [, created] =
+      /^CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*^ENGINE = \{engine\}\w*MergeTree/m.exec(statement) ?? []
     const [, dropped] = /^DROP TABLE IF EXISTS (\w+)/m.exec(statement) ?? []
-    if (made !== undefined) tables.add(made)
+    if (created !== undefined) tables.add(created)
     if (dropped !== undefined) tables.delete(dropped)
   }
   return [...tables]

@@ -32,16 +32,16 @@ export function toShardingColumns(statements: readonly string[]): ReadonlyMap<st
   return columns
 }
 
-let known: ReadonlyMap<string, string> | undefined
+let columnsByTable: ReadonlyMap<string, string> | undefined
 
 /** Returns the sharding columns of the tables that the migration files create. */
 export function readShardingColumns(): ReadonlyMap<string, string> {
-  if (known === undefined) {
+  if (columnsByTable === undefined) {
     const files = readdirSync(MIGRATIONS).filter((file) => file.endsWith('.sql'))
     const texts = files.sort().map((file) => readFileSync(join(MIGRATIONS, file), 'utf8'))
-    known = toShardingColumns([MIGRATIONS_TABLE, ...texts.flatMap((text) => text.split(/;[ \t]*$/m))])
+    columnsByTable = toShardingColumns([MIGRATIONS_TABLE, ...texts.flatMap((text) => text.split(/;[ \t]*$/m))])
   }
-  return known
+  return columnsByTable
 }
 
 /**

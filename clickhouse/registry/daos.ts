@@ -70,11 +70,11 @@ function readDaos(db: Database): Promise<StoredDao[]> {
 }
 
 /** The records to write to turn the stored state into the wanted one; empty if they are equal. */
-function toChanged(wanted: readonly Curated[], stored: readonly StoredDao[], now: string) {
+function toChanged(expected: readonly Curated[], stored: readonly StoredDao[], now: string) {
   const storedByKey = new Map(stored.map((record) => [record.key, record]))
-  const registryKeys = new Set(wanted.map(({ key }) => key))
+  const registryKeys = new Set(expected.map(({ key }) => key))
   const gone = stored.filter(({ key, live }) => live && !registryKeys.has(key)).map((dao) => ({ ...dao, live: false }))
-  return [...wanted, ...gone].flatMap((record) => {
+  return [...expected, ...gone].flatMap((record) => {
     const before = storedByKey.get(record.key)
     if (before === undefined) return [{ ...record, links: {}, created_at: now, updated_at: now, changes: 0 }]
     const after = { ...before, ...record, links: toEmptyFieldsOnly(before.links, record) }

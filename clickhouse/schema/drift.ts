@@ -23,9 +23,9 @@ export async function findDrift(
         })
       ).map(({ column }) => column),
     )
-  const [have, want] = [await columns(db, database), await columns(scratch, scratchName)]
+  const [actual, expected] = [await columns(db, database), await columns(scratch, scratchName)]
   return [
-    ...[...want].filter((column) => !have.has(column)).map((column) => `missing: ${column}`),
-    ...[...have].filter((column) => !want.has(column)).map((column) => `unexpected: ${column}`),
+    ...[...expected].filter((column) => !actual.has(column)).map((column) => `missing: ${column}`),
+    ...[...actual].filter((column) => !expected.has(column)).map((column) => `unexpected: ${column}`),
   ]
 }

@@ -20,7 +20,7 @@ export async function dropScratch(server: Database, name: string): Promise<void>
  * Drops the scratch databases of killed checks. A check takes seconds; databases younger than a day may belong to a
  * running check on a machine with another clock.
  */
-export async function dropLeftScratches(server: Database, now: number): Promise<void> {
+export async function dropOldScratches(server: Database, now: number): Promise<void> {
   const databases = await server.rows({
     name: 'scratches',
     sql: 'SELECT name FROM system.databases WHERE startsWith(name, {prefix: String})',

@@ -89,7 +89,7 @@ export function lockFolder(dir: string): void {
 }
 
 /** Ends this process without the destructors of a running engine. */
-export function exitAtOnce(code: number): void {
+export function exitImmediately(code: number): void {
   callSystem('_exit', [DataType.I32], [code])
 }
 

@@ -9,7 +9,7 @@ import { findFreePort, probePort } from '../../shared/free-port.ts'
 import { writeConfiguration } from './configuration.ts'
 import {
   becomeOsUser,
-  exitAtOnce,
+  exitImmediately,
   findOsUser,
   hideEnvironment,
   lockFolder,
@@ -117,7 +117,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
   })
   // The regular exit would run destructors while the engine's threads run, and hang.
   process.once('exit', (code) => {
-    if (end === undefined) exitAtOnce(code)
+    if (end === undefined) exitImmediately(code)
   })
   const { name: username, password } = options.users.writer
   const log = { level: ClickHouseLogLevel.OFF }
@@ -134,7 +134,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
       closeSync(keepsRunning)
       await Promise.race([ended, wait(CLOSE_MS, undefined, { ref: false })])
       // The tables are safe, as after any crash; the engine's destructors could hang.
-      if (end === undefined) exitAtOnce(0)
+      if (end === undefined) exitImmediately(0)
     },
   }
 }

@@ -6,7 +6,7 @@ import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
 import { datasetNames } from './datasets-off.ts'
 import { hostnames, networks, toHttpUrl } from './networks.ts'
-import { whole } from './numbers.ts'
+import { integer } from './numbers.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
@@ -17,15 +17,15 @@ const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' 
 /** Like curl: a proxy without a scheme is an http URL. */
 const proxyUrl = z
   .string()
-  .transform((given) => (given.includes('://') ? given : `http://${given}`))
+  .transform((value) => (value.includes('://') ? value : `http://${value}`))
   .pipe(
     z.url({
       protocol: /^https?$/,
       error: 'must be the http or https URL of a proxy, such as http://proxy.example:3128',
     }),
   )
-const port = whole(0, 65_535)
-const count = whole(1)
+const port = integer(0, 65_535)
+const count = integer(1)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
 
 /** Whether a URL has only a scheme, a host and a port. Invalid URLs pass, because the URL schema reports them. */
@@ -69,14 +69,14 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
-  API_PROCESSES: z.union([z.literal('auto'), whole(1, 64)], 'must be a number up to 64, or auto').default(1),
-  API_CONCURRENCY: z.union([z.literal('auto'), whole(1, 256)], 'must be a number up to 256, or auto').default('auto'),
-  API_CACHE_MB: whole(0).default(128),
-  API_SPOOL_MB: whole(0).default(1024),
+  API_PROCESSES: z.union([z.literal('auto'), integer(1, 64)], 'must be a number up to 64, or auto').default(1),
+  API_CONCURRENCY: z.union([z.literal('auto'), integer(1, 256)], 'must be a number up to 256, or auto').default('auto'),
+  API_CACHE_MB: integer(0).default(128),
+  API_SPOOL_MB: integer(0).default(1024),
   // The sum of this and the time limit of a request must be less than `STOP_DEADLINE_MS`.
-  API_DRAIN_SECONDS: whole(0, 10).default(2),
+  API_DRAIN_SECONDS: integer(0, 10).default(2),
   CONNECTIONS_PER_ADDRESS: count.default(512),
-  API_ANSWER_SECONDS: whole(1, 600).default(30),
+  API_ANSWER_SECONDS: integer(1, 600).default(30),
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
   TRUSTED_PROXIES: networks.default([]),
@@ -92,18 +92,22 @@ export const settings = z.object({
   OPS_TOKEN: text.optional(),
 
   PUBLISH_TO: text.optional(),
-  PUBLISH_KEEP_DAYS: whole(0, 3650).default(7),
+  PUBLISH_KEEP_DAYS: integer(0, 3650).default(7),
   PUBLISH_S3_ENDPOINT: url.optional(),
   PUBLISH_S3_ACCESS_KEY_ID: text.optional(),
   PUBLISH_S3_SECRET_ACCESS_KEY: text.optional(),
   PUBLISHED_FOLDER: text.optional(),
+
+  ALERTS_FILE: text.optional(),
+  ALERTS_API_URL: url.optional(),
+  ALERTS_PRIVATE_NETWORKS: networks.default([]),
 
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
   WORKER_HISTORY_CONCURRENCY: count.default(1),
   // Must be less than `STOP_DEADLINE_MS`.
-  WORKER_DRAIN_SECONDS: whole(0, 20).default(15),
+  WORKER_DRAIN_SECONDS: integer(0, 20).default(15),
 
   HTTP_PROXY: proxyUrl.optional(),
   HTTPS_PROXY: proxyUrl.optional(),
@@ -158,12 +162,12 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       processes: s.API_PROCESSES === 'auto' ? availableParallelism() : s.API_PROCESSES,
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
       spoolBytes: s.API_SPOOL_MB * 1024 * 1024,
-      answersAtOnce:
+      maxAnswers:
         s.API_CONCURRENCY === 'auto'
           ? Math.min(ANSWERS_PER_CORE * availableParallelism(), MOST_ANSWERS)
           : s.API_CONCURRENCY,
       // The database spends a full core on each download.
-      downloadsAtOnce: Math.max(2, availableParallelism()),
+      maxDownloads: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
       connectionsPerAddress: s.CONNECTIONS_PER_ADDRESS,
       streams: { all: s.STREAM_CLIENTS, perClient: s.STREAM_CLIENTS_PER_ADDRESS },
@@ -181,6 +185,11 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
         accessKeyId: s.PUBLISH_S3_ACCESS_KEY_ID,
         secretAccessKey: s.PUBLISH_S3_SECRET_ACCESS_KEY,
       },
+    },
+    alerts: {
+      file: s.ALERTS_FILE,
+      apiUrl: s.ALERTS_API_URL,
+      privateNetworks: s.ALERTS_PRIVATE_NETWORKS,
     },
     ops: {
       host: s.OPS_HOST,
@@ -294,12 +303,15 @@ export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {
   return { ...process.env, ...own }
 }
 
+/** An environment variable that a file of the operator names, for a secret that is not in the file. */
+export const readVariable = (name: string): string | undefined => process.env[name]
+
 /** Whether a setting has a value in the environment, directly or through `NAME_FILE`. */
-export function isGiven(name: string): boolean {
+export function hasValue(name: string): boolean {
   return Boolean(process.env[name] || process.env[`${name}_FILE`])
 }
 
 /** Sets defaults for settings without a value, for this process and its children. */
 export function provideSettings(values: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(values)) if (!isGiven(name)) process.env[name] = value
+  for (const [name, value] of Object.entries(values)) if (!hasValue(name)) process.env[name] = value
 }

@@ -8,7 +8,7 @@ export const datasetNames = z
   .string()
   .transform((list) => list.split(',').map((name) => name.trim()))
   .superRefine((list, context) => {
-    const unknown = list.filter((name) => !NAMES.some((known) => known === name))
+    const unknown = list.filter((name) => !NAMES.some((dataset) => dataset === name))
     if (unknown.length === 0) return
     const message = `unknown dataset ${unknown.join(', ')}; the datasets are ${NAMES.join(', ')}`
     context.addIssue({ code: 'custom', message })

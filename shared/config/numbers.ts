@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** An integer in decimal digits. `Number` would also accept blanks (as 0), 0x10 and 1e9. `most` is the maximum. */
-export const whole = (least: number, most = Number.MAX_SAFE_INTEGER) =>
+export const integer = (least: number, most = Number.MAX_SAFE_INTEGER) =>
   z
     .string()
     .trim()

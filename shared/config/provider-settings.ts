@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { share, whole } from './numbers.ts'
+import { integer, share } from './numbers.ts'
 import { chainUrls } from './rpc-urls.ts'
 
 const text = z.string().trim().min(1)
 const optionalText = text.optional()
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-const count = whole(1)
+const count = integer(1)
 
 /** Settings per provider: hosts, keys, rates. Hosts are settings so that a local server can replace each provider. */
 export const providerSettings = {
@@ -33,7 +33,7 @@ export const providerSettings = {
   X_BEARER_TOKEN: optionalText,
   X_REQUESTS_PER_MINUTE: count.default(20),
   X_POST_FIELDS_PARAMETER: z.enum(['tweet.fields', 'post.fields']).default('tweet.fields'),
-  SENTIMENT_SAMPLE_SIZE: whole(10, 1000).default(10),
+  SENTIMENT_SAMPLE_SIZE: integer(10, 1000).default(10),
   DISCORD_BASE_URL: url.default('https://discord.com/api/v10'),
   DISCORD_BOT_TOKEN: optionalText,
   DISCORD_REQUESTS_PER_MINUTE: count.default(30),

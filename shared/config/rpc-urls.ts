@@ -30,11 +30,11 @@ function toMistake(
   chain: string | undefined,
   url: string | undefined,
   chains: ReadonlySet<string>,
-  known: Readonly<Record<string, string>>,
+  urls: Readonly<Record<string, string>>,
 ): string | undefined {
   if (chain === undefined || url === undefined) return 'must be <chain>=<url>, several separated by commas'
   if (!chains.has(chain)) return `no EVM chain has the slug ${chain}; there are ${[...chains].join(', ')}`
-  if (chain in known) return `${chain} has two URLs`
+  if (chain in urls) return `${chain} has two URLs`
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return `the URL of ${chain} must be an http or https URL`
   return undefined
 }

@@ -68,11 +68,11 @@ export function withRunningStack(env: Environment, say: (line: string) => void):
     const stack = readRunning(resolve(folder))
     return stack === undefined ? [] : [{ folder, ...stack }]
   })
-  const [taken, other] = running
+  const [taken, second] = running
   if (taken === undefined) return env
   const otherwise =
-    other === undefined ? '' : `; to use the ${other.mode} system, set DATA_DIR=${toShown(other.folder)}`
-  if (!env.DATA_DIR && (other !== undefined || taken.mode === 'demo'))
+    second === undefined ? '' : `; to use the ${second.mode} system, set DATA_DIR=${toShown(second.folder)}`
+  if (!env.DATA_DIR && (second !== undefined || taken.mode === 'demo'))
     say(`using the ${taken.mode} system over ${toShown(taken.folder)}${otherwise}`)
   const own = Object.entries({ DATA_DIR: resolve(taken.folder), ...taken.settings })
   return { ...env, ...Object.fromEntries(own.filter(([name]) => !isSet(env, name))) }

@@ -7,12 +7,19 @@ import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
+import {
+  createExpectedFinder,
+  type ExpectedRange,
+  groupByExpected,
+  readAllExpected,
+  toDueEnd,
+  toExpectedRuns,
+} from './expected.ts'
 import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
 import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
-import { createWantedFinder, groupByWanted, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
 
 /** An overdue entity: its newest stored bucket is more than 1.5 cadences old. */
-export interface Lost {
+export interface OverdueEntity {
   readonly entity: Entity
   /** The reason of the newest attempt; null without one. */
   readonly reason: string | null
@@ -35,7 +42,7 @@ export interface Completeness {
   /** Entities with missing expected buckets. */
   readonly lacking: readonly Lacking[]
   /** Entities that a provider serves, but whose newest slots are missing. */
-  readonly lost: readonly Lost[]
+  readonly overdue: readonly OverdueEntity[]
   /** Whether no provider serves any entity, for example because the key of the only provider is missing. */
   readonly isUnserved: boolean
 }
@@ -64,17 +71,17 @@ export async function readCompleteness(
   datasets: readonly DatasetFacts[],
   now: number,
 ): Promise<ReadonlyMap<string, Completeness>> {
-  const [wanted, notes] = await Promise.all([readEveryWanted(db), readOpenNotes(db)])
-  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, wanted.get(dataset.name) ?? [], now))
+  const [expectedRanges, notes] = await Promise.all([readAllExpected(db), readOpenNotes(db)])
+  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, expectedRanges.get(dataset.name) ?? [], now))
   const counts = await countStored(db, groups)
   return new Map(
     datasets.map((dataset) => {
       const { name } = dataset
       const own = groups.filter((group) => group.dataset === dataset)
       const notesOf = groupBy(notes.get(name) ?? [], ({ entity }) => entity)
-      const wantedOf = createWantedFinder(wanted.get(name) ?? [])
+      const expectedOf = createExpectedFinder(expectedRanges.get(name) ?? [])
       const countOf = (key: number) => counts.get(name)?.get(key) ?? NO_COVERAGE
-      const coverage = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
+      const coverage = { countOf, now, expectedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
       return [
         name,
         { ...toCompleteness(dataset, own, coverage), isUnserved: isUnserved(dataset, registry, notes, now) },
@@ -90,11 +97,16 @@ export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }:
   return own
 }
 
-function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wanted[], now: number): Group[] {
+function toGroups(
+  dataset: DatasetFacts,
+  registry: Registry,
+  expectedRanges: readonly ExpectedRange[],
+  now: number,
+): Group[] {
   const due = toDueEnd(dataset, now)
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
-  for (const entities of groupByWanted(dataset.entities(registry), wanted)) {
-    const runs = toWantedRuns(wanted, entities[0], dataset, due)
+  for (const entities of groupByExpected(dataset.entities(registry), expectedRanges)) {
+    const runs = toExpectedRuns(expectedRanges, entities[0], dataset, due)
     const groupKey = JSON.stringify(runs)
     const group = groups.get(groupKey)
     if (group === undefined) groups.set(groupKey, { dataset, entities, runs })
@@ -105,7 +117,7 @@ function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wa
 
 interface CoverageAccess {
   readonly countOf: (key: number) => Counted
-  readonly wantedOf: (key: number) => readonly Wanted[]
+  readonly expectedOf: (key: number) => readonly ExpectedRange[]
   readonly notesOf: (key: number) => readonly Note[]
   readonly now: number
 }
@@ -130,36 +142,36 @@ export function isUnserved(
 function toCompleteness(
   dataset: DatasetFacts,
   groups: readonly Group[],
-  known: CoverageAccess,
+  coverage: CoverageAccess,
 ): Omit<Completeness, 'isUnserved'> {
   let [expected, stored] = [0, 0]
   const lacking: Lacking[] = []
-  const lost: Lost[] = []
+  const overdue: OverdueEntity[] = []
   let isAnyStored = false
   for (const { entities, runs } of groups) {
-    const wanted = totalBuckets(runs)
+    const expectedBuckets = totalBuckets(runs)
     const without: Entity[] = []
     for (const entity of entities) {
-      const counted = known.countOf(entity.key)
-      expected += wanted - counted.nothing
+      const counted = coverage.countOf(entity.key)
+      expected += expectedBuckets - counted.nothing
       stored += counted.stored
       isAnyStored ||= counted.newest > 0
-      if (counted.stored + counted.nothing < wanted) without.push(entity)
-      if (isLost(dataset, entity, counted, known)) lost.push({ entity, reason: toReasonOf(entity, known) })
+      if (counted.stored + counted.nothing < expectedBuckets) without.push(entity)
+      if (isOverdue(dataset, entity, counted, coverage)) overdue.push({ entity, reason: toReasonOf(entity, coverage) })
     }
     if (without.length > 0) lacking.push({ entities: without, runs })
   }
-  return { expected, stored, complete: expected > 0 ? stored / expected : isAnyStored ? 1 : 0, lacking, lost }
+  return { expected, stored, complete: expected > 0 ? stored / expected : isAnyStored ? 1 : 0, lacking, overdue }
 }
 
 /** Whether an entity is overdue although a provider serves it. */
-function isLost(
+function isOverdue(
   dataset: DatasetFacts,
   entity: Entity,
   { newest }: Counted,
-  { wantedOf, notesOf, now }: CoverageAccess,
+  { expectedOf, notesOf, now }: CoverageAccess,
 ): boolean {
-  const collected = wantedOf(entity.key).find(({ to }) => to === OPEN_END)
+  const collected = expectedOf(entity.key).find(({ to }) => to === OPEN_END)
   if (collected === undefined || !isThereAt(entity, now)) return false
   if (notesOf(entity.key).some(({ state }) => state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
@@ -168,7 +180,7 @@ function isLost(
   const isOfNextSlot =
     hasOwnTimes || computedFrom.some((input) => input.hasOwnTimes && input.cadence === dataset.cadence)
   const slot = toBucketTime(newest, dataset.cadence) + (isOfNextSlot ? cadence : 0)
-  const since = newest === 0 ? Math.max(collected.askedAt, collected.from) : slot
+  const since = newest === 0 ? Math.max(collected.requestedAt, collected.from) : slot
   return now - since > LATE_AFTER_CADENCES * cadence
 }
 

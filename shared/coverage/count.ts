@@ -20,7 +20,7 @@ const count = z.object({ entity: z.number(), stored: z.int(), nothing: z.int(), 
  * Counts the known buckets of entities for the requested step of `seconds`. Entities without known buckets are missing
  * in the result.
  */
-export async function countKnown(
+export async function countCovered(
   db: Database,
   dataset: Covered,
   entities: readonly number[],

@@ -17,8 +17,8 @@ export interface Explained extends Buckets {
 }
 
 /** Input about one entity. */
-export interface Known {
-  readonly wanted: readonly Buckets[]
+export interface EntityCoverage {
+  readonly expected: readonly Buckets[]
   readonly reports: readonly Report[]
   /** Newest first, by time of writing. */
   readonly notes: readonly Note[]
@@ -33,21 +33,21 @@ export interface Known {
  */
 export function explain(
   dataset: Pick<Dataset, 'cadence' | 'hasHistory' | 'resumes'>,
-  known: Known,
+  coverage: EntityCoverage,
   within: Buckets,
   due: number,
 ): Explained[] {
   const { cadence } = dataset
   const step = INTERVAL_SECONDS[cadence]
   const unasked = toUnasked(dataset)
-  const notes = known.notes.flatMap((note) => {
+  const notes = coverage.notes.flatMap((note) => {
     const buckets = toBuckets(note, cadence)
     return buckets === undefined ? [] : [{ note, ...buckets }]
   })
-  const { until = OPEN_END } = known
+  const { until = OPEN_END } = coverage
   const end = toBucket(until, cadence)
   const edges = [
-    ...[...known.reports, ...known.wanted, ...notes].flatMap(({ first, last }) => [first, last + 1]),
+    ...[...coverage.reports, ...coverage.expected, ...notes].flatMap(({ first, last }) => [first, last + 1]),
     within.first,
     within.last + 1,
     due,
@@ -56,17 +56,17 @@ export function explain(
   const sorted = [...new Set(edges)].sort((a, b) => a - b)
   const stretches: Explained[] = []
   const has = (at: number) => (one: Buckets) => one.first <= at && one.last >= at
-  const reports = [...known.reports].sort((a, b) => a.first - b.first)
+  const reports = [...coverage.reports].sort((a, b) => a.first - b.first)
   let [here, next] = [[] as Report[], 0]
   for (const [index, first] of sorted.slice(0, -1).entries()) {
     here = here.filter(({ last }) => last >= first)
     for (let report = reports[next]; report !== undefined && report.first <= first; report = reports[++next])
       if (report.last >= first) here.push(report)
     const own = notes.filter(has(first)).map(({ note }) => note)
-    const isWanted = known.wanted.some(has(first))
+    const isExpected = coverage.expected.some(has(first))
     const explained = toState(here, own, {
       step,
-      isWanted,
+      isExpected,
       unasked,
       isDue: first < due,
       endedAt: first < end ? undefined : until,
@@ -89,7 +89,7 @@ function toUnasked({ hasHistory, resumes }: Pick<Dataset, 'hasHistory' | 'resume
 /** State of a run apart from its reports and notes. */
 interface RunFacts {
   readonly step: number
-  readonly isWanted: boolean
+  readonly isExpected: boolean
   readonly unasked: string
   readonly isDue: boolean
   readonly endedAt: number | undefined
@@ -100,7 +100,7 @@ type RunState = Omit<Explained, 'first' | 'last'>
 function toState(
   reports: readonly Report[],
   notes: readonly Note[],
-  { step, isWanted, unasked, isDue, endedAt }: RunFacts,
+  { step, isExpected, unasked, isDue, endedAt }: RunFacts,
 ): RunState {
   const [note] = notes
   const finest = (state: Report['state']) =>
@@ -128,15 +128,11 @@ function toState(
   const pending = (reason: string): RunState => ({ state: 'pending', provider: null, seconds: null, reason })
   if (!isDue) return pending(NOT_DUE)
   if (note?.state === 'pending') return pending(note.reason)
-  if (isWanted) return pending('it is going to be collected')
+  if (isExpected) return pending('it is going to be collected')
   return { state: 'unserved', provider: null, seconds: null, reason: unasked }
 }
 
-const toFiner = (one: Report | undefined, other: Report) =>
-  one === undefined || other.seconds < one.seconds ? other : one
+const toFiner = (a: Report | undefined, b: Report) => (a === undefined || b.seconds < a.seconds ? b : a)
 
-const isSame = (one: RunState, other: RunState) =>
-  one.state === other.state &&
-  one.provider === other.provider &&
-  one.seconds === other.seconds &&
-  one.reason === other.reason
+const isSame = (a: RunState, b: RunState) =>
+  a.state === b.state && a.provider === b.provider && a.seconds === b.seconds && a.reason === b.reason

@@ -47,17 +47,17 @@ export const toTimes = ({ first, last }: Buckets, cadence: Cadence): TimeRange =
   to: toBucketTime(last + 1, cadence),
 })
 
-/** The parts of `whole` outside the runs, which are sorted and do not overlap. */
-export function subtract(whole: Buckets, runs: readonly Buckets[]): Buckets[] {
+/** The parts of `minuend` outside the runs, which are sorted and do not overlap. */
+export function subtract(minuend: Buckets, runs: readonly Buckets[]): Buckets[] {
   const remaining: Buckets[] = []
-  let first = whole.first
+  let first = minuend.first
   for (const run of runs) {
     if (run.last < first) continue
-    if (run.first > whole.last) break
+    if (run.first > minuend.last) break
     if (run.first > first) remaining.push({ first, last: run.first - 1 })
     first = Math.max(first, run.last + 1)
   }
-  return first > whole.last ? remaining : [...remaining, { first, last: whole.last }]
+  return first > minuend.last ? remaining : [...remaining, { first, last: minuend.last }]
 }
 
 /** The parts of the runs inside `within`. */

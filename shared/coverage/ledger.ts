@@ -128,9 +128,9 @@ export async function readMissing(
   db: Database,
   dataset: Covered,
   entities: readonly number[],
-  { wanted, seconds }: { readonly wanted: readonly Buckets[]; readonly seconds: number },
+  { expected, seconds }: { readonly expected: readonly Buckets[]; readonly seconds: number },
 ): Promise<Map<number, Buckets[]>> {
-  const [begin, end] = [wanted[0], wanted.at(-1)]
+  const [begin, end] = [expected[0], expected.at(-1)]
   if (begin === undefined || end === undefined) return new Map()
   const named = toEntityFilter(entities)
   const rows = await db.rows({
@@ -145,16 +145,18 @@ GROUP BY entity`,
       ...toParams(dataset, { first: begin.first, last: end.last }),
       ...named.params,
       seconds,
-      from: wanted.map(({ first }) => first),
-      to: wanted.map(({ last }) => last + 1),
+      from: expected.map(({ first }) => first),
+      to: expected.map(({ last }) => last + 1),
     },
-    settings: { max_block_size: Math.ceil(Math.min(MAX_BLOCK_ENTITIES, MAX_UNPACKED_BUCKETS / totalBuckets(wanted))) },
+    settings: {
+      max_block_size: Math.ceil(Math.min(MAX_BLOCK_ENTITIES, MAX_UNPACKED_BUCKETS / totalBuckets(expected))),
+    },
     schema: missing,
   })
   const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))
   return new Map(
     entities.flatMap((entity): [number, readonly Buckets[]][] => {
-      const runs = found.get(entity) ?? wanted
+      const runs = found.get(entity) ?? expected
       return runs.length === 0 ? [] : [[entity, [...runs]]]
     }),
   ) as Map<number, Buckets[]>
@@ -205,7 +207,8 @@ export interface Note {
 export type StoredNote = Note & { readonly writtenAt: number }
 
 /** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
-export const isLost = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean => state === 'unserved' && tries === 0
+export const isMissed = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean =>
+  state === 'unserved' && tries === 0
 
 const stored = z.object({
   entity: z.number(),
@@ -245,8 +248,8 @@ ORDER BY written_at DESC`,
     params: { dataset: dataset.name, ...named.params, from, to },
     schema: stored,
   })
-  const asked = new Set(entities)
-  return found.filter(({ entity }) => asked.has(entity))
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
 /** The notes of slots that entities of any dataset miss now, by the dataset's name. */

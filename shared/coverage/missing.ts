@@ -2,10 +2,10 @@ import type { DatasetFacts } from '../datasets/list.ts'
 import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
+import { toDueEnd } from './expected.ts'
 import { explain } from './explain.ts'
 import { ANY_STEP, toBucket, totalBuckets } from './grid.ts'
 import { OPEN_END, readMissing, readNotes } from './ledger.ts'
-import { toDueEnd } from './wanted.ts'
 
 /** The number of due buckets that are unknown at any step, by the state that explains them. */
 export interface MissingCounts {
@@ -26,11 +26,11 @@ export async function countMissing(
   const keys = lacking.flatMap(({ entities }) => entities.map(({ key }) => key))
   const notes = groupBy(await readNotes(db, dataset, keys, { from: 0, to: OPEN_END }), ({ entity }) => entity)
   const due = toBucket(toDueEnd(dataset, now), dataset.cadence)
-  for (const { entities, runs: wanted } of lacking) {
+  for (const { entities, runs: expected } of lacking) {
     const own = entities.map(({ key }) => key)
-    const missing = await readMissing(db, dataset, own, { wanted, seconds: ANY_STEP })
+    const missing = await readMissing(db, dataset, own, { expected, seconds: ANY_STEP })
     for (const [key, runs] of missing) {
-      const explainable = { wanted, reports: [], notes: notes.get(key) ?? [] }
+      const explainable = { expected, reports: [], notes: notes.get(key) ?? [] }
       for (const run of runs) addStates(counts, explain(dataset, explainable, run, due))
     }
   }

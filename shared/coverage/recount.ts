@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
 import { INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'
-import { WHOLE_REGISTRY } from '../registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, subtract, union } from './grid.ts'
 import { addCoverage, type Report, RUNS } from './ledger.ts'
@@ -30,7 +30,7 @@ export const countPossible = ({ lagsBehindSlot }: Pick<Dataset, 'lagsBehindSlot'
 /** Limit on the entities of one statement. */
 const BATCH_ENTITIES = 20
 
-const toEntity = ({ series }: Recounted) => series.entity ?? `toUInt64(${WHOLE_REGISTRY.key})`
+const toEntity = ({ series }: Recounted) => series.entity ?? `toUInt64(${ENTIRE_REGISTRY.key})`
 const toTime = ({ series }: Recounted) => `toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC')))`
 
 const WITHIN = (dataset: Recounted) =>
@@ -169,14 +169,14 @@ const joinGaps = (dataset: Recounted) => `LEFT JOIN
 /** Merges runs of adjacent days per entity and step. The provider of these rows is unknown. */
 function toReports(rows: readonly z.infer<typeof lacking>[]): Report[] {
   const runs = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
-  for (const { entity, seconds, runs: some } of rows) {
+  for (const { entity, seconds, runs: runsOfRow } of rows) {
     const key = `${entity} ${seconds}`
     const found = runs.get(key) ?? { entity, seconds, runs: [] }
     runs.set(key, found)
-    for (const [first, last] of some) found.runs.push({ first, last })
+    for (const [first, last] of runsOfRow) found.runs.push({ first, last })
   }
-  return [...runs.values()].flatMap(({ entity, seconds, runs: some }) =>
-    union(some).map((run) => ({ entity, seconds, state: 'stored' as const, provider: 'unknown', ...run })),
+  return [...runs.values()].flatMap(({ entity, seconds, runs: runsOfEntity }) =>
+    union(runsOfEntity).map((run) => ({ entity, seconds, state: 'stored' as const, provider: 'unknown', ...run })),
   )
 }
 

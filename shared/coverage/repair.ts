@@ -45,9 +45,9 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
   }
 }
 
-async function putBack(db: Database, dataset: Recounted, left: readonly Report[]): Promise<void> {
+async function putBack(db: Database, dataset: Recounted, remaining: readonly Report[]): Promise<void> {
   try {
-    await addCoverage(db, dataset, left)
+    await addCoverage(db, dataset, remaining)
   } catch (cause) {
     const what = `${dataset.name}: a part of its coverage that has rows was taken out as well: run the same again, which finds it`
     throw new DataError('storage', `${what}: ${toReason(cause)}`, { cause })

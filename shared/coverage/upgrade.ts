@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { HISTORY_START, toBucketStart } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { EVERYBODY, recordExpected } from './expected.ts'
 import { addFromRows, type Recounted } from './recount.ts'
-import { EVERYBODY, want } from './wanted.ts'
 
 const state = z.object({ dataset: z.string(), value: z.string() })
 const held = z.object({ entities: z.number(), first: z.number().nullable() })
@@ -27,9 +27,9 @@ export async function recountUpgraded(
     const added = await addFromRows(db, dataset, now)
     const to = toBucketStart(now, dataset.cadence)
     // At any step: data stored at a longer step was collected at that step.
-    if (first < to) await want(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
+    if (first < to) await recordExpected(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
     await note(db, dataset, 'done', now)
-    log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
+    log.info({ dataset: dataset.name, buckets: added }, 'coverage computed from the stored rows')
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isLeftEmpty, LINK_FIELDS } from '../registry/found-links.ts'
+import { hasNoOwnValue, LINK_FIELDS } from '../registry/found-links.ts'
 import { defineDataset } from './define-dataset.ts'
 
 /** Providers of links, in order of precedence. */
@@ -53,12 +53,12 @@ export const daoLinks = defineDataset({
   cadence: '1d',
   table: 'dao_links',
   row: daoLinkRow,
-  entities: ({ daos }) => daos.filter((dao) => dao.live && LINK_FIELDS.some((field) => isLeftEmpty(dao, field))),
+  entities: ({ daos }) => daos.filter((dao) => dao.live && LINK_FIELDS.some((field) => hasNoOwnValue(dao, field))),
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
   keepsNewest: true,
-  derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isWhole: false }],
+  derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isFull: false }],
   series: { table: 'dao_links', entity: 'dao', time: 'observed_at' },
 })
 

@@ -64,7 +64,7 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
     readonly name: string
     readonly sql: string
     /** Whether the statement creates every row of its table, so that the table can be rebuilt. */
-    readonly isWhole: boolean
+    readonly isFull: boolean
   }[]
   /**
    * The stored series: `/data/status` and the scheduler read its rows, entities, earliest and newest time. If a job is

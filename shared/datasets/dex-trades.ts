@@ -130,8 +130,8 @@ export const dexTrades = defineDataset({
   entity: 'token',
   isCollected: true,
   derive: [
-    { name: 'dex-trade-days', sql: DEX_TRADE_DAYS, isWhole: true },
-    { name: 'dex-data', sql: DEX_DATA, isWhole: true },
+    { name: 'dex-trade-days', sql: DEX_TRADE_DAYS, isFull: true },
+    { name: 'dex-data', sql: DEX_DATA, isFull: true },
   ],
   resumes: true,
   hasHistory: true,

@@ -24,14 +24,14 @@ const power = z.number().nonnegative().max(MOST_POWER)
 /** The state of a proposal's scores on Snapshot; empty if absent. */
 export const SCORES_STATES = ['pending', 'final', 'invalid', ''] as const
 
-const made = z.strictObject({ dao, space: text, proposal: text, address: account, at })
-const vote = made.extend({
+const cast = z.strictObject({ dao, space: text, proposal: text, address: account, at })
+const vote = cast.extend({
   kind: z.literal('vote'),
   /** The source's JSON, in the form of the proposal's voting type. */
   choice: text,
   voting_power: power.nullable(),
 })
-const proposal = made.extend({
+const proposal = cast.extend({
   kind: z.literal('proposal'),
   title: z.string(),
   voting_type: z.string(),
@@ -127,8 +127,8 @@ export const governance = defineDataset({
   isCollected: true,
   resumes: true,
   derive: [
-    { name: 'replaced-votes', sql: REPLACED_VOTES, isWhole: false },
-    { name: 'deleted-proposals', sql: DELETED_PROPOSALS, isWhole: false },
+    { name: 'replaced-votes', sql: REPLACED_VOTES, isFull: false },
+    { name: 'deleted-proposals', sql: DELETED_PROPOSALS, isFull: false },
   ],
   series: { table: 'governance_readings', entity: 'dao', time: 'read_at' },
 })

@@ -4,6 +4,8 @@ import { account, isGovernor } from './governance.ts'
 
 const text = z.string().min(1)
 const at = z.iso.datetime()
+/** A uint256 as a decimal text. */
+const integer = z.string().regex(/^\d{1,78}$/)
 
 /** An event of `proposal` on the contract `space`, in a block with the time `at`. */
 const happened = z.strictObject({ dao: z.number().int().nonnegative(), space: text, proposal: text, at })
@@ -13,15 +15,40 @@ const vote = happened.extend({
   /** JSON: the number of a choice, from 1 on, or powers by those numbers. */
   choice: text,
   voting_power: z.number().nonnegative().nullable(),
+  /** In base units of the voting token, as are the parts of each choice, in the order of the proposal's choices. */
+  power_exact: integer,
+  choice_powers: z.array(integer),
+  decimals: z.int().min(0).max(77),
+  /** Whether it replaces the voter's earlier votes on the proposal. */
+  is_whole: z.boolean(),
 })
+const hex = z.string().regex(/^0x([0-9a-f]{2})*$/)
+const argument = z.strictObject({ name: z.string().nullable(), type: z.string(), value: z.string() })
+/** What a proposal does when it is executed. Calldata of no known function has no function and no arguments. */
+const actions = z.array(
+  z.strictObject({
+    target: account,
+    value_wei: integer,
+    function: z.string().nullable(),
+    signature: z.string().nullable(),
+    arguments: z.array(argument),
+    calldata: hex,
+  }),
+)
 const proposal = happened.extend({
   kind: z.literal('proposal'),
   address: account,
   title: z.string(),
+  body: z.string(),
   choices: z.array(z.string()),
   url: z.string().nullable(),
+  actions,
 })
-const outcome = happened.extend({ kind: z.enum(['canceled', 'queued', 'executed']) })
+/** The text or the actions of a proposal after a change by its author. */
+const updated = happened.extend({ kind: z.literal('updated'), title: z.string(), body: z.string() })
+const updatedActions = happened.extend({ kind: z.literal('actions'), actions })
+const outcome = happened.extend({ kind: z.enum(['canceled', 'executed']) })
+const queued = happened.extend({ kind: z.literal('queued'), executable_at: at.nullable() })
 const times = happened.extend({
   kind: z.literal('times'),
   starts_at: at.nullable(),
@@ -31,10 +58,19 @@ const times = happened.extend({
 const reading = happened.extend({ kind: z.literal('reading'), proposal: z.literal('') })
 
 /**
- * A reading of a governor's events: a vote, a proposal or its outcome; the start and end of the vote, if known; or a
+ * A reading of a governor's events: a vote, a proposal, an update of it or its outcome; the start and end of the vote, if known; or a
  * reading, which means that all events up to `at` were read.
  */
-export const governorsRow = z.discriminatedUnion('kind', [vote, proposal, outcome, times, reading])
+export const governorsRow = z.discriminatedUnion('kind', [
+  vote,
+  proposal,
+  updated,
+  updatedActions,
+  outcome,
+  queued,
+  times,
+  reading,
+])
 
 export type GovernorsRow = z.infer<typeof governorsRow>
 
@@ -56,8 +92,8 @@ const IS_TOUCHED = `dao IN {entities: Array(UInt64)}
  * recomputes their scores.
  */
 const MARKED_PARTS = `
-INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
-SELECT dao, created_at, proposal, voter, space, choice, voting_power, false,
+INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, power_exact, choice_powers, decimals, is_whole, is_replaced, collected_at)
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, choice_powers, decimals, is_whole, false,
   greatest(now64(3, 'UTC'), collected_at + INTERVAL 1 MILLISECOND)
 FROM
 (
@@ -68,7 +104,20 @@ FROM
     WHERE dao IN {entities: Array(UInt64)} AND is_replaced AND ${isGovernor('space')}
   )
 )
-WHERE is_replaced`
+WHERE is_replaced AND NOT is_whole`
+
+/** Marks votes that their voters replaced by later ones, on contracts that allow it. */
+const REPLACED_VOTES = `
+INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, power_exact, choice_powers, decimals, is_whole, is_replaced, collected_at)
+WITH ${TOUCHED}
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, choice_powers, decimals, is_whole, true,
+  greatest(now64(3, 'UTC'), collected_at + INTERVAL 1 MILLISECOND)
+FROM
+(
+  SELECT *, max(created_at) OVER (PARTITION BY dao, space, proposal, voter) AS last_at
+  FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED} AND is_whole)
+)
+WHERE created_at < last_at AND NOT is_replaced`
 
 /** Voting power for the choice with this number, of single-choice votes and of split votes. */
 const toScore = (number: number) =>
@@ -80,14 +129,19 @@ const toScore = (number: number) =>
  */
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
-  url, outcome, is_estimated, collected_at)
+  url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, collected_at)
 WITH ${TOUCHED}
 SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(v.scores, length(e.choices)), v.total, v.votes,
-  e.starts_at, e.ends_at, e.url, e.outcome, e.is_estimated, now64(3, 'UTC')
+  e.starts_at, e.ends_at, e.url, e.outcome, e.is_estimated,
+  if(v.unknown > 0, [], arrayResize(v.powers, length(e.choices))), if(v.unknown > 0, NULL, v.sum), v.decimals,
+  e.body, e.queued_at, e.executable_at, e.executed_at, e.canceled_at, now64(3, 'UTC')
 FROM
 (
-  SELECT dao, space, proposal, anyIf(title, kind = 'proposal') AS title, anyIf(choices, kind = 'proposal') AS choices,
+  SELECT dao, space, proposal, if(countIf(kind = 'updated') > 0, anyIf(title, kind = 'updated'), anyIf(title, kind = 'proposal')) AS title, anyIf(choices, kind = 'proposal') AS choices,
+    if(countIf(kind = 'updated') > 0, anyIf(body, kind = 'updated'), anyIf(body, kind = 'proposal')) AS body,
     anyIf(url, kind = 'proposal') AS url,
+    maxOrNullIf(at, kind = 'queued') AS queued_at, anyIf(executable_at, kind = 'queued') AS executable_at,
+    maxOrNullIf(at, kind = 'executed') AS executed_at, maxOrNullIf(at, kind = 'canceled') AS canceled_at,
     anyIf(starts_at, kind = 'times') AS starts_at, anyIf(ends_at, kind = 'times') AS ends_at,
     anyIf(is_estimated, kind = 'times') AS is_estimated,
     multiIf(countIf(kind = 'canceled') > 0, 'canceled', countIf(kind = 'executed') > 0, 'executed', countIf(kind = 'queued') > 0, 'queued', '') AS outcome
@@ -98,8 +152,9 @@ FROM
 LEFT JOIN
 (
   SELECT dao, space, proposal, count() AS votes, [${[1, 2, 3].map(toScore).join(', ')}] AS scores,
-    toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total
-  FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED})
+    toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total,
+    countIf(isNull(power_exact)) AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
+  FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED} AND NOT is_replaced)
   GROUP BY dao, space, proposal
 ) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal`
 
@@ -118,8 +173,9 @@ export const governors = defineDataset({
   isCollected: true,
   resumes: true,
   derive: [
-    { name: 'marked-parts', sql: MARKED_PARTS, isWhole: false },
-    { name: 'governor-proposals', sql: PROPOSAL_DETAILS, isWhole: false },
+    { name: 'marked-parts', sql: MARKED_PARTS, isFull: false },
+    { name: 'replaced-governor-votes', sql: REPLACED_VOTES, isFull: false },
+    { name: 'governor-proposals', sql: PROPOSAL_DETAILS, isFull: false },
   ],
   series: { table: 'governor_readings', entity: 'dao', time: 'read_at' },
 })

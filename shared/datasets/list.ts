@@ -1,5 +1,6 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define-dataset.ts'
+import { delegations } from './delegations.ts'
 import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
 import { daoFees } from './fees.ts'
@@ -38,6 +39,7 @@ export const datasets = [
   indexToken,
   governance,
   governors,
+  delegations,
   treasuryValue,
   twitterCounts,
   discordMembers,

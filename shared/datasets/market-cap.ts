@@ -1,5 +1,5 @@
 import { INTERVAL_SECONDS } from '../intervals.ts'
-import { WHOLE_REGISTRY } from '../registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
@@ -11,7 +11,7 @@ export const marketCap = defineDataset({
   cadence: '1d',
   table: 'market_caps',
   row: dailySumRow,
-  entities: () => [WHOLE_REGISTRY],
+  entities: () => [ENTIRE_REGISTRY],
   computedFrom: [tokenPrices],
   hasHistory: true,
   series: { table: 'market_caps', time: 'recorded_at' },

@@ -1,4 +1,4 @@
-import { WHOLE_REGISTRY } from '../registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
@@ -10,7 +10,7 @@ export const treasuryValue = defineDataset({
   cadence: '1d',
   table: 'treasury_values',
   row: dailySumRow,
-  entities: () => [WHOLE_REGISTRY],
+  entities: () => [ENTIRE_REGISTRY],
   needsDaos: true,
   computedFrom: [daoTreasury],
   hasHistory: true,

@@ -94,8 +94,8 @@ export function sumValues(tokens: readonly Pick<Token, 'value_usd'>[]): number {
   return tokens.reduce((sum, { value_usd }) => sum + (value_usd ?? 0), 0)
 }
 
-function isAbout(one: number, other: number): boolean {
-  return Math.abs(one - other) <= ROUNDING * other
+function isAbout(a: number, b: number): boolean {
+  return Math.abs(a - b) <= ROUNDING * b
 }
 
 function isDescending(tokens: readonly Token[]): boolean {

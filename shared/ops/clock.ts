@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { readEngineTime } from '../coverage/computations.ts'
-import { askRedis } from '../queue/queues.ts'
+import { callRedis } from '../queue/queues.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 
@@ -88,6 +88,6 @@ function toWords(offset: number): string {
 }
 
 async function readRedisTime(redis: Redis): Promise<number> {
-  const [seconds, micros] = await askRedis('its time', () => redis.time())
+  const [seconds, micros] = await callRedis('its time', () => redis.time())
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }

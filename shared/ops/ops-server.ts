@@ -29,7 +29,7 @@ export interface OpsOptions extends OpsState {
 export interface OpsServer {
   readonly port: number
   /** Replaces the checks and pages. */
-  tell(told: OpsState): void
+  setState(newState: OpsState): void
   close(): Promise<void>
 }
 
@@ -51,8 +51,8 @@ export async function startOpsServer(options: OpsOptions): Promise<OpsServer | u
   })
   return {
     port: (server.address() as AddressInfo).port,
-    tell: (other) => {
-      state = other
+    setState: (newState) => {
+      state = newState
     },
     close: () =>
       new Promise((resolve) => {
@@ -77,7 +77,7 @@ function isOwnHost(header: string | undefined, { host, hosts = [] }: Pick<OpsOpt
   return isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || /^[\w-]+$/.test(name)
 }
 
-function toListener(options: OpsOptions, toTold: () => OpsState): RequestListener {
+function toListener(options: OpsOptions, readState: () => OpsState): RequestListener {
   const { registry } = options
   return (request, response) => {
     const { host } = request.headers
@@ -85,7 +85,7 @@ function toListener(options: OpsOptions, toTold: () => OpsState): RequestListene
       const error = `Host ${JSON.stringify(host?.slice(0, 60))} is not allowed here: set OPS_HOSTS, or use the address`
       return sendJson(response, 403, { error })
     }
-    const { checks, pages } = toTold()
+    const { checks, pages } = readState()
     const path = request.url?.split('?')[0] ?? '/'
     if (path === '/health/live') sendJson(response, 200, { status: 'ok' })
     else if (path === '/health/ready') void sendReadiness(response, checks)

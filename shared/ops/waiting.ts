@@ -3,7 +3,7 @@ import { ReplyError } from 'ioredis'
 import type { Config } from '../config/config.ts'
 import { DataError, toReason } from '../errors.ts'
 import { createRedis, requireRedis } from '../queue/redis.ts'
-import { type Database, isPassing, toClickHouseCode } from '../store/clickhouse.ts'
+import { type Database, isTransient, toClickHouseCode } from '../store/clickhouse.ts'
 import { probe } from '../store/probe.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 
@@ -27,7 +27,7 @@ export function untilClickHouseAnswers(db: Database, url: string, options: Optio
     try {
       await probe(db, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })
     } catch (error) {
-      if (isPassing(error) || toClickHouseCode(error) === undefined) throw error
+      if (isTransient(error) || toClickHouseCode(error) === undefined) throw error
     }
   }
   return untilPassed(`ClickHouse at ${new URL(url).host}`, check, options)
@@ -49,8 +49,8 @@ export async function whenClickHouseAnswers<T>(
     try {
       return await step()
     } catch (error) {
-      if (!isPassing(error)) throw error
-      log.warn({ reason: toReason(error) }, 'ClickHouse left in the middle of the start')
+      if (!isTransient(error)) throw error
+      log.warn({ reason: toReason(error) }, 'lost the connection to ClickHouse during the start')
       await wait(RETRY_MS)
     }
   }

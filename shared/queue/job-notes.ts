@@ -1,7 +1,7 @@
 import type { Job as QueuedJob } from 'bullmq'
 import { z } from 'zod'
 import type { JobPayload, JobReport } from './queues.ts'
-import { askRedis } from './queues.ts'
+import { callRedis } from './queues.ts'
 
 export type Queued = QueuedJob<JobPayload, JobReport>
 
@@ -21,7 +21,7 @@ export function readNotes(queued: Queued): JobNotes {
 
 /** @throws DataError `storage` */
 export async function addNotes(queued: Queued, more: JobNotes): Promise<void> {
-  await askRedis('notes of a job', () => queued.updateProgress({ ...readNotes(queued), ...more }))
+  await callRedis('notes of a job', () => queued.updateProgress({ ...readNotes(queued), ...more }))
 }
 
 /** A job fails for good after this many crashes that it caused. */

@@ -130,9 +130,9 @@ export async function enqueueRanges(
  * Asks Redis for something that a job cannot do without.
  * @throws DataError `storage` when it refuses or is away; the job is then tried again.
  */
-export async function askRedis<T>(what: string, ask: () => Promise<T>): Promise<T> {
+export async function callRedis<T>(what: string, command: () => Promise<T>): Promise<T> {
   try {
-    return await ask()
+    return await command()
   } catch (cause) {
     if (cause instanceof DataError) throw cause
     throw new DataError('storage', `Redis, ${what}: ${toReason(cause)}`, { cause })

@@ -51,10 +51,10 @@ export function groupByEnd<E extends Lifetime, R extends TimeRange>(
 export function toLifetimes(members: readonly (Lifetime & { readonly key: number })[]) {
   const pick = (member: 'since' | 'until') =>
     members.flatMap(({ key, [member]: at }) => (at === undefined ? [] : [{ key, at: at / 1000 }]))
-  const [begun, ended] = [pick('since'), pick('until')]
+  const [started, ended] = [pick('since'), pick('until')]
   return {
-    begun: begun.map(({ key }) => key),
-    begunAt: begun.map(({ at }) => at),
+    begun: started.map(({ key }) => key),
+    begunAt: started.map(({ at }) => at),
     ended: ended.map(({ key }) => key),
     endedAt: ended.map(({ at }) => at),
   }

@@ -10,7 +10,7 @@ export interface Entity extends Lifetime {
 }
 
 /** The only entity of datasets about all DAOs and tokens together. */
-export const WHOLE_REGISTRY: Entity = createRegistryEntity()
+export const ENTIRE_REGISTRY: Entity = createRegistryEntity()
 
 function createRegistryEntity(): Entity {
   const id = toId('registry')
@@ -77,10 +77,24 @@ export interface Governor {
   family: (typeof GOVERNOR_FAMILIES)[number]
   /** The unit of the starts and ends of its proposals; derived from the numbers if absent. */
   clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
+  /** Length of a vote whose events have no end. */
+  votingSeconds?: number | undefined
   fromBlock: number
   /** Identifies the governor among Snapshot spaces in stored votes: its CAIP-10 account id. */
   space: string
   /** Decimals of the voting token; 0 if each vote counts as one. */
+  decimals: number
+}
+
+/** A token whose holders delegate their votes. */
+export interface VotingToken {
+  /** Slug of a chain. */
+  chain: string
+  /** Lower-case. */
+  address: string
+  fromBlock: number
+  /** Its CAIP-10 account id. */
+  space: string
   decimals: number
 }
 
@@ -109,6 +123,8 @@ export interface Dao extends Lifetime {
   formerSnapshotSpaces: string[]
   /** Contracts of current and former votes, the current ones last. */
   governors: Governor[]
+  /** The token that the governors count; null if its delegations are not collected. */
+  votingToken: VotingToken | null
   treasuries: Treasury[]
   /** DefiLlama's id, of the parent protocol if there is one ("maker" for parent#maker). */
   defillama: string | null

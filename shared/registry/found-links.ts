@@ -15,7 +15,7 @@ const FILLED_FIELDS = [...SOCIAL_FIELDS, 'image'] as const satisfies readonly Li
 export type FoundLinks = ReadonlyMap<number, Readonly<Partial<Record<LinkField, string>>>>
 
 /** Whether the registry's files have no value for a link. A provider may have found one. */
-export const isLeftEmpty = (dao: Dao, field: LinkField): boolean =>
+export const hasNoOwnValue = (dao: Dao, field: LinkField): boolean =>
   dao[field] === null || dao.found?.includes(field) === true
 
 /** Returns the registry with found links in place of missing ones. `found` of a DAO lists its found links. */

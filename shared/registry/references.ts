@@ -174,6 +174,10 @@ function daoMistakes(
       ...unknownReference(place, `governors[${index}].chain`, chain, files.chains),
       ...governorMistakes(place, `governors[${index}]`, address, evmBySlug.get(chain)),
     ]),
+    ...(record.votingToken === null ? [] : [record.votingToken]).flatMap(({ chain, address }) => [
+      ...unknownReference(place, 'votingToken.chain', chain, files.chains),
+      ...governorMistakes(place, 'votingToken', address, evmBySlug.get(chain)),
+    ]),
     ...repeated(record.categories).map((slug) => `${place}: categories: ${slug} is listed twice`),
     ...repeated(record.chains).map((slug) => `${place}: chains: ${slug} is listed twice`),
     ...repeated(treasuryKeys).map((key) => `${place}: treasuries: ${key} is listed twice`),
@@ -197,8 +201,10 @@ function unknownReference<T>(place: string, field: string, slug: string, target:
 
 /** A mistyped address would be read for years without any vote, so its checksum is required. */
 function governorMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
-  if (evm === false) return [`${place}: ${field}.chain: a governor needs an EVM chain`]
-  if (address !== address.toLowerCase() && isAddress(address)) return []
+  if (evm === false) return [`${place}: ${field}.chain: it needs an EVM chain`]
+  // An address without letters has no checksum.
+  const hasChecksum = address !== address.toLowerCase() || /^0x\d+$/.test(address)
+  if (hasChecksum && isAddress(address)) return []
   return [`${place}: ${field}.address: ${address} is not an address with its checksum`]
 }
 

@@ -1,8 +1,8 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
-import { atOnce, inTurns, mapInSteps, type Steps } from '../turns.ts'
+import { inTurns, mapInSteps, runToEnd, type Steps } from '../turns.ts'
 import type { Ended } from './ends.ts'
-import type { Category, Chain, Dao, Governor, Token } from './entities.ts'
+import type { Category, Chain, Dao, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
 import { checkReferences, toStoredAddress } from './references.ts'
 import type { DaoRecord, TokenRecord } from './schema.ts'
@@ -45,7 +45,7 @@ export class RegistryError extends DataError {
  * shipped ones.
  * @throws RegistryError as `toRegistry`
  */
-export const loadRegistry = (dir: string = SHIPPED): Registry => atOnce(makeRegistry(readFiles(dir)))
+export const loadRegistry = (dir: string = SHIPPED): Registry => runToEnd(makeRegistry(readFiles(dir)))
 
 /**
  * Checks records against each other and computes the ids (docs/contract.md, section 3). Keeps the order of records.
@@ -121,21 +121,29 @@ function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token
     chain,
     address: toStoredAddress(address, isEvm(chainBySlug, chain)),
   }))
-  const governors = toGovernors(record, chainBySlug, token)
-  return { id, key: toKey(id), ...record, treasuries, governors, token: token?.id ?? null, ...toUntil(record.ended) }
+  const governors = record.governors.map((one) => toContract(one, chainBySlug, token))
+  const votingToken = record.votingToken && toContract(record.votingToken, chainBySlug, token)
+  return {
+    id,
+    key: toKey(id),
+    ...record,
+    treasuries,
+    governors,
+    votingToken,
+    token: token?.id ?? null,
+    ...toUntil(record.ended),
+  }
 }
 
-/** By default the voting token has the decimals of the DAO's token; a governor's record may override them. */
-function toGovernors(
-  { governors }: DaoRecord,
+/** By default the voting token has the decimals of the DAO's token; a record may override them. */
+function toContract<Contract extends { chain: string; address: string; decimals?: number | undefined }>(
+  record: Contract,
   chainBySlug: ReadonlyMap<string, Chain>,
   token: Token | undefined,
-): Governor[] {
-  return governors.map((record) => {
-    const address = record.address.toLowerCase()
-    const space = `eip155:${chainBySlug.get(record.chain)?.chainId}:${address}`
-    return { ...record, address, space, decimals: record.decimals ?? token?.decimals ?? USUAL_DECIMALS }
-  })
+) {
+  const address = record.address.toLowerCase()
+  const space = `eip155:${chainBySlug.get(record.chain)?.chainId}:${address}`
+  return { ...record, address, space, decimals: record.decimals ?? token?.decimals ?? USUAL_DECIMALS }
 }
 
 const USUAL_DECIMALS = 18

@@ -22,8 +22,20 @@ const digits = z.string().regex(/^[1-9][0-9]*$/, 'must be a positive whole numbe
 /** The first UTC day after the end, and the reason. */
 const ended = z.strictObject({ at: z.iso.date('must be an ISO date'), reason: name })
 
-/** The event format of a governor: Compound's first or second contract, or OpenZeppelin's. */
-export const GOVERNOR_FAMILIES = ['alpha', 'bravo', 'openzeppelin'] as const
+/**
+ * The event format of a governor: Compound's first or second contract, OpenZeppelin's, forks of these, Aragon's voting
+ * app, or Aave's governance.
+ */
+export const GOVERNOR_FAMILIES = [
+  'alpha',
+  'bravo',
+  'openzeppelin',
+  'agora',
+  'nouns',
+  'venus',
+  'aragon',
+  'aave-v2',
+] as const
 
 /** The unit of a governor's clock. Rounds are defined by its protocol and cannot be converted to times. */
 export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
@@ -31,6 +43,7 @@ export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 /**
  * A contract that a DAO votes on. `fromBlock` is a block before or at its creation. `decimals` are those of the voting
  * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
+ * `votingSeconds` is the length of a vote on a contract whose events have no end.
  */
 const governor = z.strictObject({
   chain: slug,
@@ -38,6 +51,18 @@ const governor = z.strictObject({
   family: z.enum(GOVERNOR_FAMILIES),
   decimals: z.int().min(0).max(77).optional(),
   clock: z.enum(GOVERNOR_CLOCKS).optional(),
+  votingSeconds: z.int().positive().optional(),
+  fromBlock: z.int().nonnegative(),
+})
+
+/**
+ * The token that the governors count, if it has the events of Compound's and OpenZeppelin's votes. `fromBlock` and
+ * `decimals` are like those of a governor.
+ */
+const votingToken = z.strictObject({
+  chain: slug,
+  address: externalId,
+  decimals: z.int().min(0).max(77).optional(),
   fromBlock: z.int().nonnegative(),
 })
 
@@ -102,6 +127,7 @@ export const daoRecord = z.strictObject({
   snapshotSpace: externalId.nullable().default(null),
   formerSnapshotSpaces: z.array(externalId).default([]),
   governors: z.array(governor).default([]),
+  votingToken: votingToken.nullable().default(null),
   defillama: externalId.nullable().default(null),
   defillamaSlug: externalId.nullable().default(null),
   treasuries: z.array(z.strictObject({ chain: slug, address })).default([]),

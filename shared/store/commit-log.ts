@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { KEPT_COMMITS, loggedChange, toLogKey } from './commits.ts'
+import { loggedChange, MAX_LOGGED_COMMITS, toLogKey } from './commits.ts'
 
 /** Limit on the change events of one read. */
 const PAGE = 500
@@ -61,11 +61,12 @@ function toCommits(entries: readonly Entry[], reportEntry: ReportMalformed): Log
 }
 
 /** Whether a version is newer than another. */
-export function isNewer(version: string, other: string): boolean {
-  const [[ms = 0, count = 0], [otherMs = 0, otherCount = 0]] = [version, other].map((text) =>
-    text.split('-').map(Number),
-  ) as [number[], number[]]
-  return ms > otherMs || (ms === otherMs && count > otherCount)
+export function isNewer(a: string, b: string): boolean {
+  const [[msA = 0, countA = 0], [msB = 0, countB = 0]] = [a, b].map((text) => text.split('-').map(Number)) as [
+    number[],
+    number[],
+  ]
+  return msA > msB || (msA === msB && countA > countB)
 }
 
 /** Two numbers of at most 64 bits. Redis rejects larger ones at every attempt. */
@@ -81,15 +82,15 @@ async function readAfter(
   redis: Redis,
   key: string,
   version: string,
-  tell: ReportMalformed,
+  reportMalformed: ReportMalformed,
 ): Promise<LoggedCommit[] | undefined> {
   if (!isVersion(version)) return undefined
   if (version === BEGINNING) {
     const [entries, length] = await Promise.all([redis.xrange(key, '-', '+', 'COUNT', PAGE), redis.xlen(key)])
-    return length < KEPT_COMMITS ? toCommits(entries, tell) : undefined
+    return length < MAX_LOGGED_COMMITS ? toCommits(entries, reportMalformed) : undefined
   }
   const [first, ...rest] = await redis.xrange(key, version, '+', 'COUNT', PAGE + 1)
-  return first?.[0] === version ? toCommits(rest, tell) : undefined
+  return first?.[0] === version ? toCommits(rest, reportMalformed) : undefined
 }
 
 async function readNewest(redis: Redis, key: string): Promise<string> {

@@ -12,7 +12,7 @@ const channel = (prefix: string) => `${prefix}:commits`
 export const toLogKey = (prefix: string) => `${prefix}:commit-log`
 
 /** Two weeks of scheduled collection. A back-fill writes one change event per chunk. */
-export const KEPT_COMMITS = 20_000
+export const MAX_LOGGED_COMMITS = 20_000
 /**
  * A change event of a dataset's stored rows: the range of its times (inclusive, Unix milliseconds), and the number of
  * tokens or DAOs. Absent members mean any.
@@ -38,9 +38,9 @@ const STATE_JOB = 'commits'
  */
 export async function publishCommit(
   stores: { db: Database; redis: Redis; prefix: string },
-  told: Commit,
+  content: Commit,
 ): Promise<void> {
-  const change = { ...told, id: randomUUID() }
+  const change = { ...content, id: randomUUID() }
   await stores.db.command({
     name: 'record-commit',
     sql: 'INSERT INTO job_state SELECT {job: String}, {dataset: String}, {value: String}, now64(3)',
@@ -72,7 +72,7 @@ export async function logCommit(redis: Redis, prefix: string, change: Commit): P
     to: toTime(change.to === undefined ? undefined : change.to + 1),
     id: change.id,
   } satisfies z.infer<typeof loggedChange>
-  await redis.xadd(toLogKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(logged))
+  await redis.xadd(toLogKey(prefix), 'MAXLEN', '~', MAX_LOGGED_COMMITS, '*', 'change', JSON.stringify(logged))
 }
 
 /** The newest version of every dataset that this process knows. */
@@ -88,7 +88,7 @@ export interface CommitFeed {
   /** Registers a callback for changes. `undefined` means that any data may have changed. */
   follow(listener: (change: Commit | undefined) => void): void
   /** Accepts a change event from another transport. An event counts once, regardless of the transport. */
-  hear(change: Pick<Commit, 'dataset' | 'id'>): void
+  receive(change: Pick<Commit, 'dataset' | 'id'>): void
   /** Renews every version, because data may have changed without an event. */
   renew(): void
   /** Stops at once, even without Redis. */
@@ -266,7 +266,7 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
       return versions.changes
     },
     follow: versions.follow,
-    hear: versions.heard,
+    receive: versions.heard,
     renew: () => versions.begin(versions.source),
     close: () => {
       polling.close()
@@ -279,10 +279,10 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
  * Feeds the events of the stream into the feed. Call it before registering other listeners of the stream: a client
  * requests data as soon as it receives an event, and must not get a stale cached response.
  */
-export function hearLog({ hear, renew }: CommitFeed, commitLog: Pick<CommitLog, 'follow'>): void {
+export function bridgeChangeStream({ receive, renew }: CommitFeed, commitLog: Pick<CommitLog, 'follow'>): void {
   commitLog.follow({
     committed: (commits) => {
-      for (const { dataset, id } of commits) hear({ dataset, id })
+      for (const { dataset, id } of commits) receive({ dataset, id })
     },
     lost: renew,
   })

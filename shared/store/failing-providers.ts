@@ -55,12 +55,12 @@ export async function readFailing(db: Database): Promise<ReadonlyMap<string, Fai
 }
 
 /** If a provider fails in several chunks, the earliest start wins. */
-function toEarliest(one: FailingProviders, other: FailingProviders): FailingProviders {
-  const added = Object.entries(other).filter(([provider, { since }]) => {
-    const before = one[provider]
+function toEarliest(a: FailingProviders, b: FailingProviders): FailingProviders {
+  const added = Object.entries(b).filter(([provider, { since }]) => {
+    const before = a[provider]
     return before === undefined || since < before.since
   })
-  return { ...one, ...Object.fromEntries(added) }
+  return { ...a, ...Object.fromEntries(added) }
 }
 
 export const toFailingText = (failing: FailingProviders): string => JSON.stringify(failing)
@@ -76,7 +76,7 @@ export interface ProviderResults {
   readonly slot: number
   readonly piece: SlotPiece | undefined
   /** Whether all entities were requested, not only those left by an earlier attempt or piece. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
   readonly failures: readonly ProviderFailure[]
   /** The providers that returned data. */
   readonly answered: readonly string[]
@@ -99,12 +99,12 @@ export function toFailingTexts(
   const text = texts.get(index)
   const stored = text === undefined ? {} : readFailingText(text)
   const before = stored ?? {}
-  const failing = results.isWhole ? toFailing(before, results) : toFailingOfSome(before, results)
+  const failing = results.isComplete ? toFailing(before, results) : toFailingOfRemaining(before, results)
   const changed = new Map<string, string>()
   // An unreadable stored text also differs, and is replaced.
   if (!isDeepStrictEqual(failing, stored)) changed.set(toFailingName(index), toFailingText(failing))
-  for (const [other, text] of texts) {
-    if (other >= of && text !== NONE) changed.set(toFailingName(other), NONE)
+  for (const [pieceIndex, text] of texts) {
+    if (pieceIndex >= of && text !== NONE) changed.set(toFailingName(pieceIndex), NONE)
   }
   return changed
 }
@@ -121,7 +121,7 @@ function toFailing(before: FailingProviders, { failures, slot }: ProviderResults
   )
 }
 
-function toFailingOfSome(before: FailingProviders, results: ProviderResults): FailingProviders {
+function toFailingOfRemaining(before: FailingProviders, results: ProviderResults): FailingProviders {
   const failures = results.failures.filter(({ reason }) => isAboutProvider(reason))
   const still = Object.entries(before).filter(([provider]) => !results.answered.includes(provider))
   return { ...Object.fromEntries(still), ...toFailing(before, { ...results, failures }) }

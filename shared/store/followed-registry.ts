@@ -219,7 +219,8 @@ function createFoundLog(log: Logger) {
     const found = Object.fromEntries(
       SOCIAL_FIELDS.map((field) => [field, daos.filter((dao) => dao.found?.includes(field)).length]),
     )
-    if (JSON.stringify(found) !== logged) log.info({ found }, 'found links replace links that the registry lacks')
+    if (JSON.stringify(found) !== logged)
+      log.info({ found }, 'missing links of the registry are filled with discovered links')
     logged = JSON.stringify(found)
   }
 }

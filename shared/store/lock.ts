@@ -62,7 +62,7 @@ async function take(
       const sql = 'KILL QUERY WHERE query_id = {name: String} SYNC'
       if (lost === undefined) await db.command({ name: 'release lock', sql, params: { name } })
     } catch (error) {
-      log.warn({ lock: name, reason: toReason(error) }, 'a lock could not be released; it ends with its connection')
+      log.warn({ lock: name, reason: toReason(error) }, 'lock could not be released; it expires with its connection')
     } finally {
       stream.destroy()
     }

@@ -1,4 +1,4 @@
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { z } from 'zod'
 import { DataError } from '../errors.ts'
 import { toJson } from '../json.ts'
@@ -106,6 +106,6 @@ ORDER BY list, position LIMIT {most: UInt32}`,
     const last = page.at(-1)
     if (last === undefined || page.length < PAGE) return
     after = last
-    await others()
+    await yieldToEventLoop()
   }
 }

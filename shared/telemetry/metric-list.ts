@@ -104,6 +104,31 @@ export const METRICS = {
     help: "Rows that failed the dataset's schema, by dataset and reason.",
     labels: ['dataset', 'reason'],
   },
+  alertFirings: {
+    kind: 'counter',
+    name: 'alert_firings_total',
+    help: 'Alerts that fired, by kind of rule.',
+    labels: ['kind'],
+  },
+  alertDeliveries: {
+    kind: 'counter',
+    name: 'alert_deliveries_total',
+    help: 'Attempts to deliver a message by channel type and outcome: delivered, retried (another attempt follows), dead (failed for good).',
+    labels: ['channel', 'outcome'],
+  },
+  alertEvaluation: {
+    kind: 'histogram',
+    name: 'alert_evaluation_duration_seconds',
+    help: 'Duration of the evaluation of a group of rules, by kind of rule.',
+    labels: ['kind'],
+    buckets: WORK_BUCKETS,
+  },
+  alertEvaluationFailures: {
+    kind: 'counter',
+    name: 'alert_evaluation_failures_total',
+    help: 'Failed evaluations of groups of rules, by kind of rule; the next tick repeats them.',
+    labels: ['kind'],
+  },
   providerCalls: {
     kind: 'counter',
     name: 'provider_calls_total',

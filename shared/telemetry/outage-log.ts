@@ -3,7 +3,7 @@ import type { Logger } from './log.ts'
 /** Logs repeated failures once. */
 export interface OutageLog {
   /** Logs the first failure of `about` at `level` and later ones at debug level. */
-  failed(about: string, told: object, message: string): void
+  failed(about: string, fields: object, message: string): void
   /** Marks `about`, or everything, as working: its next failure is logged at `level` again. */
   works(about?: string): void
 }
@@ -12,8 +12,8 @@ export interface OutageLog {
 export function createOutageLog(log: Logger, level: 'warn' | 'error'): OutageLog {
   const failing = new Set<string>()
   return {
-    failed: (about, told, message) => {
-      log[failing.has(about) ? 'debug' : level](told, message)
+    failed: (about, fields, message) => {
+      log[failing.has(about) ? 'debug' : level](fields, message)
       failing.add(about)
     },
     works: (about) => {

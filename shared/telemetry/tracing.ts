@@ -110,7 +110,7 @@ function createWarning(log: Logger): (reason: string) => void {
   return (reason) => {
     if (performance.now() - warnedAt < WARN_EVERY_MS) return
     warnedAt = performance.now()
-    log.warn({ reason }, 'tracing fails; spans may be lost')
+    log.warn({ reason }, 'trace export failed; spans may be missing')
   }
 }
 

@@ -2,7 +2,7 @@ import { Agent, get } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 
 /** A request with its result: time of sending, duration, and status; 0 if the connection failed. */
-export interface Asked {
+export interface RecordedRequest {
   readonly sentAt: number
   readonly tookMs: number
   readonly status: number
@@ -12,15 +12,15 @@ export interface Asked {
 
 /** A client that sends requests from its own address, each on an otherwise idle connection. */
 export interface Client {
-  ask(path: string): Promise<Asked>
-  leave(): void
+  request(path: string): Promise<RecordedRequest>
+  disconnect(): void
 }
 
 /** @param number selects the client's loopback address. */
 export function createClient(url: string, number: number): Client {
   const agent = new Agent({ keepAlive: true, localAddress: `127.0.1.${number + 1}` })
-  const ask = (path: string) =>
-    new Promise<Asked>((resolve) => {
+  const request = (path: string) =>
+    new Promise<RecordedRequest>((resolve) => {
       const sentAt = performance.now()
       const end = (status: number, failure?: string) =>
         resolve({ sentAt, tookMs: performance.now() - sentAt, status, failure })
@@ -33,22 +33,22 @@ export function createClient(url: string, number: number): Client {
           .once('error', fail)
       }).once('error', fail)
     })
-  return { ask, leave: () => agent.destroy() }
+  return { request, disconnect: () => agent.destroy() }
 }
 
-/** Keeps `atOnce` requests running for `seconds`: sends the next one after each response. */
-export async function askInTurn(
+/** Keeps `concurrency` requests running for `seconds`: sends the next one after each response. */
+export async function requestInSequence(
   clients: readonly Client[],
-  atOnce: number,
+  concurrency: number,
   seconds: number,
   toPath: () => string,
-): Promise<Asked[]> {
-  const answers: Asked[] = []
+): Promise<RecordedRequest[]> {
+  const answers: RecordedRequest[] = []
   const until = performance.now() + seconds * 1000
   const goOn = async (client: Client) => {
-    while (performance.now() < until) answers.push(await client.ask(toPath()))
+    while (performance.now() < until) answers.push(await client.request(toPath()))
   }
-  await Promise.all(Array.from({ length: atOnce }, (_, at) => goOn(clients[at % clients.length] as Client)))
+  await Promise.all(Array.from({ length: concurrency }, (_, at) => goOn(clients[at % clients.length] as Client)))
   return answers
 }
 
@@ -60,31 +60,31 @@ const MOST_WAITED_FOR = 8_000
  * Sends `perSecond` requests regardless of the duration of responses, until the signal is aborted. Sends fewer only at
  * the limit of open requests.
  */
-export async function askRegardless(
+export async function requestAtRate(
   clients: readonly Client[],
   perSecond: number,
   signal: AbortSignal,
   toPath: () => string,
-): Promise<Asked[]> {
-  const asked: Promise<Asked>[] = []
+): Promise<RecordedRequest[]> {
+  const pending: Promise<RecordedRequest>[] = []
   let answered = 0
   const startedAt = performance.now()
   while (!signal.aborted) {
     const due = Math.floor(((performance.now() - startedAt) / 1000) * perSecond)
-    while (asked.length < due && asked.length - answered < MOST_WAITED_FOR) {
-      const asking = (clients[asked.length % clients.length] as Client).ask(toPath())
-      asked.push(asking)
+    while (pending.length < due && pending.length - answered < MOST_WAITED_FOR) {
+      const asking = (clients[pending.length % clients.length] as Client).request(toPath())
+      pending.push(asking)
       void asking.then(() => (answered += 1))
     }
     await wait(TURN_MS)
   }
-  return Promise.all(asked)
+  return Promise.all(pending)
 }
 
-export const isGood = ({ status }: Asked): boolean => status === 200
+export const isGood = ({ status }: RecordedRequest): boolean => status === 200
 
 /** The 95th percentile of the durations, in milliseconds. */
-export function toP95(answers: readonly Asked[]): number {
+export function toP95(answers: readonly RecordedRequest[]): number {
   const sorted = answers.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   return sorted[Math.floor(sorted.length * 0.95)] ?? Number.NaN
 }

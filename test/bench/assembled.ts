@@ -76,7 +76,7 @@ async function measureCold(
     Promise.all(Array.from({ length: CHARTS }, () => readDay(next())))
   const client = createClient(url, 0)
   const chart = async (day: Day) => {
-    if (!isGood(await client.ask(toDayPath(day)))) throw new Error('a chart was not answered')
+    if (!isGood(await client.request(toDayPath(day)))) throw new Error('a chart was not answered')
   }
   const page = await compare({
     what: `a page of ${CHARTS} such days, none of them kept`,
@@ -85,7 +85,7 @@ async function measureCold(
     b: timed('a statement for each, straight to ClickHouse', () => all(straight)),
     rounds: ROUNDS,
   })
-  client.leave()
+  client.disconnect()
   return [one, page]
 }
 
@@ -106,12 +106,12 @@ async function measureWarm(
       from: oldest + Math.floor(place / tokens.length) * STEP,
     })
   }
-  const kept = next()
+  const cached = next()
   return compare({
     what: 'a new range of a day of 5-minute prices, its chunks cached',
     unit: 'req/s',
     a: load(url, 'API, assembled', next),
-    b: load(url, 'API, cached answer of the same size', () => kept),
+    b: load(url, 'API, cached answer of the same size', () => cached),
     rounds: ROUNDS,
     target: atLeast(0.25),
   })
@@ -119,12 +119,12 @@ async function measureWarm(
 
 /** Sorted and filtered lists that are new each time, after the records were read once. */
 async function measureList({ url }: Assembled): Promise<BenchRow> {
-  let asked = 0
+  let requestCount = 0
   const toPath = (price: number) =>
     `/data/tokens?limit=100&sort=-financialData.percentChange7d,name&filter=financialData.price!=${price}`
   const next = () => {
-    asked += 1
-    return toPath(1e9 + asked)
+    requestCount += 1
+    return toPath(1e9 + requestCount)
   }
   return compare({
     what: 'a list with a new sort and filter, its records cached',

@@ -30,7 +30,7 @@ export const backfill: Benchmark = {
 }
 
 /** The collected range: complete chunks, so that all have the same number of rows. */
-function toWanted({ quick }: BenchContext, { database }: Stack) {
+function toPlan({ quick }: BenchContext, { database }: Stack) {
   const { chunkEntities, chunkPoints } = prices.history ?? { chunkEntities: 1, chunkPoints: 1 }
   const grid = chunkPoints * STEP
   const from = Math.ceil(FROM / grid) * grid
@@ -60,13 +60,13 @@ const ONE_THREAD = 'a worker reads, checks and writes in one thread; more worker
 async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
   const { db } = stack.database
   const inserts = openInserts(stack.database)
-  const wanted = toWanted(context, stack)
-  const chunks = planChunks(prices, wanted.tokens, wanted.range)
+  const expected = toPlan(context, stack)
+  const chunks = planChunks(prices, expected.tokens, expected.range)
   const first = await startWorker(stack, 1)
   const total = await collect(stack, chunks)
   await first.stop()
   context.say(`${chunks.length} parts of together ${total.toLocaleString('en-US')} rows`)
-  const batches = await readBatches(db, chunks, wanted.tokens)
+  const batches = await readBatches(db, chunks, expected.tokens)
   const rows: BenchRow[] = []
   const memory: string[][] = []
   for (const concurrency of CONCURRENCIES) {
@@ -85,7 +85,7 @@ async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
     context.say(`${what} done`)
   }
   await inserts.close()
-  memory.push(toMemoryCells('engine', stack.engine.pid), await measureApi(stack, wanted))
+  memory.push(toMemoryCells('engine', stack.engine.pid), await measureApi(stack, expected))
   const table: BenchTable = {
     title: 'Memory of the processes after all this',
     head: ['process', 'now, MB', 'at most, MB'],
@@ -149,14 +149,14 @@ async function readBatches(db: Database, chunks: readonly Chunk[], tokens: reado
 }
 
 async function insertAll(insert: Insert, batches: readonly Row[][], concurrency: number): Promise<void> {
-  const left = [...batches]
+  const remaining = [...batches]
   const insertNext = async () => {
-    for (let rows = left.shift(); rows !== undefined; rows = left.shift()) await insert(rows)
+    for (let rows = remaining.shift(); rows !== undefined; rows = remaining.shift()) await insert(rows)
   }
   await Promise.all(Array.from({ length: concurrency }, insertNext))
 }
 
-async function measureApi(stack: Stack, { range, tokens }: ReturnType<typeof toWanted>): Promise<string[]> {
+async function measureApi(stack: Stack, { range, tokens }: ReturnType<typeof toPlan>): Promise<string[]> {
   const api = await stack.start('api', 'api/main.ts')
   for (const { id } of tokens) {
     const query = new URLSearchParams({

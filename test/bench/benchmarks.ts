@@ -1,3 +1,4 @@
+import { alerts } from './alerts.ts'
 import { backfill } from './backfill.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
@@ -27,5 +28,6 @@ export const benchmarks = [
   replay,
   dexData,
   sentiment,
+  alerts,
   page,
 ] as const satisfies readonly Benchmark[]

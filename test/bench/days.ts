@@ -21,4 +21,4 @@ export function* toShuffled(count: number): Generator<number> {
 }
 
 /** The greatest common divisor. */
-const toDivisor = (one: number, other: number): number => (other === 0 ? one : toDivisor(other, one % other))
+const toDivisor = (a: number, b: number): number => (b === 0 ? a : toDivisor(b, a % b))

@@ -47,9 +47,9 @@ async function measure({ quick, say }: BenchContext, few: BenchDatabase, many: B
   const keys = tokens.map(({ key }) => key)
   const ids = tokens.map(({ id }) => id)
   const sums = (of: BenchDatabase) => () =>
-    ask(of, (surroundings) => dexDataRoute.settle({ id: ids, limit: TOKENS }, 'json', surroundings))
+    request(of, (surroundings) => dexDataRoute.settle({ id: ids, limit: TOKENS }, 'json', surroundings))
   const newest = (of: BenchDatabase) => () =>
-    ask(of, (surroundings) => historicDexTradesRoute.settle({ id: ids[0], limit: 100 }, 'json', surroundings))
+    request(of, (surroundings) => historicDexTradesRoute.settle({ id: ids[0], limit: 100 }, 'json', surroundings))
   const name = (trades: number) => `${trades.toLocaleString('en-US')} trades a token`
   const against = (work: (of: BenchDatabase) => () => Promise<unknown>) => ({
     unit: 'ms',
@@ -98,7 +98,7 @@ async function derive({ db }: BenchDatabase, keys: readonly number[], times = {}
   for (const { name, sql } of dexTrades.derive ?? []) await db.command({ name, sql, params })
 }
 
-function ask(
+function request(
   database: BenchDatabase,
   settle: (surroundings: Surroundings) => { answer(signal: AbortSignal): Promise<unknown> },
 ) {

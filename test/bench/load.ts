@@ -11,8 +11,8 @@ export function load(url: string, name: string, toNext: () => string, connection
     measure: async () => {
       // Called for each request of any connection, on both sides. A list of paths would be repeated by every
       // connection.
-      const asked = [{ setupRequest: (request: autocannon.Request) => ({ ...request, path: toNext() }) }]
-      const result = await autocannon({ url, connections, duration: SECONDS, requests: asked })
+      const queries = [{ setupRequest: (request: autocannon.Request) => ({ ...request, path: toNext() }) }]
+      const result = await autocannon({ url, connections, duration: SECONDS, requests: queries })
       if (result.non2xx + result.errors > 0) throw new Error(`${name}: ${result.non2xx + result.errors} failed`)
       return result.requests.total / result.duration
     },

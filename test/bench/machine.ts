@@ -22,7 +22,7 @@ export function describeMachine(now: Date): string {
 function readEngine(): string {
   const require = createRequire(import.meta.url)
   const { version } = JSON.parse(readFileSync(require.resolve('chdb/package.json'), 'utf8'))
-  const ask = "process.stdout.write(require('chdb').query('SELECT version()', 'TSVRaw'))"
-  const engine = execFileSync(process.execPath, ['-e', ask], { encoding: 'utf8', cwd: import.meta.dirname })
+  const target = "process.stdout.write(require('chdb').query('SELECT version()', 'TSVRaw'))"
+  const engine = execFileSync(process.execPath, ['-e', target], { encoding: 'utf8', cwd: import.meta.dirname })
   return `ClickHouse ${engine.trim()} (chdb ${version})`
 }

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, onStopSignal, runProgram } from '../../shared/process.ts'
-import { buildOnce } from '../../tools/build.ts'
+import { buildIfNeeded } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
 import type { BenchContext, Benchmark, Findings } from './define-benchmark.ts'
@@ -41,8 +41,8 @@ function readWords() {
   if (!Number.isSafeInteger(rows) || rows < 1)
     throw new DataError('payload', `--rows ${values.rows}: not a whole number above 0`)
   const unknown = positionals.filter((name) => !benchmarks.some((one) => one.name === name))
-  const known = benchmarks.map(({ name }) => name).join(', ')
-  if (unknown.length > 0) throw new DataError('payload', `no benchmark ${unknown.join(', ')}; there are ${known}`)
+  const available = benchmarks.map(({ name }) => name).join(', ')
+  if (unknown.length > 0) throw new DataError('payload', `no benchmark ${unknown.join(', ')}; there are ${available}`)
   return { ...values, rows, names: positionals }
 }
 
@@ -82,14 +82,14 @@ async function main(): Promise<void> {
   const { quick, rows, postgres } = options
   const context = { quick, rows: quick ? Math.min(rows, 1_000_000) : rows, postgres, dataDir, say }
   const machine = describeMachine(new Date())
-  const wanted = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
+  const selected = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
   const results: Record<string, Findings> = {}
-  runCompiledIn(buildOnce())
+  runCompiledIn(buildIfNeeded())
   // A signal would otherwise end this process and leave its Redis running.
   onStopSignal(async () => {
     process.exitCode = 130
   })
-  for (const benchmark of wanted) {
+  for (const benchmark of selected) {
     const found = await run(benchmark, context)
     if (found === undefined) continue
     results[benchmark.name] = found

@@ -4,7 +4,15 @@ import { DAY_MS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { storeMarket } from '../support/market.ts'
 import { type ApiProcess, withApi } from './api-process.ts'
-import { type Asked, askInTurn, askRegardless, type Client, createClient, isGood, toP95 } from './arrivals.ts'
+import {
+  type Client,
+  createClient,
+  isGood,
+  type RecordedRequest,
+  requestAtRate,
+  requestInSequence,
+  toP95,
+} from './arrivals.ts'
 import { toDayPath, toShuffled } from './days.ts'
 import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
@@ -18,7 +26,7 @@ const CLIENTS = 8
 const READERS = 64
 const ROUNDS = 5
 /** Numbers of concurrent requests; the one with the highest rate of answers is the capacity. */
-const AT_ONCE = [8, 16, 32]
+const CONCURRENCY = [8, 16, 32]
 
 interface Sizes {
   readonly days: number
@@ -66,13 +74,13 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
       return {
         rows,
         notes: [
-          `The capacity is the highest rate of answers to ${CLIENTS} clients with ${AT_ONCE.join(', ')} concurrent requests that wait for their answers, measured just before each load. Answers under the load are compared with it, and with the same concurrency just after it. A load comes from the same clients for ${sizes.seconds} s and does not wait for answers. Clients, API and ClickHouse share the machine.`,
+          `The capacity is the highest rate of answers to ${CLIENTS} clients with ${CONCURRENCY.join(', ')} concurrent requests that wait for their answers, measured just before each load. Answers under the load are compared with it, and with the same concurrency just after it. A load comes from the same clients for ${sizes.seconds} s and does not wait for answers. Clients, API and ClickHouse share the machine.`,
           ...load.notes,
           `The API took ${peak} of memory at most.`,
         ],
       }
     } finally {
-      for (const client of clients) client.leave()
+      for (const client of clients) client.disconnect()
     }
   })
 }
@@ -113,12 +121,12 @@ function watchProcessors({ pids }: Load): () => string {
 }
 
 /** Answers a second of a round. */
-const countGood = (answers: readonly Asked[], { roundSeconds }: Sizes): number =>
+const countGood = (answers: readonly RecordedRequest[], { roundSeconds }: Sizes): number =>
   answers.filter(isGood).length / roundSeconds
 
 interface Best {
   readonly perSecond: number
-  readonly atOnce: number
+  readonly concurrency: number
   /** Processor time of each process during the measurement. */
   readonly busy: string
 }
@@ -126,14 +134,14 @@ interface Best {
 /** The highest rate of answers when clients wait for their answers. */
 async function measureBest(load: Load): Promise<Best> {
   const { clients, toPath, sizes, say } = load
-  await askInTurn(clients, AT_ONCE[0] ?? 1, sizes.roundSeconds, toPath)
-  let best: Best = { perSecond: 0, atOnce: 0, busy: '' }
-  for (const atOnce of AT_ONCE) {
+  await requestInSequence(clients, CONCURRENCY[0] ?? 1, sizes.roundSeconds, toPath)
+  let best: Best = { perSecond: 0, concurrency: 0, busy: '' }
+  for (const concurrency of CONCURRENCY) {
     const processors = watchProcessors(load)
-    const answers = await askInTurn(clients, atOnce, sizes.roundSeconds, toPath)
+    const answers = await requestInSequence(clients, concurrency, sizes.roundSeconds, toPath)
     const perSecond = countGood(answers, sizes)
-    say(`${atOnce} at once: ${perSecond.toFixed(0)} a second`)
-    if (perSecond > best.perSecond) best = { perSecond, atOnce, busy: processors() }
+    say(`${concurrency} at once: ${perSecond.toFixed(0)} a second`)
+    if (perSecond > best.perSecond) best = { perSecond, concurrency, busy: processors() }
   }
   return best
 }
@@ -148,27 +156,27 @@ const TIMES = 4
 async function measureLoad(load: Load): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
   // A machine that others share is faster in one minute than in the next: both sides are measured beside each other.
-  const { perSecond, atOnce, busy } = await measureBest(load)
+  const { perSecond, concurrency, busy } = await measureBest(load)
   say(`${TIMES} times the capacity`)
-  const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
+  const calm = await requestInSequence(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
   const processors = watchProcessors(load)
   const startedAt = performance.now()
-  const asking = askRegardless(clients, TIMES * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
+  const asking = requestAtRate(clients, TIMES * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
   await wait(sizes.seconds * 1000)
   const endedAt = performance.now()
   load.notes.push(`Processors busy at ${TIMES} times the load: ${processors()}; before it: ${busy}.`)
   const recoveredMs = await measureRecovery(load, endedAt, 2 * toP95(calm))
   const answers = await asking
-  const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
+  const inTime = ({ sentAt, tookMs }: RecordedRequest) => sentAt + tookMs < endedAt
   const good = answers.filter((one) => isGood(one) && inTime(one)).length / ((endedAt - startedAt) / 1000)
   const refused = answers.filter(({ status }) => status === 503)
-  const others = answers.filter((one) => !isGood(one) && one.status !== 503)
-  if (others.length > 0) {
-    const ways = new Set(others.map(({ status, failure }) => failure ?? `status ${status}`))
-    const what = `${others.length} of ${answers.length} requests got neither an answer nor a refusal`
+  const rest = answers.filter((one) => !isGood(one) && one.status !== 503)
+  if (rest.length > 0) {
+    const ways = new Set(rest.map(({ status, failure }) => failure ?? `status ${status}`))
+    const what = `${rest.length} of ${answers.length} requests got neither an answer nor a refusal`
     throw new Error(`${what}: ${[...ways].join('; ')}`)
   }
-  const after = countGood(await askInTurn(clients, atOnce, sizes.roundSeconds, toPath), sizes)
+  const after = countGood(await requestInSequence(clients, concurrency, sizes.roundSeconds, toPath), sizes)
   const borne = (perSecond + after) / 2
   const what = `${TIMES} times the capacity`
   return [
@@ -197,9 +205,9 @@ async function measureLoad(load: Load): Promise<BenchRow[]> {
 async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs: number): Promise<number> {
   const newcomer = createClient(api.url, CLIENTS)
   for (;;) {
-    const { sentAt, tookMs, status } = await newcomer.ask(toPath())
+    const { sentAt, tookMs, status } = await newcomer.request(toPath())
     if (status !== 200 || tookMs > withinMs) continue
-    newcomer.leave()
+    newcomer.disconnect()
     return sentAt - endedAt
   }
 }
@@ -209,13 +217,13 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   const { api, clients, toPath, sizes, say } = load
   const { perSecond } = await measureBest(load)
   say('a flood of one client')
-  const other = createClient(api.url, CLIENTS)
-  const measureOther = async () => toP95(await askInTurn([other], 1, sizes.roundSeconds, toPath))
-  const beside = async () => {
+  const second = createClient(api.url, CLIENTS)
+  const measureSecond = async () => toP95(await requestInSequence([second], 1, sizes.roundSeconds, toPath))
+  const concurrent = async () => {
     const over = new AbortController()
-    const flood = askRegardless(clients.slice(0, 1), TIMES * perSecond, over.signal, toPath)
+    const flood = requestAtRate(clients.slice(0, 1), TIMES * perSecond, over.signal, toPath)
     await wait(1_000)
-    const p95 = await measureOther()
+    const p95 = await measureSecond()
     over.abort()
     await flood
     return p95
@@ -223,8 +231,8 @@ async function measureFlood(load: Load): Promise<BenchRow> {
   return compare({
     what: "another client's answers, 95 of 100",
     unit: 'ms',
-    a: { name: 'beside a flood of one client', measure: beside },
-    b: { name: 'alone', measure: measureOther },
+    a: { name: 'beside a flood of one client', measure: concurrent },
+    b: { name: 'alone', measure: measureSecond },
     rounds: ROUNDS,
     target: atMost(2),
     reason: REFUSING_COSTS,
@@ -238,30 +246,30 @@ function measureSlowReaders(
   until: number,
 ): Promise<BenchRow> {
   say('slow readers')
-  const measureOthers = async () => toP95(await askInTurn(clients.slice(0, 2), 2, sizes.roundSeconds, toPath))
-  const beside = async () => {
+  const measureRest = async () => toP95(await requestInSequence(clients.slice(0, 2), 2, sizes.roundSeconds, toPath))
+  const concurrent = async () => {
     const readers = Array.from({ length: READERS }, (_, number) => {
       const { id } = tokens[number % tokens.length] as Token
       const start = until - sizes.days * DAY_MS + Math.floor(number / tokens.length) * STEP
       return readSlowly(api.url, `/data/tokens/historic-financial?id=${id}&interval=5m&start=${start}&format=csv`)
     })
-    await Promise.all(readers.map(({ begun }) => begun))
-    const p95 = await measureOthers()
-    for (const { leave } of readers) leave()
+    await Promise.all(readers.map(({ started }) => started))
+    const p95 = await measureRest()
+    for (const { disconnect } of readers) disconnect()
     return p95
   }
   return compare({
     what: "others' answers, 95 of 100",
     unit: 'ms',
-    a: { name: `beside ${READERS} readers of long series at 1 kB/s`, measure: beside },
-    b: { name: 'beside none', measure: measureOthers },
+    a: { name: `beside ${READERS} readers of long series at 1 kB/s`, measure: concurrent },
+    b: { name: 'beside none', measure: measureRest },
     rounds: ROUNDS,
     target: atMost(1.2),
   })
 }
 
-/** Reads a kilobyte of an answer a second. `begun` resolves with its first bytes. */
-function readSlowly(url: string, path: string): { begun: Promise<void>; leave(): void } {
+/** Reads a kilobyte of an answer a second. `started` resolves with its first bytes. */
+function readSlowly(url: string, path: string): { started: Promise<void>; disconnect(): void } {
   const { hostname, port } = new URL(url)
   let [socket, timer]: [Socket | undefined, NodeJS.Timeout | undefined] = [undefined, undefined]
   const begin = (resolve: () => void, reject: (error: Error) => void) => {
@@ -280,8 +288,8 @@ function readSlowly(url: string, path: string): { begun: Promise<void>; leave():
     })
   }
   return {
-    begun: new Promise(begin),
-    leave: () => {
+    started: new Promise(begin),
+    disconnect: () => {
       clearInterval(timer)
       socket?.destroy()
     },

@@ -16,7 +16,7 @@ const STEP = 300_000
 const ROWS = 100
 
 /** From the call to the painted chart: two frames after drawing. */
-const drawOnce = (page: Page, file: string, points: number) =>
+const measureDraw = (page: Page, file: string, points: number) =>
   page.evaluate<number>(`(async () => {
     const { draw } = await import(new URL('assets/${file}', document.baseURI).href)
     const place = document.createElement('div')
@@ -36,7 +36,7 @@ const drawOnce = (page: Page, file: string, points: number) =>
   })()`)
 
 /** From the click on a link in the header to the painted page with its data. */
-const changeOnce = (page: Page, to: string, heading: string) =>
+const measureChange = (page: Page, to: string, heading: string) =>
   page.evaluate<number>(`(async () => {
     const start = performance.now()
     document.querySelector('nav a[href="${to}"]').click()
@@ -103,11 +103,11 @@ async function measurePage(url: string, points: number): Promise<BenchRow[]> {
     const file = readdirSync(ASSETS).find((name) => /^plot-.*\.js$/.test(name))
     if (file === undefined) throw new Error(`${ASSETS} has no chart: npm run build:page`)
     const clock = await createThreadClock(page)
-    const drawn = await repeat(clock, () => drawOnce(page, file, points))
+    const drawn = await repeat(clock, () => measureDraw(page, file, points))
     // There and back: both are page changes.
     const changed = await repeat(clock, async () => {
-      const there = await changeOnce(page, 'freshness', 'Data')
-      return Math.max(there, await changeOnce(page, 'tokens', 'Tokens'))
+      const there = await measureChange(page, 'freshness', 'Data')
+      return Math.max(there, await measureChange(page, 'tokens', 'Tokens'))
     })
     const many = `${points.toLocaleString('en')} points`
     return [

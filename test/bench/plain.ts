@@ -24,7 +24,7 @@ interface Plain {
   readonly name: string
   readonly url: string
   /** The minimum ratio of responses from cached chunks, and the maximum ratio of the time without. */
-  readonly targets: { readonly kept: number; readonly cold: number } | undefined
+  readonly targets: { readonly cached: number; readonly cold: number } | undefined
 }
 
 export const plain: Benchmark = {
@@ -62,16 +62,16 @@ async function measure(context: BenchContext, database: BenchDatabase): Promise<
 
 async function compareBoth(
   url: string,
-  { name, url: other, targets }: Plain,
+  { name, url: second, targets }: Plain,
   warm: readonly Day[],
   cold: readonly Day[],
 ): Promise<BenchRow[]> {
   // Each day once, because a repeated one would be cached.
   const next = (days: readonly Day[]) => {
     const order = toShuffled(days.length)
-    const left = Array.from(days, () => days[order.next().value as number] as Day)
+    const remaining = Array.from(days, () => days[order.next().value as number] as Day)
     return () => {
-      const day = left.pop()
+      const day = remaining.pop()
       if (day === undefined) throw new Error('all days that are stored were asked for')
       return toDayPath(day)
     }
@@ -85,7 +85,7 @@ async function compareBoth(
   }
   const express = `Express and ${name}`
   const [api, peer] = [next(cold), next(cold)]
-  const [one, two] = [createOneReader(url, LEAST_BYTES), createOneReader(other, LEAST_BYTES)]
+  const [one, two] = [createOneReader(url, LEAST_BYTES), createOneReader(second, LEAST_BYTES)]
   // Includes the warm-up round.
   const times = Math.floor(cold.length / (ROUNDS + 1))
   const rows = [
@@ -93,10 +93,10 @@ async function compareBoth(
       what: 'a new range of a day, its chunks cached, 32 connections',
       unit: 'req/s',
       a: load(url, 'API', anyStart),
-      b: load(other, express, anyStart),
+      b: load(second, express, anyStart),
       rounds: ROUNDS,
       ...(targets && {
-        target: atLeast(targets.kept),
+        target: atLeast(targets.cached),
         reason: 'the rest is writing 288 points as JSON for each request',
       }),
     }),
@@ -117,9 +117,9 @@ async function compareBoth(
 }
 
 /** @throws Error if the two responses differ. */
-async function requireSame(url: string, other: string, day: Day): Promise<void> {
+async function requireSame(url: string, second: string, day: Day): Promise<void> {
   const path = toDayPath(day)
-  const [one, two] = await Promise.all([url, other].map(async (base) => (await fetch(base + path)).json()))
+  const [one, two] = await Promise.all([url, second].map(async (base) => (await fetch(base + path)).json()))
   if (!isDeepStrictEqual(one, two)) throw new Error(`${path}: the two answers differ`)
 }
 
@@ -140,7 +140,7 @@ async function withPlain(
   const postgres = await startPostgres(database, say)
   if (postgres !== undefined) {
     const address = { postgres: toAddress(postgres) }
-    await serve('PostgreSQL', address, { kept: 5, cold: 2 }).finally(() => postgres.stop())
+    await serve('PostgreSQL', address, { cached: 5, cold: 2 }).finally(() => postgres.stop())
   }
   const duckdb = await createDuckdbFile(database, say)
   if (duckdb !== undefined) await serve('DuckDB', { duckdb: duckdb.file }).finally(() => duckdb.remove())

@@ -11,7 +11,7 @@ interface Peer {
   readonly database: BenchDatabase
   readonly points: number
   readonly token: number
-  ask(range: Range): Promise<unknown>
+  request(range: Range): Promise<unknown>
 }
 
 const sizeRow = z.object({ bytes: z.number() })
@@ -47,7 +47,7 @@ async function compareAll(
     compare({
       what: `${what} of one token against PostgreSQL, ${peer.points.toLocaleString('en-US')} points`,
       unit: 'ms',
-      a: timed('the route', () => peer.ask(range), times),
+      a: timed('the route', () => peer.request(range), times),
       b: timed('PostgreSQL', query(range), times),
       rounds: 9,
     })

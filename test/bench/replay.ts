@@ -36,29 +36,29 @@ async function measure(stack: Stack, { quick, say }: BenchContext): Promise<Find
     .filter(({ live, livePrice, cmcId }) => live && livePrice && cmcId !== null)
     .slice(0, TOKENS)
   const days = quick ? 10 : 60
-  const whole = toRange(0, days)
+  const full = toRange(0, days)
   const worker = await stack.start('worker', 'workers/programs/worker.ts', { WORKER_QUEUES: 'prices' })
-  const again = (ranges: readonly Range[]) =>
+  const repeat = (ranges: readonly Range[]) =>
     collect(
       stack,
       ranges.flatMap((range) => planChunks(prices, tokens, range)),
     )
-  const total = await again([whole])
-  const before = await observe(stack, tokens, whole)
+  const total = await repeat([full])
+  const before = await observe(stack, tokens, full)
   await keepRows(database.db)
   const replays: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ['all of it again', () => again([whole])],
-    ['a window in the middle again', () => again([toRange(days / 3, days / 2)])],
+    ['all of it again', () => repeat([full])],
+    ['a window in the middle again', () => repeat([toRange(days / 3, days / 2)])],
     [
       'in other ranges, the newest first',
-      () => again([toRange(days * 0.7, days), toRange(0.3, days * 0.8), toRange(0, 0.4)]),
+      () => repeat([toRange(days * 0.7, days), toRange(0.3, days * 0.8), toRange(0, 0.4)]),
     ],
     ['roll-ups rebuilt', () => rebuildAll(stack)],
   ]
   const rows: BenchRow[] = []
   for (const [what, run] of replays) {
     await run()
-    const after = await observe(stack, tokens, whole)
+    const after = await observe(stack, tokens, full)
     rows.push(toRow(`${what}: rows that differ`, await countChangedRows(database.db), 'rows'))
     rows.push(toRow(`${what}: bytes of answers that differ`, countChangedBytes(before, after), 'bytes'))
     say(`${what}: compared`)
@@ -110,9 +110,9 @@ async function readAll(stream: AsyncIterable<unknown>): Promise<Buffer> {
 
 function countChangedBytes(before: readonly Buffer[], after: readonly Buffer[]): number {
   return before.reduce((sum, bytes, index) => {
-    const other = after[index] ?? Buffer.alloc(0)
-    let changed = Math.abs(bytes.length - other.length)
-    for (let at = 0; at < Math.min(bytes.length, other.length); at += 1) if (bytes[at] !== other[at]) changed += 1
+    const second = after[index] ?? Buffer.alloc(0)
+    let changed = Math.abs(bytes.length - second.length)
+    for (let at = 0; at < Math.min(bytes.length, second.length); at += 1) if (bytes[at] !== second[at]) changed += 1
     return sum + changed
   }, 0)
 }

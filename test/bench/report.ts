@@ -76,9 +76,9 @@ export function toPage(page: string, measured: ReadonlyMap<string, string>, orde
   const sections = new Map<string, string>()
   for (let at = 0; at < parts.length; at += 2) sections.set(parts[at] ?? '', (parts[at + 1] ?? '').trim())
   for (const [name, section] of measured) sections.set(name, section)
-  const kept = order.flatMap((name) => {
+  const cached = order.flatMap((name) => {
     const section = sections.get(name)
     return section === undefined ? [] : [`${toMarker(name)}\n\n${section}`]
   })
-  return `${[intro.trim(), ...kept].join('\n\n')}\n`
+  return `${[intro.trim(), ...cached].join('\n\n')}\n`
 }

@@ -9,7 +9,7 @@ const YEAR_POINTS = 365 * DAY_POINTS
 /** Limit on the points of a token: two years and four months. A larger table has more tokens, as in reality. */
 const MOST_POINTS = 250_000
 /** Tokens per statement: enough rows for large parts, few enough to report progress. */
-const TOKENS_AT_ONCE = 20
+const TOKENS_PER_BATCH = 20
 
 export interface Range {
   readonly start: number
@@ -63,12 +63,12 @@ export function withTables<T>(
   work: (tables: readonly Table[]) => Promise<T>,
 ): Promise<T> {
   const history = Math.min(MOST_POINTS, Math.floor(Math.min(...sizes) / 4))
-  const make = ([points, ...rest]: readonly number[], made: readonly Table[]): Promise<T> => {
-    if (points === undefined) return work(made)
+  const make = ([points, ...rest]: readonly number[], created: readonly Table[]): Promise<T> => {
+    if (points === undefined) return work(created)
     return withDatabase(engine, `points_${Math.round(points)}`, async (database) => {
       const table = { name: toSizeName(points), points, history, database }
       await fill(table, context)
-      return make(rest, [...made, table])
+      return make(rest, [...created, table])
     })
   }
   return make(
@@ -81,18 +81,18 @@ const toSizeName = (points: number) => (points >= 1e6 ? `${points / 1e6} M point
 
 /** Keys spread over 52 bits, like those of tokens. */
 function toKeys(table: Table): number[] {
-  const others = Math.round(table.points / table.history) - 1
-  return [toToken(table)?.key ?? 0, ...Array.from({ length: others }, (_, at) => (at + 1) * 11_111_111_113)]
+  const restOfAll = Math.round(table.points / table.history) - 1
+  return [toToken(table)?.key ?? 0, ...Array.from({ length: restOfAll }, (_, at) => (at + 1) * 11_111_111_113)]
 }
 
 async function fill(table: Table, { say }: BenchContext): Promise<void> {
   const { db } = table.database
   const keys = toKeys(table)
   const startedAt = performance.now()
-  for (let at = 0; at < keys.length; at += TOKENS_AT_ONCE) {
-    const params = { tokens: keys.slice(at, at + TOKENS_AT_ONCE), points: table.history, start: START, step: STEP }
+  for (let at = 0; at < keys.length; at += TOKENS_PER_BATCH) {
+    const params = { tokens: keys.slice(at, at + TOKENS_PER_BATCH), points: table.history, start: START, step: STEP }
     await db.command({ name: 'fill', sql: FILL, params, settings: { max_insert_block_size: 1_000_000 } })
-    if (at % (5 * TOKENS_AT_ONCE) === 0) say(`${table.name}: storing, ${at} of ${keys.length} tokens are`)
+    if (at % (5 * TOKENS_PER_BATCH) === 0) say(`${table.name}: storing, ${at} of ${keys.length} tokens are`)
   }
   const stored = performance.now()
   for (const tier of ['', '_30m', '_1h', '_4h', '_1d', '_7d']) {

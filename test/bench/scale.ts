@@ -30,7 +30,7 @@ async function measure(engine: OwnClickHouse, context: BenchContext, tables: rea
     const rows: BenchRow[] = []
     for (const table of [middle, large]) {
       context.say(`${what}, ${table.name}`)
-      const [a, b] = [table, small].map((one) => timed(one.name, () => ask(one, range), times))
+      const [a, b] = [table, small].map((one) => timed(one.name, () => request(one, range), times))
       if (a && b) rows.push(await compare({ what: `${what} of one token`, unit: 'ms', a, b, rounds }))
     }
     return rows
@@ -42,8 +42,8 @@ async function measure(engine: OwnClickHouse, context: BenchContext, tables: rea
     ...(await against('one year', year, 7, 1)),
     ...(await against('the whole history', all, 5, 1)),
   ]
-  const once = timed(small.name, () => ask(small, day), 20)
-  rows.push(await compareWithItself(once, 'ms', 21))
+  const first = timed(small.name, () => request(small, day), 20)
+  rows.push(await compareWithItself(first, 'ms', 21))
   if (context.postgres) rows.push(...(await measurePostgres(toPeer(middle), { day, year }, context)))
   for (const tokens of TICKS) rows.push(await measureTick(large, tokens, context))
   const resident = readResidentBytes(engine.pid) / 2 ** 20
@@ -58,11 +58,11 @@ async function measure(engine: OwnClickHouse, context: BenchContext, tables: rea
 
 function toPeer(table: Table) {
   const { database, points } = table
-  return { database, points, token: toToken(table)?.key ?? 0, ask: (range: Range) => ask(table, range) }
+  return { database, points, token: toToken(table)?.key ?? 0, request: (range: Range) => request(table, range) }
 }
 
 /** Requests the points in a range from the route and reads the response to its end. @returns its bytes. */
-async function ask(table: Table, range: Range): Promise<number> {
+async function request(table: Table, range: Range): Promise<number> {
   const query = { id: toToken(table)?.id, interval: '5m', ...range, limit: undefined }
   const answer = await historicFinancialRoute
     .settle(query, 'json', surround(table.database, toEnd(table)))

@@ -23,7 +23,7 @@ import { type SlotProvider, startSlotProvider } from './slot-provider.ts'
 
 const START = Date.parse('2024-05-06T07:05:09Z')
 const toUncut = (job: Job): Job => ({ ...job, slotEntities: Number.POSITIVE_INFINITY })
-const AT_ONCE = 4
+const CONCURRENCY = 4
 /** Duration of one provider call (docs/scaling.md). */
 const CALL_MS = 300
 /** Holders need two calls per token. With slower calls, a slot in a single job would take minutes. */
@@ -55,7 +55,7 @@ async function measure(database: BenchDatabase, { quick, say }: BenchContext): P
       if (tokens === 5_000) {
         provider.answerAfter(CALL_MS)
         const [a, b] = [toSide('cut', tick.run, prices), toSide('one job', tick.run, toUncut(prices))]
-        const slow = `a slot of 5,000 tokens, ${CALL_MS} ms a call, ${AT_ONCE} concurrent jobs`
+        const slow = `a slot of 5,000 tokens, ${CALL_MS} ms a call, ${CONCURRENCY} concurrent jobs`
         rows.push(await compare({ what: slow, unit: 's', a, b, rounds: quick ? 1 : 3 }))
         provider.answerAfter(0)
       }
@@ -80,14 +80,14 @@ async function measureHolders(
   const tick = openTicks(database, { base: holders, tokens, redis, provider: provider.url })
   provider.answerAfter(callMs)
   const [a, b] = [toSide('cut', tick.run, holders), toSide('one job', tick.run, toUncut(holders))]
-  const what = `a slot of the holders of ${tokens.toLocaleString('en-US')} tokens, ${callMs} ms a call, ${AT_ONCE} concurrent jobs`
+  const what = `a slot of the holders of ${tokens.toLocaleString('en-US')} tokens, ${callMs} ms a call, ${CONCURRENCY} concurrent jobs`
   const row = await compare({ what, unit: 's', a, b, rounds })
   provider.answerAfter(0)
   await tick.close()
   return row
 }
 
-const NOTE = `One worker with ${AT_ONCE} concurrent jobs, in one process with the scheduler and the provider. Rate limits of providers are not included: 100,000 tokens are 1,000 calls.`
+const NOTE = `One worker with ${CONCURRENCY} concurrent jobs, in one process with the scheduler and the provider. Rate limits of providers are not included: 100,000 tokens are 1,000 calls.`
 
 const toSide = (name: string, run: (job: Job) => Promise<number>, job: Job): Side => ({
   name,
@@ -162,7 +162,7 @@ function untilStored(runner: ReturnType<typeof createRunner>, rows: number): Pro
 }
 
 const toSettings = (config: Config, more: Readonly<Record<string, string>>): Config =>
-  parseConfig({ ...toStoreSettings(config), ...more, WORKER_CONCURRENCY: String(AT_ONCE) })
+  parseConfig({ ...toStoreSettings(config), ...more, WORKER_CONCURRENCY: String(CONCURRENCY) })
 
 const toProviderSettings = (url: string) => ({
   COINMARKETCAP_BASE_URL: url,

@@ -101,7 +101,7 @@ function toEnvironment({ config }: BenchDatabase, provider: string): Record<stri
   }
 }
 
-interface Kept {
+interface CachedResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
@@ -109,11 +109,11 @@ interface Kept {
 
 /** An HTTP proxy that requests each path from `origin` once and then serves it from memory. */
 async function startMemory(origin: string): Promise<{ url: string; close(): Promise<void> }> {
-  const kept = new Map<string, Promise<Kept>>()
+  const cached = new Map<string, Promise<CachedResponse>>()
   const server = createServer(async (request, response) => {
     const path = request.url ?? '/'
-    const answer = kept.get(path) ?? fetchOnce(`${origin}${path}`, request.headers)
-    kept.set(path, answer)
+    const answer = cached.get(path) ?? fetchCached(`${origin}${path}`, request.headers)
+    cached.set(path, answer)
     const { status, headers, body } = await answer
     response.writeHead(status, headers).end(body)
   })
@@ -130,7 +130,7 @@ async function startMemory(origin: string): Promise<{ url: string; close(): Prom
 }
 
 /** The received bytes, compressed or not. */
-async function fetchOnce(url: string, headers: IncomingHttpHeaders): Promise<Kept> {
+async function fetchCached(url: string, headers: IncomingHttpHeaders): Promise<CachedResponse> {
   const [response] = (await once(get(url, { headers: { ...headers, host: new URL(url).host } }), 'response')) as [
     IncomingMessage,
   ]

@@ -44,7 +44,7 @@ async function measureAll({ dataDir, quick, say }: BenchContext, database: Bench
   for (const set of data) {
     const points = await load(database.db, set)
     say(`${set.name}: ${points.toLocaleString('en-US')} points`)
-    await storeOurs(database.db)
+    await storeOwn(database.db)
     await requireSameBits(database.db, points)
     for (const [variant, codecs] of Object.entries(VARIANTS)) await storeVariant(database.db, variant, codecs)
     const sizes = await readSizes(database.db)
@@ -83,7 +83,7 @@ async function load(db: Database, set: PriceData): Promise<number> {
   return points
 }
 
-async function storeOurs(db: Database): Promise<void> {
+async function storeOwn(db: Database): Promise<void> {
   const columns = COLUMNS.join(', ')
   await db.command({
     name: 'store',
@@ -155,7 +155,7 @@ const toBytes = (sizes: ReadonlyMap<string, Size>, tables: readonly string[]) =>
   tables.reduce((sum, table) => sum + (sizes.get(table)?.bytes ?? Number.NaN), 0)
 
 function toRows({ name, coarse, most }: PriceData, points: number, sizes: ReadonlyMap<string, Size>): BenchRow[] {
-  const ours = { name: 'as it is', value: toBytes(sizes, [RAW]) / points, unit: 'B/point' }
+  const ownValue = { name: 'as it is', value: toBytes(sizes, [RAW]) / points, unit: 'B/point' }
   const against = (variant: string) => ({ name: variant, value: toBytes(sizes, [variant]) / points, unit: 'B/point' })
   const row = (what: string, a: BenchRow['a'], b: BenchRow['a']) => ({
     what: `${name}: ${what}`,
@@ -165,14 +165,14 @@ function toRows({ name, coarse, most }: PriceData, points: number, sizes: Readon
   })
   const plain = against('default codecs')
   const rollUps = { name: 'all roll-ups', value: toBytes(sizes, [ROLL_UPS]) / points, unit: 'B/point' }
-  const point = row('a price point', ours, plain)
+  const point = row('a price point', ownValue, plain)
   return [
     { ...point, ...(most !== undefined && { target: atMost(most) }), ...(coarse !== undefined && { reason: coarse }) },
-    row('a price point', ours, against('Gorilla, ZSTD')),
-    row('a price point', ours, against('FPC, ZSTD')),
+    row('a price point', ownValue, against('Gorilla, ZSTD')),
+    row('a price point', ownValue, against('FPC, ZSTD')),
     // Daily values have a row in every tier, so their roll-ups are copies.
     ...(coarse === undefined
-      ? [{ ...row('all roll-ups together', rollUps, { ...ours, name: 'raw table' }), target: atMost(0.35) }]
+      ? [{ ...row('all roll-ups together', rollUps, { ...ownValue, name: 'raw table' }), target: atMost(0.35) }]
       : []),
     row('A/A: the noise', against('the same again'), plain),
   ]
@@ -186,9 +186,9 @@ const STORED_AS: Readonly<Record<string, string>> = {
 }
 
 function toTable({ name }: PriceData, points: number, sizes: ReadonlyMap<string, Size>): BenchTable {
-  const toCells = (title: string, size: Size | undefined, ours: boolean) => {
+  const toCells = (title: string, size: Size | undefined, ownValue: boolean) => {
     const toCell = (bytes = 0) => (bytes === 0 ? '' : (bytes / points).toFixed(3))
-    const columns = COLUMNS.map((column) => toCell(size?.columns[(ours && STORED_AS[column]) || column]))
+    const columns = COLUMNS.map((column) => toCell(size?.columns[(ownValue && STORED_AS[column]) || column]))
     return [title, ...columns, toCell(size?.bytes)]
   }
   const variants = Object.keys(VARIANTS).filter((variant) => variant !== 'the same again')

@@ -12,7 +12,7 @@ const NOBODY: CommitFeed = {
   source: 'nobody',
   changes: 0,
   follow: () => {},
-  hear: () => {},
+  receive: () => {},
   renew: () => {},
   close: () => {},
 }
@@ -21,7 +21,7 @@ const NOBODY: CommitFeed = {
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const chunks = createChunkCache(nothing)
-  const storedPoints = createStoredPoints(reader, config.api.answersAtOnce)
+  const storedPoints = createStoredPoints(reader, config.api.maxAnswers)
   const readiness = async () => 0
   const counts = createCounts(NOBODY, reader)
   const connect = () => {}

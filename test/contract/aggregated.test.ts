@@ -46,9 +46,9 @@ describe.each([
 ])('/data/aggregated/$leaf', ({ leaf, sum, count, table }) => {
   const path = `/data/aggregated/${leaf}`
   const route = routes.find((one) => one.path === path)
-  const ask = (query = '', headers: Record<string, string> = {}) => fetch(`${api.url}${path}${query}`, { headers })
+  const target = (query = '', headers: Record<string, string> = {}) => fetch(`${api.url}${path}${query}`, { headers })
   const read = async (query = '') => {
-    const response = await ask(query)
+    const response = await target(query)
     expect(response.status).toBe(200)
     return route?.response.parse(await response.json()) as { recordedAt: string }[]
   }
@@ -78,8 +78,8 @@ describe.each([
   })
 
   it('returns the ten days before end if only end is given', async () => {
-    const wanted = AGES.filter((days) => days >= 20 && days < 30).map(dayAgo)
-    expect(await daysOf(`?end=${dayAgo(19)}`)).toEqual(wanted.toReversed())
+    const selected = AGES.filter((days) => days >= 20 && days < 30).map(dayAgo)
+    expect(await daysOf(`?end=${dayAgo(19)}`)).toEqual(selected.toReversed())
     expect(await daysOf('?end=2100-01-01')).toEqual(await daysOf(''))
     // A limit counts days back from now, with or without an end.
     expect(await daysOf(`?limit=5&end=${dayAgo(19)}`)).toEqual([])
@@ -109,12 +109,12 @@ describe.each([
       expect((await daysOf(query))[0], query).toBe('2022-02-01T00:00:00.000Z')
     expect(await daysOf('?end=2022-02-05&fill=null')).toHaveLength(4)
     expect(await daysOf('?end=2022-01-15&fill=null')).toEqual([])
-    const missing = async (query: string) => (await ask(query)).headers.get('x-series-missing')
+    const missing = async (query: string) => (await target(query)).headers.get('x-series-missing')
     expect(await missing('?limit=10000')).toBe(await missing('?limit=10000&fill=null'))
   })
 
   it('sends the interval, the numbers of points and missing days, and the freshness in headers', async () => {
-    const { headers } = await ask()
+    const { headers } = await target()
     expect(headers.get('x-series-interval')).toBe('1d')
     expect(headers.get('x-series-points')).toBe('8')
     expect(headers.get('x-series-missing')).toBe('2')
@@ -126,41 +126,41 @@ describe.each([
   it('drops a day exactly when it leaves the range of the limit', async () => {
     const oldest = Date.parse(dayAgo(4))
     clock.now = oldest + 5 * DAY - 1
-    const tag = (await ask('?limit=5')).headers.get('etag')
+    const tag = (await target('?limit=5')).headers.get('etag')
     expect(await daysOf('?limit=5')).toEqual([dayAgo(4), dayAgo(2), dayAgo(1), dayAgo(0)])
     clock.now = oldest + 5 * DAY
     expect(await daysOf('?limit=5')).toEqual([dayAgo(4), dayAgo(2), dayAgo(1), dayAgo(0)])
     clock.now += 1
     expect(await daysOf('?limit=5')).toEqual([dayAgo(2), dayAgo(1), dayAgo(0)])
-    expect((await ask('?limit=5', { 'If-None-Match': tag ?? '' })).status).toBe(200)
+    expect((await target('?limit=5', { 'If-None-Match': tag ?? '' })).status).toBe(200)
     turnBack()
   })
 
   it('marks the series as stale two days after its newest day', async () => {
     clock.now = TODAY + 2 * DAY + 1
-    expect((await ask()).headers.get('x-data-stale')).toBe('true')
+    expect((await target()).headers.get('x-data-stale')).toBe('true')
     turnBack()
   })
 
   it('returns 304 until one of the returned days changes', async () => {
-    const tag = (await ask()).headers.get('etag') ?? ''
-    const again = () => ask('', { 'If-None-Match': tag })
-    expect((await again()).status).toBe(304)
+    const tag = (await target()).headers.get('etag') ?? ''
+    const repeat = () => target('', { 'If-None-Match': tag })
+    expect((await repeat()).status).toBe(304)
     commits.commit('prices')
     commits.commit(leaf)
-    expect((await again()).status).toBe(304)
+    expect((await repeat()).status).toBe(304)
     const later = new Date(NOW + 5).toISOString()
     await database.writer.insert({ table, rows: [row(1, { value_usd: 7, computed_at: later })] })
     commits.commit(leaf)
-    expect((await again()).status).toBe(200)
+    expect((await repeat()).status).toBe(200)
     const changed = new Date(NOW + 6).toISOString()
     await database.writer.insert({ table, rows: [row(1, { computed_at: changed })] })
     commits.commit(leaf)
-    expect((await again()).status).toBe(304)
+    expect((await repeat()).status).toBe(304)
   })
 
   it.each(['0', '-1', '1.5', 'x', '10001', ''])('returns 400 for limit=%s', async (limit) => {
-    const response = await ask(`?limit=${limit}`)
+    const response = await target(`?limit=${limit}`)
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'limit' })
   })
@@ -168,12 +168,12 @@ describe.each([
 
 it('/data/aggregated/market-cap returns an empty array if no data is stored', async () => {
   const fresh = createTestConfig()
-  const other = await createApiDatabase(fresh)
-  const served = await startApi({ config: fresh, ...other, commits, now: () => NOW })
+  const second = await createApiDatabase(fresh)
+  const served = await startApi({ config: fresh, ...second, commits, now: () => NOW })
   const response = await fetch(`${served.url}/data/aggregated/market-cap`)
   expect(await response.json()).toEqual([])
   expect(response.headers.get('x-series-missing')).toBe('9')
   expect(response.headers.get('last-modified')).toBeNull()
   await served.close()
-  await other.drop()
+  await second.drop()
 })

@@ -82,7 +82,7 @@ afterAll(async () => {
 })
 
 /** The records of a list as of a moment. Both APIs have to send the same bytes. */
-async function ask<Row>(path: string, at: number): Promise<{ rows: Row[]; headers: Headers }> {
+async function request<Row>(path: string, at: number): Promise<{ rows: Row[]; headers: Headers }> {
   const query = `${path}?${path.includes('index') ? '' : 'limit=500&'}asOf=${new Date(at).toISOString()}`
   const responses = await Promise.all([cached, uncached].map((api) => fetch(`${api?.url}${query}`)))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
@@ -109,7 +109,7 @@ FROM token_prices FINAL WHERE token = {token: UInt64} ORDER BY observed_at`,
 }
 
 /** The last observation at or before the moment that is less than 10 minutes old. */
-const knownFor = (all: readonly Observation[], at: number) =>
+const observedBefore = (all: readonly Observation[], at: number) =>
   all.findLast((one) => one.at <= at && one.at > at - 10 * MINUTE)
 
 const changeOf = (now: number | null | undefined, before: number | null | undefined) =>
@@ -146,27 +146,27 @@ describe('lists with asOf', () => {
       ...[NOW - 2 * DAY + 7_000, NOW - 2 * DAY + 6_999, NOW - 92 * DAY],
     ]
     for (const at of moments) {
-      const { rows, headers } = await ask<TokenRow>('/data/tokens', at)
-      const known = [...series].flatMap(([symbol, all]) => {
-        const one = knownFor(all, at)
+      const { rows, headers } = await request<TokenRow>('/data/tokens', at)
+      const existing = [...series].flatMap(([symbol, all]) => {
+        const one = observedBefore(all, at)
         return one === undefined ? [] : [{ symbol, all, one }]
       })
-      expect(new Set(rows.map(({ symbol }) => symbol))).toEqual(new Set(known.map(({ symbol }) => symbol)))
-      expect(headers.get('x-total-count')).toBe(String(known.length))
-      const newest = Math.max(...known.map(({ one }) => one.at))
-      expect(headers.get('x-data-as-of')).toBe(known.length === 0 ? null : new Date(newest).toISOString())
+      expect(new Set(rows.map(({ symbol }) => symbol))).toEqual(new Set(existing.map(({ symbol }) => symbol)))
+      expect(headers.get('x-total-count')).toBe(String(existing.length))
+      const newest = Math.max(...existing.map(({ one }) => one.at))
+      expect(headers.get('x-data-as-of')).toBe(existing.length === 0 ? null : new Date(newest).toISOString())
       expect(headers.get('x-data-stale')).toBeNull()
-      for (const { symbol, all, one } of known) {
+      for (const { symbol, all, one } of existing) {
         const data = rows.find((row) => row.symbol === symbol)?.financialData ?? {}
         expect(data.lastUpdated).toBe(new Date(one.at).toISOString())
         expect([data.price, data.volume24h, data.marketCap]).toEqual([one.price, one.volume, one.cap])
         expect([data.maxSupply, data.fullyDilutedMarketCap, data.totalSupply]).toEqual([null, null, null])
         for (const [member, ago] of CHANGES) {
-          const expected = changeOf(one.price, knownFor(all, at - ago)?.price)
+          const expected = changeOf(one.price, observedBefore(all, at - ago)?.price)
           if (expected === null) expect(data[member], member).toBeNull()
           else expect(data[member], member).toBeCloseTo(expected, 9)
         }
-        const volume = changeOf(one.volume, knownFor(all, at - DAY)?.volume)
+        const volume = changeOf(one.volume, observedBefore(all, at - DAY)?.volume)
         if (volume === null) expect(data.volumeChange24h).toBeNull()
         else expect(data.volumeChange24h).toBeCloseTo(volume, 9)
       }
@@ -175,8 +175,8 @@ describe('lists with asOf', () => {
 
   it('compares the treasury of a day with exactly 1, 7 and 30 days before', async () => {
     type Row = { name: string; treasuryData: Record<string, number | string | null> }
-    const moment = Date.UTC(2024, 3, 30, 15)
-    const { rows } = await ask<Row>('/data/daos/treasury', moment)
+    const time = Date.UTC(2024, 3, 30, 15)
+    const { rows } = await request<Row>('/data/daos/treasury', time)
     const [row] = rows
     const stored = await database.writer.rows({
       name: 'treasuries',
@@ -190,43 +190,43 @@ describe('lists with asOf', () => {
     expect(row?.treasuryData.percentChange24h).toBeCloseTo(changeOf(valueAt(today), valueAt(today - DAY)) ?? 0, 9)
     expect(rows).toHaveLength(1)
     // The last row is stale after two days.
-    expect((await ask('/data/daos/treasury', Date.UTC(2024, 2, 1))).rows).toEqual([])
+    expect((await request('/data/daos/treasury', Date.UTC(2024, 2, 1))).rows).toEqual([])
   })
 
   it('returns the counts of each network and null for stale ones', async () => {
     type Row = { discordData: Record<string, unknown>; twitterData: Record<string, unknown> }
-    const [late] = (await ask<Row>('/data/daos/socials', NOW - HOUR)).rows
+    const [late] = (await request<Row>('/data/daos/socials', NOW - HOUR)).rows
     expect(late?.twitterData.lastUpdated).toBe('2024-05-06T00:00:00.000Z')
     expect(late?.discordData).toEqual({ activeMembers: null, totalMembers: null, lastUpdated: null })
-    const [early] = (await ask<Row>('/data/daos/socials', NOW - 10 * DAY)).rows
+    const [early] = (await request<Row>('/data/daos/socials', NOW - 10 * DAY)).rows
     expect(early?.discordData.lastUpdated).toBe('2024-04-26T00:00:00.000Z')
     expect(early?.twitterData.lastUpdated).toBe('2024-04-26T00:00:00.000Z')
   })
 
   it('returns the holders of the last snapshot before the moment', async () => {
     type Row = { holdersData: { totalHolders: number; topHolders: { amount: number }[] } }
-    const [row] = (await ask<Row>('/data/tokens/holders', NOW - 90 * MINUTE)).rows
+    const [row] = (await request<Row>('/data/tokens/holders', NOW - 90 * MINUTE)).rows
     expect(row?.holdersData).toMatchObject({ totalHolders: 998, topHolders: [{ amount: 2 }] })
-    expect((await ask('/data/tokens/holders', NOW - 40 * HOUR)).rows).toEqual([])
+    expect((await request('/data/tokens/holders', NOW - 40 * HOUR)).rows).toEqual([])
   })
 
   it('returns the index composition of the moment', async () => {
     const [first, second] = database.registry.index.compositions.filter(({ validFrom }) => validFrom <= NOW)
-    const { rows, headers } = await ask<{ token: string }>('/data/index/composition', (first?.validFrom ?? 0) + 1)
+    const { rows, headers } = await request<{ token: string }>('/data/index/composition', (first?.validFrom ?? 0) + 1)
     expect(rows.map(({ token }) => token)).toEqual(first?.elements.map(({ token }) => token.id))
     expect(headers.get('x-total-count')).toBe(String(rows.length))
     if (second !== undefined) {
-      const later = await ask<{ token: string }>('/data/index/composition', second.validFrom)
+      const later = await request<{ token: string }>('/data/index/composition', second.validFrom)
       expect(later.rows.map(({ token }) => token)).toEqual(second.elements.map(({ token }) => token.id))
     }
-    expect((await ask('/data/index/composition', (first?.validFrom ?? 0) - 1)).rows).toEqual([])
+    expect((await request('/data/index/composition', (first?.validFrom ?? 0) - 1)).rows).toEqual([])
   })
 
   it('lists tokens that ended after the moment', async () => {
     const ended = database.registry.tokens.find(({ ended: end, until = 0 }) => end !== null && until > NOW)
     if (ended === undefined) throw new Error('no token ends after this test')
     await storeQuotes(database.writer, [{ token: ended.key, at: NOW - MINUTE, price: 3 }])
-    const { rows } = await ask<TokenRow>('/data/tokens', NOW - 30_000)
+    const { rows } = await request<TokenRow>('/data/tokens', NOW - 30_000)
     expect(rows.map(({ symbol }) => symbol)).toContain(ended.symbol)
   })
 })

@@ -27,7 +27,7 @@ interface Series {
   data: Record<string, number | string | null>[]
 }
 
-async function ask(path: string): Promise<{ body: Series; headers: Headers }> {
+async function request(path: string): Promise<{ body: Series; headers: Headers }> {
   const response = await fetch(api.url + path)
   const body = (await response.json()) as Series
   expect(response.status, JSON.stringify(body)).toBe(200)
@@ -45,8 +45,8 @@ beforeAll(async () => {
   const random = createRandom(SEED)
   // Three weeks with up to three observations in five minutes, and gaps of hours.
   const times = Array.from({ length: 6000 }, (_, n) => NOW - 21 * 86_400_000 + n * 300_000 + random.below(300_000))
-  const kept = times.filter((at) => Math.floor(at / 10_800_000) % 4 !== 0)
-  const twice = [...kept, ...kept.filter(() => random.chance(0.3)).map((at) => at + 40_000)]
+  const selected = times.filter((at) => Math.floor(at / 10_800_000) % 4 !== 0)
+  const twice = [...selected, ...selected.filter(() => random.chance(0.3)).map((at) => at + 40_000)]
   await storeQuotes(
     database.writer,
     twice.filter((at) => at < NOW).map((at) => ({ token: key, at, price: 10 + 5 * random.next() })),
@@ -95,7 +95,7 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
       ['2024-02-15', undefined],
       ['2024-02-20T07:31:00Z', '2024-03-07T01:00:01Z'],
     ] as const) {
-      const { body, headers } = await ask(
+      const { body, headers } = await request(
         `${OHLC}?name=aave&interval=${interval}&start=${start}${end === undefined ? '' : `&end=${end}`}`,
       )
       const to = end === undefined ? NOW : nextStart(Date.parse(end), interval)
@@ -116,7 +116,7 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
 
   it('opens with the price that the financial series has for the bucket', async () => {
     const query = 'name=aave&interval=4h&start=2024-02-15'
-    const { body } = await ask(`${OHLC}?${query}`)
+    const { body } = await request(`${OHLC}?${query}`)
     const quotes = (await (await fetch(`${api.url}/data/tokens/historic-financial?${query}`)).json()) as {
       data: { timestamp: string; quote: { USD: { price: number } } }[]
     }
@@ -126,11 +126,11 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
   })
 
   it('supports paging and all formats, and counts missing buckets', async () => {
-    const { body, headers } = await ask(`${OHLC}?name=aave&interval=1h&start=2024-03-01`)
+    const { body, headers } = await request(`${OHLC}?name=aave&interval=1h&start=2024-03-01`)
     const together: unknown[] = []
     let next: string | undefined = `${OHLC}?name=aave&interval=1h&start=2024-03-01&limit=50`
     while (next !== undefined) {
-      const page = await ask(next)
+      const page = await request(next)
       together.push(...page.body.data)
       const query = toNext(page.headers.get('link'))
       next = query === undefined ? undefined : OHLC + query
@@ -178,7 +178,7 @@ FROM dex_trades FINAL WHERE token = {key: UInt64} ORDER BY traded_at, block_numb
       params: { key },
       schema: trade,
     })
-    const { body } = await ask(`${OHLCV}?name=aave&interval=${interval}&start=2024-03-04`)
+    const { body } = await request(`${OHLCV}?name=aave&interval=${interval}&start=2024-03-04`)
     const grouped = group(rows, interval, Date.parse('2024-03-04'), NOW)
     expect(body.data.map(({ timestamp }) => timestamp)).toEqual(
       grouped.map(([bucket]) => new Date(bucket).toISOString()),

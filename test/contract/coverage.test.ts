@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { addCoverage, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
@@ -38,13 +38,13 @@ interface Range {
   reason: string | null
 }
 
-const ask = (path: string, init: RequestInit = {}) => fetch(api.url + path, init)
+const request = (path: string, init: RequestInit = {}) => fetch(api.url + path, init)
 const coverage = async (query: string) => {
-  const response = await ask(`${PATH}?${query}`)
+  const response = await request(`${PATH}?${query}`)
   expect(response.status, query).toBe(200)
   return (await response.json()) as Range[]
 }
-const problem = async (query: string) => problemBody.parse(await (await ask(`${PATH}?${query}`)).json())
+const problem = async (query: string) => problemBody.parse(await (await request(`${PATH}?${query}`)).json())
 const iso = (ms: number) => new Date(ms).toISOString()
 
 function toReport(
@@ -90,7 +90,7 @@ beforeAll(async () => {
   fine = getToken(registry, 'UNI')
   mixed = getToken(registry, 'AAVE')
   without = getToken(registry, 'COMP')
-  await want(writer, tokenPrices, [
+  await recordExpected(writer, tokenPrices, [
     { entity: EVERYBODY, from: BEGIN, interval: '5m' },
     { entity: mixed.key, from: BEGIN - 2 * DAY_MS, to: BEGIN, interval: '5m' },
   ])
@@ -116,7 +116,7 @@ afterAll(async () => {
 
 describe('/data/status', () => {
   it('returns the completeness and failing providers of each dataset, and state late if entities are overdue', async () => {
-    const { datasets } = (await (await ask('/data/status')).json()) as {
+    const { datasets } = (await (await request('/data/status')).json()) as {
       datasets: { dataset: string; complete: number; failing: object[]; state: string; lagSeconds: number }[]
     }
     for (const { complete } of datasets) expect(complete).toBeGreaterThanOrEqual(0)
@@ -228,14 +228,14 @@ describe('X-Series-Coarse', () => {
   const SERIES = '/data/tokens/historic-financial'
   const start = BEGIN - 3 * DAY_MS
   const coarseOf = async (query: string, init?: RequestInit) => {
-    const response = await ask(`${SERIES}?start=${start}&${query}`, init)
+    const response = await request(`${SERIES}?start=${start}&${query}`, init)
     expect(response.status, query).toBe(200)
     await response.arrayBuffer()
     return Number(response.headers.get('x-series-coarse') ?? Number.NaN)
   }
   /** Counts the points observed in the hours with coarse data only. */
   const recount = async (query: string): Promise<number> => {
-    const response = await ask(`${SERIES}?start=${start}&${query}`)
+    const response = await request(`${SERIES}?start=${start}&${query}`)
     const { data } = (await response.json()) as { data: { quote: { USD: { timestamp: string } } }[] }
     const from = BEGIN - 2 * DAY_MS
     const times = data.map(({ quote }) => Date.parse(quote.USD.timestamp))
@@ -267,7 +267,7 @@ describe('X-Series-Coarse', () => {
       const counts: number[] = []
       let path: string | undefined = `${SERIES}?start=${start}&id=${mixed.id}&interval=5m&limit=20&format=${format}`
       for (; path !== undefined && counts.length < 4; ) {
-        const response: Response = await ask(path)
+        const response: Response = await request(path)
         await response.arrayBuffer()
         counts.push(Number(response.headers.get('x-series-coarse')))
         const next = toNext(response.headers.get('link'))
@@ -279,7 +279,7 @@ describe('X-Series-Coarse', () => {
 
   it('follows the coverage after a change event of the dataset, with an unchanged ETag', async () => {
     const query = `id=${mixed.id}&interval=5m&end=${BEGIN}`
-    const tagOf = async () => (await ask(`${SERIES}?start=${start}&${query}`)).headers.get('etag')
+    const tagOf = async () => (await request(`${SERIES}?start=${start}&${query}`)).headers.get('etag')
     const before = [await coarseOf(query), await tagOf()]
     await addCoverage(database.writer, tokenPrices, [toReport(mixed.key, BEGIN - HOUR_MS, BEGIN, 300)])
     expect([await coarseOf(query), await tagOf()]).toEqual(before)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
+import { treasuryKindsRoute } from '../../api/routes/daos/treasury/kinds.ts'
 import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
 import type { DaoRatingRow } from '../../shared/datasets/ratings.ts'
 import type { DaoTreasuryRow } from '../../shared/datasets/treasury.ts'
@@ -38,6 +39,16 @@ function toTreasury(slug: string, daysAgo: number, value: number, source = 'gold
   }
 }
 
+/** The same with holdings: 60 % of the value in own tokens, 30 % in stablecoins, and 10 % in others. */
+function withKinds(row: DaoTreasuryRow): DaoTreasuryRow {
+  const rest = { chain: 'ethereum', address: null, contract: null, price_source: 'goldrush', quantity: 1 }
+  const toHolding = (kind: 'own' | 'stable' | 'other', share: number) => ({
+    ...{ ...rest, kind, symbol: kind },
+    value_usd: row.value_usd * share,
+  })
+  return { ...row, holdings: [toHolding('own', 0.6), toHolding('stable', 0.3), toHolding('other', 0.1)] }
+}
+
 function toRating(slug: string, daysAgo: number, overall: number): DaoRatingRow {
   return {
     dao: daoOf(slug).key,
@@ -61,7 +72,10 @@ beforeAll(async () => {
   const keys = ['AAVE', 'UNI', 'ENS'].map((symbol) => getToken(registry, symbol).key)
   await storeMarket(writer, { keys, until: NOW - 60_000, points: 3, stepMs: 300_000 })
   const treasuries = [
-    ...SLUGS.map((slug) => toTreasury(slug, 0, 1_000)),
+    ...SLUGS.map((slug) => toTreasury(slug, 0, 1_000)).map((row, at) =>
+      SLUGS[at] === 'gitcoin' ? withKinds(row) : row,
+    ),
+    withKinds(toTreasury('gitcoin', 30, 500)),
     toTreasury('uniswap', 1, 800),
     toTreasury('uniswap', 7, 2_000),
     toTreasury('uniswap', 30, 1_000),
@@ -120,7 +134,30 @@ describe('/data/daos/treasury', () => {
       return record?.treasuryData
     }
     const none = { percentChange24h: null, percentChange7d: null, percentChange30d: null }
-    for (const name of ['aave', 'ens', 'gitcoin']) expect(await changes(name), name).toMatchObject(none)
+    for (const name of ['aave', 'ens']) expect(await changes(name), name).toMatchObject(none)
+  })
+})
+
+describe('/data/daos/treasury/kinds', () => {
+  const read = async (name: string) =>
+    treasuryKindsRoute.response.parse(await (await get('treasury/kinds', `?name=${name}`)).json()) as object[]
+
+  it('returns the value of each kind, the value without own tokens, and the changes over 30 days', async () => {
+    expect(await read('gitcoin')).toEqual([
+      {
+        ...{ _id: daoOf('gitcoin').id, name: daoOf('gitcoin').name, lastUpdated: '2024-03-10T00:00:00.000Z' },
+        ...{ valueUsd: 1_000, ownTokenUsd: 600, stablecoinUsd: 300, otherUsd: 100, withoutOwnTokenUsd: 400 },
+        ...{ assets: 2, percentChange30d: 100, withoutOwnTokenPercentChange30d: 100 },
+      },
+    ])
+  })
+
+  it('returns null for the kinds if only the total is stored, and for changes against another day', async () => {
+    const none = { ownTokenUsd: null, stablecoinUsd: null, otherUsd: null, withoutOwnTokenUsd: null }
+    expect(await read('uniswap')).toMatchObject([
+      { ...none, valueUsd: 1_000, percentChange30d: 0, withoutOwnTokenPercentChange30d: null },
+    ])
+    expect(await read('aave')).toMatchObject([{ ...none, percentChange30d: null }])
   })
 })
 
@@ -144,7 +181,7 @@ describe('/data/daos/ratings', () => {
   })
 })
 
-describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
+describe.each(['treasury', 'treasury/kinds', 'ratings'])('/data/daos/%s', (leaf) => {
   it('lists live DAOs with data in the order of the DAO list', async () => {
     const [ens, uniswap, aave, gitcoin] = ['ens', 'uniswap', 'aave', 'gitcoin'].map((slug) => daoOf(slug).name)
     expect(await names(leaf)).toEqual([ens, uniswap, aave, gitcoin])
@@ -164,10 +201,10 @@ describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
     const { headers } = await get(leaf)
     expect(headers.get('x-data-as-of')).toBe('2024-03-10T00:00:00.000Z')
     expect(headers.get('x-data-stale')).toBeNull()
-    const again = await fetch(`${api.url}/data/daos/${leaf}`, {
+    const repeated = await fetch(`${api.url}/data/daos/${leaf}`, {
       headers: { 'if-none-match': headers.get('etag') ?? '' },
     })
-    expect(again.status).toBe(304)
+    expect(repeated.status).toBe(304)
   })
 })
 

@@ -84,14 +84,14 @@ const BURNED = ['0x0000000000000000000000000000000000000000', '0x000000000000000
 /** The first holders include known addresses: two treasuries, the token's contract and two burn addresses. */
 const holderOf = (n: number): string => {
   const [first, second] = daoOf('uniswap').treasuries.map((one) => one.address)
-  const known = new Map([
+  const existing = new Map([
     [1, first],
     [3, second],
     [4, uni().contractAddress],
     [6, BURNED[0]],
     [9, BURNED[1]],
   ])
-  return known.get(n) ?? address(n)
+  return existing.get(n) ?? address(n)
 }
 
 beforeAll(async () => {
@@ -118,11 +118,11 @@ afterAll(async () => {
 })
 
 /** Fetches the path and checks that the cached and the uncached service return the same bytes. */
-async function ask(path: string): Promise<{ status: number; text: string; headers: Headers }> {
+async function request(path: string): Promise<{ status: number; text: string; headers: Headers }> {
   const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}${path}`)))
-  const [one, other] = await Promise.all(responses.map((response) => response.text()))
+  const [one, another] = await Promise.all(responses.map((response) => response.text()))
   const ignored = /"requestId":"[^"]*"/
-  expect(one?.replace(ignored, ''), path).toBe(other?.replace(ignored, ''))
+  expect(one?.replace(ignored, ''), path).toBe(another?.replace(ignored, ''))
   const { status, headers } = responses[0] as Response
   return { status, text: one ?? '', headers }
 }
@@ -130,7 +130,7 @@ async function ask(path: string): Promise<{ status: number; text: string; header
 type Row = Record<string, unknown>
 
 async function read(route: { path: string; response: z.ZodType }, query: string): Promise<Row[]> {
-  const { status, text } = await ask(`${route.path}?${query}`)
+  const { status, text } = await request(`${route.path}?${query}`)
   expect(status, text.slice(0, 300)).toBe(200)
   return route.response.parse(JSON.parse(text)) as Row[]
 }
@@ -141,11 +141,11 @@ const toAsOf = (at: number) => `asOf=${new Date(at).toISOString()}`
 
 describe('/data/daos/treasury/holdings', () => {
   it('returns the stored holdings, with ids of known tokens and chains and null for unknown values', async () => {
-    const { status, text, headers } = await ask('/data/daos/treasury/holdings?name=uniswap')
+    const { status, text, headers } = await request('/data/daos/treasury/holdings?name=uniswap')
     expect(status).toBe(200)
     const found = holdingsRoute.response.parse(JSON.parse(text)) as Row[]
     const chainOf = (slug: string) => database.registry.chainBySlug.get(slug)?.id ?? null
-    const wanted = rows[0]?.holdings.map((one) => ({
+    const expected = rows[0]?.holdings.map((one) => ({
       dao: daoOf('uniswap').id,
       symbol: one.symbol,
       token: one.contract === uni().contractAddress ? uni().id : null,
@@ -157,7 +157,7 @@ describe('/data/daos/treasury/holdings', () => {
       valueUsd: one.value_usd,
       kind: one.kind,
     }))
-    expect(found).toEqual(wanted)
+    expect(found).toEqual(expected)
     expect(new Set(found.map(({ kind }) => kind))).toEqual(new Set(['own', 'stable', 'other']))
     expect(headers.get('X-Total-Count')).toBe(String(rows[0]?.holdings.length))
     expect(headers.get('X-Spam-Count')).toBe('4')
@@ -167,21 +167,21 @@ describe('/data/daos/treasury/holdings', () => {
 
   it('sums up to the value of the treasury record at the same time', async () => {
     const id = daoOf('uniswap').id
-    let known = 0
+    let existing = 0
     for (const _ of Array.from({ length: 25 })) {
       const at = NOW - Math.floor(random.next() * (DAYS + 5) * DAY)
-      const { text } = await ask(`/data/daos/treasury?id=${id}&${toAsOf(at)}`)
+      const { text } = await request(`/data/daos/treasury?id=${id}&${toAsOf(at)}`)
       const [record] = JSON.parse(text) as { treasuryData: { valueUsd: number } }[]
       if (record === undefined) {
         expect(await holdings(`id=${id}&${toAsOf(at)}`), toAsOf(at)).toEqual([])
         continue
       }
-      known += 1
+      existing += 1
       const { valueUsd } = record.treasuryData
       const sum = sumOf(await holdings(`id=${id}&limit=500&${toAsOf(at)}`))
       expect(Math.abs(sum / valueUsd - 1), toAsOf(at)).toBeLessThan(1e-9)
     }
-    expect(known).toBeGreaterThan(12)
+    expect(existing).toBeGreaterThan(12)
   })
 
   it('supports sort, filter and paging', async () => {
@@ -198,7 +198,7 @@ describe('/data/daos/treasury/holdings', () => {
       const pages: Row[] = []
       let next: string | undefined = `/data/daos/treasury/holdings?name=uniswap&limit=4${sort}`
       while (next !== undefined) {
-        const { text, headers } = await ask(next)
+        const { text, headers } = await request(next)
         pages.push(...(JSON.parse(text) as Row[]))
         const query = toNext(headers.get('Link'))
         next = query && `/data/daos/treasury/holdings${query}`
@@ -209,16 +209,16 @@ describe('/data/daos/treasury/holdings', () => {
   })
 
   it('returns no_data with the reason if a DAO has no holdings', async () => {
-    const told = async (query: string) => {
-      const { status, text } = await ask(`/data/daos/treasury/holdings?${query}`)
+    const observed = async (query: string) => {
+      const { status, text } = await request(`/data/daos/treasury/holdings?${query}`)
       const { code, detail } = JSON.parse(text) as { code: string; detail: string }
       return [status, code, detail]
     }
     const noData = [404, 'no_data']
-    expect(await told('name=aave')).toEqual([...noData, expect.stringContaining('Only what its tokens come to')])
-    expect(await told('name=gitcoin')).toEqual([...noData, expect.stringContaining('was not read')])
+    expect(await observed('name=aave')).toEqual([...noData, expect.stringContaining('Only what its tokens come to')])
+    expect(await observed('name=gitcoin')).toEqual([...noData, expect.stringContaining('was not read')])
     expect(await holdings(`name=uniswap&${toAsOf(TODAY - 90 * DAY)}`)).toEqual([])
-    expect((await told(`name=uniswap&${toAsOf(NOW + DAY)}`))[1]).toBe('invalid_parameter')
+    expect((await observed(`name=uniswap&${toAsOf(NOW + DAY)}`))[1]).toBe('invalid_parameter')
   })
 })
 
@@ -289,14 +289,14 @@ describe('/data/tokens/holders/historic', () => {
         burnShare: sumOf(shares, [6, 9]),
       })),
     )
-    const { headers } = await ask('/data/tokens/holders/historic?name=uniswap')
+    const { headers } = await request('/data/tokens/holders/historic?name=uniswap')
     expect(headers.get('X-Series-Missing')).toBe('5')
     expect(headers.get('X-Data-As-Of')).toBe(new Date(TODAY - DAY + 2 * HOUR).toISOString())
     expect(headers.get('X-Data-Stale')).toBeNull()
   })
 
   it('rejects interval=7d and returns no points for a token without snapshots', async () => {
-    expect((await ask('/data/tokens/holders/historic?name=uniswap&interval=7d')).status).toBe(400)
+    expect((await request('/data/tokens/holders/historic?name=uniswap&interval=7d')).status).toBe(400)
     expect(await read(holdersHistoricRoute, 'name=aave')).toEqual([])
   })
 })

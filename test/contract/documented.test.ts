@@ -36,6 +36,24 @@ beforeAll(async () => {
   const dao = database.registry.daoBySlug.get('aave')
   const read = { dao: dao?.key, space: dao?.snapshotSpace, kind: 'reading', at: observed_at }
   await database.writer.insert({ table: 'governance_in', rows: [read] })
+  const token = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1', decimals: 18 }
+  if (dao !== undefined) dao.votingToken = token
+  const delegated = { dao: dao?.key, space: token.space, at: observed_at, block_number: 1, tx: `0x${'2'.repeat(64)}` }
+  const power = {
+    delegate: `0x${'3'.repeat(40)}`,
+    previous: '0',
+    power: String(10n ** 18n),
+    decimals: 18,
+    cause: 'transfer',
+  }
+  await database.writer.insert({
+    table: 'delegations_in',
+    rows: [
+      { ...delegated, kind: 'reading' },
+      { ...delegated, kind: 'power', ...power },
+      { ...delegated, kind: 'delegation', log_index: 1, delegator: power.delegate, to_delegate: power.delegate },
+    ],
+  })
   const { index } = database.registry
   const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
   await database.writer.insert({
@@ -72,27 +90,29 @@ interface Answered {
   content: Record<string, { schema: { items: object } }>
 }
 
-const OF_THE_MOMENT = new Set(['date', 'x-request-id', 'server-timing'])
+const VOLATILE = new Set(['date', 'x-request-id', 'server-timing'])
+/** Required parameters that select one record. */
+const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=0x${'3'.repeat(40)}` }
 
 const read = async (response: Response) => ({
-  headers: [...response.headers].filter(([name]) => !OF_THE_MOMENT.has(name)),
+  headers: [...response.headers].filter(([name]) => !VOLATILE.has(name)),
   body: Buffer.from(await response.arrayBuffer()).toString('base64'),
 })
 
 describe('documented routes', () => {
   it.each(documentedRequests)('$url returns the documented body, cached or not', async ({ route, url }) => {
-    const made = await fetch(forgetful.url + url)
-    expect(made.status).toBe(200)
+    const created = await fetch(forgetful.url + url)
+    expect(created.status).toBe(200)
     const isTable = url.includes('format=')
-    expect(made.headers.get('content-type')).toBe(isTable ? FORMATS.csv.contentType : route.contentType)
-    if (route.volatile) expect(made.headers.get('cache-control')).toBe('no-store')
-    else expect(made.headers.get('etag')).toMatch(/^"[^"]+"$/)
-    expect(made.headers.get('x-request-id')).toBeTruthy()
-    expect(made.headers.get('access-control-allow-origin')).toBe('*')
-    const first = await read(made)
-    const isWhole = !isTable && !url.includes('fields=')
+    expect(created.headers.get('content-type')).toBe(isTable ? FORMATS.csv.contentType : route.contentType)
+    if (route.volatile) expect(created.headers.get('cache-control')).toBe('no-store')
+    else expect(created.headers.get('etag')).toMatch(/^"[^"]+"$/)
+    expect(created.headers.get('x-request-id')).toBeTruthy()
+    expect(created.headers.get('access-control-allow-origin')).toBe('*')
+    const first = await read(created)
+    const isComplete = !isTable && !url.includes('fields=')
     const text = Buffer.from(first.body, 'base64').toString()
-    if (isWhole) route.response.parse(route.contentType.startsWith('application/json') ? JSON.parse(text) : text)
+    if (isComplete) route.response.parse(route.mediaType.endsWith('json') ? JSON.parse(text) : text)
     if (route.volatile) return
     for (const which of ['made', 'kept']) expect(await read(await get(url)), which).toEqual(first)
   })
@@ -102,8 +122,8 @@ describe('documented routes', () => {
     expect(document.openapi).toBe('3.1.0')
     expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
-    const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
-    expect(parameters.map(({ name }) => name)).toEqual(asked)
+    const grants = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
+    expect(parameters.map(({ name }) => name)).toEqual(grants)
     // Tables of several tokens match a name like the route of one token: no symbols, no part that matches several
     // names.
     const ofSeries = document.paths['/data/tokens/historic-financial']?.get.parameters
@@ -143,7 +163,7 @@ describe('documented routes', () => {
         expect(formats[name]).toMatchObject({ mediaType: FORMATS[name].mediaType, isBinary: FORMATS[name].isBinary })
       expect(responses[200]?.headers).toHaveProperty('Content-Disposition')
       expect('Link' in (responses[200]?.headers ?? {})).toBe(names.includes('cursor'))
-      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01' }
+      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01', ...OF_ONE }
       const required = Object.entries(needed).filter(
         ([name]) => name in route.query && (name === 'interval' || isRequired(route.query[name] as z.ZodType)),
       )
@@ -153,8 +173,14 @@ describe('documented routes', () => {
         return JSON.parse(`[${csv.split('\n')[0]}]`) as string[]
       }
       const columns = await columnsOf()
-      const brought = 'source' in route.query ? (await columnsOf('&source=snapshot')).slice(columns.length) : []
-      const also = brought.length === 0 ? '' : ` With \`source\` also ${brought.join(', ')}.`
+      const conditions = new Map(
+        Object.values(route.recordWith?.members ?? {}).map((one) => [one, one.replace(/^source$/, 'source=snapshot')]),
+      )
+      let also = ''
+      for (const [condition, query] of conditions) {
+        const brought = (await columnsOf(`&${query}`)).slice(columns.length)
+        also += ` With \`${condition}\` also ${brought.join(', ')}.`
+      }
       expect(formats.csv?.description).toBe(`Columns: ${columns.join(', ')}.${also}`)
     },
   )

@@ -19,7 +19,7 @@ const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
-const ask = (path: string, headers: Record<string, string> = {}) => fetch(api.url + path, { headers })
+const request = (path: string, headers: Record<string, string> = {}) => fetch(api.url + path, { headers })
 const read = async (response: Response) => Buffer.from(await response.arrayBuffer())
 
 beforeAll(async () => {
@@ -57,11 +57,11 @@ function toRecords(path: string, body: unknown): readonly unknown[] {
 }
 
 it.each(lists)('$path returns the same records in every format', async ({ path, record, query }) => {
-  const plain = await ask(`${path}?${query}`)
+  const plain = await request(`${path}?${query}`)
   const records = toRecords(path, await plain.json())
   expect(records.length).toBeGreaterThan(0)
   for (const format of TABLES) {
-    const named = await ask(`${path}?${query}&format=${format}`)
+    const named = await request(`${path}?${query}&format=${format}`)
     expect(named.status, format).toBe(200)
     expect(named.headers.get('content-type')).toBe(FORMATS[format].contentType)
     const file = new RegExp(`^attachment; filename="[a-z0-9-]+\\.${FORMATS[format].extension}"$`)
@@ -72,7 +72,7 @@ it.each(lists)('$path returns the same records in every format', async ({ path, 
     expect(named.headers.get('etag'), format).not.toBe(plain.headers.get('etag'))
     const bytes = await read(named)
     expect(await readTable(format, bytes), format).toEqual(toExpected(format, records, record as z.ZodType))
-    const wished = await ask(`${path}?${query}`, { accept: FORMATS[format].mediaType })
+    const wished = await request(`${path}?${query}`, { accept: FORMATS[format].mediaType })
     expect(wished.headers.get('content-type')).toBe(FORMATS[format].contentType)
     expect(await read(wished), format).toEqual(bytes)
   }
@@ -82,33 +82,33 @@ describe('format', () => {
   const LIST = '/data/tokens?limit=3'
 
   it('prefers the parameter over Accept; format=json equals the default body', async () => {
-    const [plain, named] = await Promise.all([ask(LIST), ask(`${LIST}&format=json`, { accept: 'text/csv' })])
+    const [plain, named] = await Promise.all([request(LIST), request(`${LIST}&format=json`, { accept: 'text/csv' })])
     expect(await named.text()).toBe(await plain.text())
     expect(named.headers.get('etag')).toBe(plain.headers.get('etag'))
     expect(named.headers.get('content-disposition')).toBeNull()
-    const csv = await ask(`${LIST}&format=csv`, { accept: 'image/png' })
+    const csv = await request(`${LIST}&format=csv`, { accept: 'image/png' })
     expect(csv.headers.get('content-type')).toBe(FORMATS.csv.contentType)
   })
 
   it('does not serve the cached format of one client to another client', async () => {
     const types: (string | null)[] = []
     for (const accept of ['text/csv', '*/*', 'application/x-ndjson', 'text/csv', 'text/html,*/*;q=0.8', 'text/csv']) {
-      const response = await ask(LIST, { accept })
+      const response = await request(LIST, { accept })
       types.push(response.headers.get('content-type')?.split(';')[0] ?? null)
       expect(response.headers.get('vary')).toBe('Accept, Accept-Encoding')
     }
     const [csv, json] = ['text/csv', 'application/json']
     expect(types).toEqual([csv, json, 'application/x-ndjson', csv, json, csv])
-    expect((await ask(LIST, { accept: 'text/html' })).status).toBe(406)
+    expect((await request(LIST, { accept: 'text/html' })).status).toBe(406)
   })
 
   it.each(TABLES)('supports ETag, 304 and HEAD in %s', async (format) => {
     const url = `${LIST}&format=${format}`
-    const full = await ask(url)
+    const full = await request(url)
     const etag = full.headers.get('etag') ?? ''
     const { length } = await read(full)
-    const known = await ask(url, { 'if-none-match': etag })
-    expect([known.status, await known.text()]).toEqual([304, ''])
+    const existing = await request(url, { 'if-none-match': etag })
+    expect([existing.status, await existing.text()]).toEqual([304, ''])
     const head = await fetch(api.url + url, { method: 'HEAD' })
     expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, etag, ''])
     if (format === 'parquet') expect(head.headers.get('content-length')).toBe(String(length))
@@ -117,18 +117,18 @@ describe('format', () => {
 
   it('returns a valid empty file for an empty result', async () => {
     for (const format of TABLES) {
-      const response = await ask(`/data/tokens?id=${'f'.repeat(24)}&format=${format}`)
+      const response = await request(`/data/tokens?id=${'f'.repeat(24)}&format=${format}`)
       expect(response.status).toBe(200)
       expect(await readTable(format, await read(response)), format).toEqual([])
     }
-    const csv = await ask(`/data/daos/ratings?id=${'f'.repeat(24)}&format=csv&fields=_id,name`)
+    const csv = await request(`/data/daos/ratings?id=${'f'.repeat(24)}&format=csv&fields=_id,name`)
     expect(await csv.text()).toBe('"_id","name"\n')
   })
 
   it('distinguishes null from an empty text and quotes texts in CSV', async () => {
-    const text = await (await ask('/data/daos/treasury?limit=1&format=csv')).text()
+    const text = await (await request('/data/daos/treasury?limit=1&format=csv')).text()
     expect(text).toContain('"[{""token"":""A\\""B"",""quantity"":1.5,""valueUsd"":10}')
-    const trades = await (await ask('/data/tokens/historic-dex-trades?name=aave&limit=1&format=csv')).text()
+    const trades = await (await request('/data/tokens/historic-dex-trades?name=aave&limit=1&format=csv')).text()
     expect(trades.split('\n')[1]).toMatch(/^"2024-03-10T12:02:00\.000Z",.*,"BUY",$/)
   })
 
@@ -144,7 +144,7 @@ describe('format', () => {
     [`${SERIES}?name=aave&interval=1d&start=2024-01-01&fields=id`, 'invalid_parameter', 'fields', 400],
   ]
   it.each(mistakes)('rejects %s with code %s', async (path, code, param, status) => {
-    const response = await ask(path)
+    const response = await request(path)
     const body = problemBody.parse(await response.json())
     expect([response.status, body.code, body.param]).toEqual([status, code, param])
     if (path.includes('xml')) expect(body.allowed).toEqual([...FORMAT_NAMES])
@@ -152,42 +152,45 @@ describe('format', () => {
   })
 
   it('returns 406 with the available media types if none is acceptable', async () => {
-    const response = await ask('/data/tokens', { accept: 'text/html' })
+    const response = await request('/data/tokens', { accept: 'text/html' })
     const body = problemBody.parse(await response.json())
     expect([response.status, body.code]).toEqual([406, 'not_acceptable'])
     expect(body.allowed).toEqual(FORMAT_NAMES.map((name: Format) => FORMATS[name].mediaType))
-    const status = problemBody.parse(await (await ask('/data/status', { accept: 'text/csv' })).json())
+    const status = problemBody.parse(await (await request('/data/status', { accept: 'text/csv' })).json())
     expect(status.allowed).toEqual(['application/json'])
   })
 })
 
 describe('fields', () => {
-  const wanted = lists.filter(({ path }) => path !== SERIES && !CANDLES.includes(path))
+  const selected = lists.filter(({ path }) => path !== SERIES && !CANDLES.includes(path))
 
-  it.each(wanted)('returns a subset of $path in record order', async ({ path, record, query }) => {
+  it.each(selected)('returns a subset of $path in record order', async ({ path, record, query }) => {
     const names = Object.keys(record.shape)
-    const some = names.filter((_, index) => index % 2 === 0 || index > 8)
-    const all = (await (await ask(`${path}?${query}`)).json()) as Record<string, unknown>[]
-    const expected = all.map((one) => Object.fromEntries(some.map((name) => [name, one[name]])))
-    const list = [...some].reverse().join()
-    const json = await ask(`${path}?${query}&fields=${list}`)
+    const subset = names.filter((_, index) => index % 2 === 0 || index > 8)
+    const all = (await (await request(`${path}?${query}`)).json()) as Record<string, unknown>[]
+    const expected = all.map((one) => Object.fromEntries(subset.map((name) => [name, one[name]])))
+    const list = [...subset].reverse().join()
+    const json = await request(`${path}?${query}&fields=${list}`)
     expect(json.status).toBe(200)
     expect(await json.text()).toBe(JSON.stringify(expected))
-    const schema = z.strictObject(Object.fromEntries(some.map((name) => [name, record.shape[name] as z.ZodType])))
+    const schema = z.strictObject(Object.fromEntries(subset.map((name) => [name, record.shape[name] as z.ZodType])))
     for (const format of ['ndjson', 'parquet'] as const) {
-      const table = await readTable(format, await read(await ask(`${path}?${query}&fields=${list}&format=${format}`)))
+      const table = await readTable(
+        format,
+        await read(await request(`${path}?${query}&fields=${list}&format=${format}`)),
+      )
       expect(table).toEqual(toExpected(format, expected, schema))
     }
   })
 
   it('may be repeated; selecting all fields returns the default body', async () => {
     const [joined, repeated] = await Promise.all([
-      ask('/data/chains?fields=name,_id'),
-      ask('/data/chains?fields=_id&fields=name'),
+      request('/data/chains?fields=name,_id'),
+      request('/data/chains?fields=_id&fields=name'),
     ])
     expect(await repeated.text()).toBe(await joined.text())
     const names = Object.keys(lists.find(({ path }) => path === '/data/tokens')?.record.shape ?? {}).join()
-    const [all, plain] = await Promise.all([ask(`/data/tokens?fields=${names}`), ask('/data/tokens')])
+    const [all, plain] = await Promise.all([request(`/data/tokens?fields=${names}`), request('/data/tokens')])
     expect(await all.text()).toBe(await plain.text())
   })
 })

@@ -51,14 +51,14 @@ afterAll(async () => {
 })
 
 /** Fetches the series, compares it with the service without a cache, and returns the ranges read for it. */
-async function ask(query = '', id = uni) {
+async function request(query = '', id = uni) {
   reads = []
   const of = path.replace(/id=\w+/, `id=${id}`)
   const response = await fetch(api.url + of + query)
   const [body, tag] = [await response.text(), response.headers.get('etag')]
-  const wanted = await fetch(plain.url + of + query)
-  expect(body).toBe(await wanted.text())
-  expect(tag).toBe(wanted.headers.get('etag'))
+  const expected = await fetch(plain.url + of + query)
+  expect(body).toBe(await expected.text())
+  expect(tag).toBe(expected.headers.get('etag'))
   expect(JSON.parse(body).data).toHaveLength(Number(response.headers.get('x-series-points')))
   return { body, tag, reads }
 }
@@ -73,49 +73,49 @@ const correct = async (at: number) => {
 const countHours = (of: readonly [number, number][]) => of.reduce((sum, [from, to]) => sum + from - to, 0)
 
 it('series cache: reads a long series once, and its open end again after a change event', async () => {
-  const first = await ask()
+  const first = await request()
   expect(countHours(first.reads)).toBeLessThan(62 * 24)
-  const again = await ask()
+  const again = await request()
   expect(again.body).toBe(first.body)
   expect(again.reads).toEqual([])
   commits.commit('prices', { from: NOW - 60_000, to: NOW - 60_000 })
-  const { reads } = await ask()
+  const { reads } = await request()
   expect(reads).toHaveLength(1)
   // The last bucket of the chunk before may contain an observation after its end.
   expect(countHours(reads)).toBeLessThanOrEqual(48)
 })
 
 it('series cache: shares chunks between overlapping ranges of any length', async () => {
-  await ask()
-  expect((await ask(`&end=${NOW - 20 * DAY}`)).reads).toEqual([])
-  expect((await ask(`&end=${NOW - 59 * DAY}`)).reads).toEqual([])
+  await request()
+  expect((await request(`&end=${NOW - 20 * DAY}`)).reads).toEqual([])
+  expect((await request(`&end=${NOW - 59 * DAY}`)).reads).toEqual([])
 })
 
 it('series cache: reads only the corrected chunk after a change in the past', async () => {
-  const before = await ask()
+  const before = await request()
   const at = NOW - 30 * DAY - 90_000
   await correct(at)
-  const after = await ask()
+  const after = await request()
   expect(after.tag).not.toBe(before.tag)
   const hours = (NOW - at) / 3_600_000
   expect(after.reads.filter(([from, to]) => from > hours && to < hours)).toHaveLength(1)
   expect(countHours(after.reads)).toBeLessThanOrEqual(48)
-  expect((await ask()).reads).toEqual([])
+  expect((await request()).reads).toEqual([])
 })
 
 it('series cache: reuses nothing while the change stream is unavailable', async () => {
-  commits.away(true)
-  const { reads } = await ask()
-  expect((await ask()).reads).toEqual(reads)
+  commits.unavailable(true)
+  const { reads } = await request()
+  expect((await request()).reads).toEqual(reads)
   expect(countHours(reads)).toBeGreaterThan(60 * 24)
-  commits.away(false)
-  expect((await ask()).reads).toEqual(reads)
-  expect((await ask()).reads).toEqual([])
+  commits.unavailable(false)
+  expect((await request()).reads).toEqual(reads)
+  expect((await request()).reads).toEqual([])
 })
 
 it('series cache: reads only the chunks that a limit needs', async () => {
   commits.commit('prices')
-  const { body, reads } = await ask('&limit=6000')
+  const { body, reads } = await request('&limit=6000')
   expect(JSON.parse(body).data).toHaveLength(6000)
   expect(reads).toHaveLength(1)
   expect(countHours(reads)).toBeLessThan(24 * 24)
@@ -126,11 +126,11 @@ it('series cache: detects changed prices of a token without supplies', async () 
   const store = (until: number, points: number, price: number) =>
     storeMarket(database.writer, { keys: [aave.key], until, points, stepMs: STEP, price, supplies: false })
   await store(NOW - 60_000, POINTS, 1.5)
-  const before = await ask('', aave.id)
+  const before = await request('', aave.id)
   const at = NOW - 60_000 - 9_000 * STEP
   await store(at, 1, 7.25)
   commits.commit('prices', { from: at, to: at })
-  const after = await ask('', aave.id)
+  const after = await request('', aave.id)
   expect(after.body).not.toBe(before.body)
   expect(after.tag).not.toBe(before.tag)
 })

@@ -25,7 +25,7 @@ afterAll(async () => {
 
 it('the API returns valid responses to random requests, equal with and without a cache', async () => {
   const [url, against] = [memory?.url ?? '', engine?.url ?? '']
-  const { statuses, faults } = await runFuzz({ url, against, requests: 240, seed: 20240310, atOnce: 4, now: NOW })
+  const { statuses, faults } = await runFuzz({ url, against, requests: 240, seed: 20240310, concurrency: 4, now: NOW })
   expect(faults).toEqual([])
   expect(statuses.get(200)).toBeGreaterThan(36)
   expect(statuses.get(400)).toBeGreaterThan(18)
@@ -34,8 +34,15 @@ it('the API returns valid responses to random requests, equal with and without a
 
 it('the API keeps serving while clients disconnect at random times', async () => {
   const url = engine?.url ?? ''
-  const { faults, left } = await runFuzz({ url, requests: 600, seed: 20240310, atOnce: 16, leaving: 0.7, now: NOW })
+  const { faults, remaining } = await runFuzz({
+    url,
+    requests: 600,
+    seed: 20240310,
+    concurrency: 16,
+    disconnecting: 0.7,
+    now: NOW,
+  })
   expect(faults).toEqual([])
-  expect(left).toBeGreaterThan(40)
+  expect(remaining).toBeGreaterThan(40)
   expect((await fetch(`${url}/data/tokens?limit=1`)).status).toBe(200)
 })

@@ -56,10 +56,10 @@ FROM (SELECT number AS p FROM numbers(${PROPOSALS}))`,
   const reading = { dao: dao.key, space: dao.snapshotSpace, kind: 'reading', at: READ_AT }
   await writer.insert({ table: 'governance_in', rows: [reading] })
   // Another DAO, read much later, has a proposal without known voting times.
-  const other = { dao: later.key, space: later.snapshotSpace }
-  const made = { ...other, kind: 'proposal', proposal: '0x1', address: '0x1', at: READ_AT }
-  const read = { ...other, kind: 'reading', at: '2024-05-01T12:00:00.000Z' }
-  for (const row of [made, read]) await writer.insert({ table: 'governance_in', rows: [row] })
+  const another = { dao: later.key, space: later.snapshotSpace }
+  const created = { ...another, kind: 'proposal', proposal: '0x1', address: '0x1', at: READ_AT }
+  const read = { ...another, kind: 'reading', at: '2024-05-01T12:00:00.000Z' }
+  for (const row of [created, read]) await writer.insert({ table: 'governance_in', rows: [row] })
 }
 
 beforeAll(async () => {
@@ -67,9 +67,9 @@ beforeAll(async () => {
   dao = getDao(database.registry, 'arbitrum')
   later = getDao(database.registry, 'aave')
   await storeVotes()
-  const nothingKept = { ...config, api: { ...config.api, cacheBytes: 0 } }
+  const withoutCache = { ...config, api: { ...config.api, cacheBytes: 0 } }
   api = await startApi({
-    ...{ config: nothingKept, ...database, db: withLittleMemory(database.db) },
+    ...{ config: withoutCache, ...database, db: withLittleMemory(database.db) },
     ...{ commits, now: () => NOW },
   })
 })
@@ -89,11 +89,11 @@ const followNext = (path: string, response: Response) =>
   `${path}${/<(\?[^>]*)>/.exec(response.headers.get('link') ?? '')?.[1]}`
 
 async function get<T>(path: string) {
-  const begun = performance.now()
+  const started = performance.now()
   const response = await fetch(`${api.url}/data/daos/governance${path}`)
   const text = await response.text()
   expect([path, response.status, response.status === 200 ? '' : text]).toEqual([path, 200, ''])
-  console.log(`${Math.round(performance.now() - begun)} ms ${path}`)
+  console.log(`${Math.round(performance.now() - started)} ms ${path}`)
   return { response, records: JSON.parse(text) as T[] }
 }
 

@@ -47,8 +47,8 @@ beforeAll(async () => {
     })),
   )
   await storeQuotes(writer, quotes)
-  const lately = registry.daos.filter(({ live }) => live).slice(8, 30)
-  const treasuries = lately.flatMap(({ key }, n) =>
+  const recent = registry.daos.filter(({ live }) => live).slice(8, 30)
+  const treasuries = recent.flatMap(({ key }, n) =>
     [0, 1, 2].map((day) => ({
       ...{ dao: key, observed_at: new Date(NOW - (NOW % (24 * HOUR)) - day * 24 * HOUR).toISOString() },
       ...{ value_usd: 1e6 * (n + 1) + day, tokens: [{ symbol: 'X', quantity: 1, value_usd: 1e6 * (n + 1) + day }] },
@@ -71,8 +71,8 @@ async function get(path: string, query: Record<string, string>) {
 }
 
 function sum(values: readonly (number | null)[]) {
-  const known = values.filter((value) => value !== null)
-  return known.length === 0 ? null : known.reduce((total, value) => total + value, 0)
+  const available = values.filter((value) => value !== null)
+  return available.length === 0 ? null : available.reduce((total, value) => total + value, 0)
 }
 
 const near = (value: number | null) => (value === null ? null : expect.closeTo(value, 2))
@@ -93,14 +93,14 @@ describe.each([
     return { records: all.map((one) => ({ id: String(one[name]), sums: sums.parse(one) })), all, headers }
   }
   /** Computes the sums of one group from the lists. With a moment, skips tokens that replaced others after it. */
-  const recount = async (id: string, asOf: Record<string, string>, moment = Number.POSITIVE_INFINITY) => {
+  const recount = async (id: string, asOf: Record<string, string>, time = Number.POSITIVE_INFINITY) => {
     const [tokens, treasuries, daos] = await Promise.all([
       get('tokens', { [name]: id, limit: '500', ...asOf }),
       get('daos/treasury', { [name]: id, limit: '500', ...asOf }),
       get('daos', { [name]: id }),
     ])
     const counted = tokenList.parse(tokens.body).filter(({ _id }) => {
-      return (database.registry.tokenById.get(_id)?.since ?? 0) <= moment
+      return (database.registry.tokenById.get(_id)?.since ?? 0) <= time
     })
     const data = counted.map(({ financialData }) => financialData)
     const comparable = data.flatMap(({ marketCap, percentChange24h: change }) =>
@@ -126,8 +126,8 @@ describe.each([
     for (const one of records) expect(one.sums, one.id).toEqual(await recount(one.id, {}))
     const caps = records.map((one) => one.sums.marketCapUsd ?? -1)
     expect(caps).toEqual(caps.toSorted((a, b) => b - a))
-    const known = records.filter((one) => one.sums.change24h !== null && one.sums.treasuryUsd !== null)
-    expect(known.length).toBeGreaterThan(1)
+    const available = records.filter((one) => one.sums.change24h !== null && one.sums.treasuryUsd !== null)
+    expect(available.length).toBeGreaterThan(1)
     expect(headers.get('x-total-count')).toBe(String(records.length))
     expect(headers.get('x-data-as-of')).toBe((await get('tokens', { limit: '500' })).headers.get('x-data-as-of'))
     expect(headers.get('x-data-stale')).toBeNull()
@@ -136,15 +136,15 @@ describe.each([
   it('sums the records of random moments without tokens that replaced others later', async () => {
     const { tokens } = database.registry
     expect(tokens.filter(({ since = 0 }) => since > NOW).map(({ symbol }) => symbol)).toContain('SKY')
-    for (const moment of Array.from({ length: 4 }, () => NOW - random.below(40) * HOUR - random.below(600_000))) {
-      const asOf = { asOf: new Date(moment).toISOString() }
+    for (const time of Array.from({ length: 4 }, () => NOW - random.below(40) * HOUR - random.below(600_000))) {
+      const asOf = { asOf: new Date(time).toISOString() }
       for (const { id, sums: found } of (await read(asOf)).records) {
-        const { daos: _, ...expected } = await recount(id, asOf, moment)
-        const { daos, ...others } = found
-        expect(others, `${id} ${asOf.asOf}`).toEqual(expected)
+        const { daos: _, ...expected } = await recount(id, asOf, time)
+        const { daos, ...rest } = found
+        expect(rest, `${id} ${asOf.asOf}`).toEqual(expected)
         const { registry } = database
         const slug = (name === 'category' ? registry.categories : registry.chains).find((one) => one.id === id)?.slug
-        const were = registry.daos.filter((dao) => dao.live || (dao.until !== undefined && isThereAt(dao, moment)))
+        const were = registry.daos.filter((dao) => dao.live || (dao.until !== undefined && isThereAt(dao, time)))
         const own = were.filter((dao) => (name === 'category' ? dao.categories : dao.chains).includes(slug ?? ''))
         expect(daos).toBe(own.length)
       }

@@ -24,7 +24,7 @@ let api: TestApi
 
 const keysOf = (...symbols: string[]) =>
   database.registry.tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ key }) => key)
-const ask = (path: string, init: RequestInit = {}) => fetch(api.url + path, init)
+const sendRequest = (path: string, init: RequestInit = {}) => fetch(api.url + path, init)
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
@@ -73,7 +73,7 @@ describe('error responses', () => {
   ]
 
   it.each(cases)('%s is rejected with code %s', async (path, code, param, init) => {
-    const response = await ask(path, init)
+    const response = await sendRequest(path, init)
     expect(response.status).toBe(PROBLEM_CODES[code].status)
     expect(response.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('no-store')
@@ -109,12 +109,12 @@ describe('error responses', () => {
 
   it('accepts a hundred names of the maximum length', async () => {
     const names = Array.from({ length: 100 }, (_, i) => `name=${`${i}`.padEnd(200, 'x')}`)
-    expect((await ask(`/data/tokens?${names.join('&')}`)).status).toBe(200)
+    expect((await sendRequest(`/data/tokens?${names.join('&')}`)).status).toBe(200)
   })
 
   it('returns 503 with Retry-After if the database is unavailable, also from /health/ready', async () => {
-    const away = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
-    const lonely = await startApi({ config, registry: database.registry, db: away, commits })
+    const unavailable = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
+    const lonely = await startApi({ config, registry: database.registry, db: unavailable, commits })
     try {
       for (const path of ['/data/tokens', UNI, '/data/status', '/health/ready']) {
         const response = await fetch(lonely.url + path)
@@ -126,19 +126,19 @@ describe('error responses', () => {
       expect((await fetch(`${lonely.url}/data/categories`)).status).toBe(200)
     } finally {
       await lonely.close()
-      await away.close()
+      await unavailable.close()
     }
   })
 })
 
 describe('response headers', () => {
   it('contain ETag, age and cacheability', async () => {
-    const { headers } = await ask('/data/tokens')
+    const { headers } = await sendRequest('/data/tokens')
     expect(headers.get('last-modified')).toBe('Sun, 10 Mar 2024 12:01:00 GMT')
     expect(headers.get('x-data-as-of')).toBe('2024-03-10T12:01:00.000Z')
     expect(headers.get('cache-control')).toBe('public, max-age=30, stale-while-revalidate=60')
     expect(headers.get('vary')).toBe('Accept, Accept-Encoding')
-    expect((await ask('/data/status')).headers.get('vary')).toBe('Accept-Encoding')
+    expect((await sendRequest('/data/status')).headers.get('vary')).toBe('Accept-Encoding')
     expect(headers.get('access-control-expose-headers')).toContain('X-Series-Missing')
     expect(headers.get('server-timing')).toMatch(/total;dur=/)
     expect(headers.get('x-powered-by')).toBeNull()
@@ -146,15 +146,17 @@ describe('response headers', () => {
 
   it('contain X-Data-Stale once the data is older than twice its cadence', async () => {
     clock.now = NOW + 9 * 60_000 - 1
-    expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBeNull()
+    expect((await sendRequest('/data/tokens?limit=2')).headers.get('x-data-stale')).toBeNull()
     clock.now = NOW + 9 * 60_000 + 1
-    expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBe('true')
+    expect((await sendRequest('/data/tokens?limit=2')).headers.get('x-data-stale')).toBe('true')
     clock.now = NOW
   })
 
   it('contain X-Data-Stale for a series up to now by the age of its prices, for every interval', async () => {
     const stale = async (query: string) =>
-      (await ask(`/data/tokens/historic-financial?name=uniswap&start=2024-03-09&${query}`)).headers.get('x-data-stale')
+      (await sendRequest(`/data/tokens/historic-financial?name=uniswap&start=2024-03-09&${query}`)).headers.get(
+        'x-data-stale',
+      )
     const open = ['interval=5m', 'interval=1h', 'interval=7d', 'interval=1h&limit=99', 'interval=5m&end=2030-01-01']
     const closed = ['interval=5m&limit=2', 'interval=1h&end=2024-03-10T12:00:00Z']
     clock.now = NOW + 9 * 60_000 - 1
@@ -166,29 +168,29 @@ describe('response headers', () => {
   })
 
   it('return a valid request id of the client and replace an invalid one', async () => {
-    const sent = async (id: string) => (await ask('/data/tokens', { headers: { 'x-request-id': id } })).headers
+    const sent = async (id: string) => (await sendRequest('/data/tokens', { headers: { 'x-request-id': id } })).headers
     expect((await sent('abc-1')).get('x-request-id')).toBe('abc-1')
     expect((await sent('a b<script>')).get('x-request-id')).toMatch(/^[0-9a-f-]{36}-\d+$/)
   })
 
   it('link other spellings of a path to the canonical path', async () => {
-    const response = await ask('/data/tokens/')
+    const response = await sendRequest('/data/tokens/')
     expect(response.status).toBe(200)
     expect(response.headers.get('link')).toBe('</data/tokens>; rel="canonical"')
-    expect((await ask('/data/tokens')).headers.get('link')).toBeNull()
+    expect((await sendRequest('/data/tokens')).headers.get('link')).toBeNull()
   })
 
   it('answer a preflight request', async () => {
-    const response = await ask('/data/tokens', { method: 'OPTIONS' })
+    const response = await sendRequest('/data/tokens', { method: 'OPTIONS' })
     expect(response.status).toBe(204)
     expect(response.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
-    const wanted = 'authorization,sentry-trace,x-whatever'
-    const asked = await ask('/data/tokens', {
+    const expected = 'authorization,sentry-trace,x-whatever'
+    const requests = await sendRequest('/data/tokens', {
       method: 'OPTIONS',
-      headers: { 'access-control-request-headers': wanted },
+      headers: { 'access-control-request-headers': expected },
     })
-    expect(asked.headers.get('access-control-allow-headers')).toBe(wanted)
-    const odd = await ask('/data/tokens', {
+    expect(requests.headers.get('access-control-allow-headers')).toBe(expected)
+    const odd = await sendRequest('/data/tokens', {
       method: 'OPTIONS',
       headers: { 'access-control-request-headers': 'a b, c;' },
     })
@@ -200,17 +202,17 @@ describe('conditional requests and HEAD', () => {
   it.each(['/data/tokens', UNI, '/data/categories', '/data/chains'])('support 304 and HEAD for %s', async (path) => {
     for (const encoding of ['identity', 'gzip', 'br']) {
       const headers = { 'accept-encoding': encoding }
-      const full = await ask(path, { headers })
+      const full = await sendRequest(path, { headers })
       const tag = full.headers.get('etag') ?? ''
       expect(tag).toMatch(encoding === 'identity' ? /^"[\w-]+"$/ : new RegExp(`-${encoding}"$`))
-      for (const known of [tag, `W/${tag}`, `"x", ${tag}`, '*']) {
-        const response = await ask(path, { headers: { ...headers, 'if-none-match': known } })
+      for (const existing of [tag, `W/${tag}`, `"x", ${tag}`, '*']) {
+        const response = await sendRequest(path, { headers: { ...headers, 'if-none-match': existing } })
         expect([response.status, await response.text()]).toEqual([304, ''])
         expect(response.headers.get('etag')).toBe(tag)
         expect(response.headers.get('cache-control')).toBe(full.headers.get('cache-control'))
       }
-      expect((await ask(path, { headers: { ...headers, 'if-none-match': '"x"' } })).status).toBe(200)
-      const head = await ask(path, { method: 'HEAD', headers })
+      expect((await sendRequest(path, { headers: { ...headers, 'if-none-match': '"x"' } })).status).toBe(200)
+      const head = await sendRequest(path, { method: 'HEAD', headers })
       expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, tag, ''])
       expect(head.headers.get('content-length')).toBe(full.headers.get('content-length'))
       await full.arrayBuffer()
@@ -218,7 +220,7 @@ describe('conditional requests and HEAD', () => {
   })
 
   it.each(['/health/live', '/health/ready'])('return no ETag and never 304 for %s', async (path) => {
-    const response = await ask(path, { headers: { 'if-none-match': '*' } })
+    const response = await sendRequest(path, { headers: { 'if-none-match': '*' } })
     expect([response.status, response.headers.get('etag')]).toEqual([200, null])
   })
 
@@ -260,11 +262,11 @@ describe('response cache', () => {
 
   it('caches a series with an end in the future, and counts missing points up to now', async () => {
     const path = '/data/tokens/historic-financial?name=uniswap&interval=5m&start=2024-03-10&end=2030-01-01'
-    const first = await ask(path)
+    const first = await sendRequest(path)
     expect(first.headers.get('x-series-missing')).toBe('0')
     // A response built from cached chunks is cached only at the second request.
-    await (await ask(path)).text()
-    const second = await ask(path)
+    await (await sendRequest(path)).text()
+    const second = await sendRequest(path)
     expect(second.headers.get('server-timing')).toMatch(/^cache,/)
     expect(await second.text()).toBe(await first.text())
   })
@@ -280,16 +282,16 @@ describe('response cache', () => {
     const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
     const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
     await vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 60_000 })
-    const other = await startApi({ config, ...database, commits: feed, now: () => NOW })
+    const another = await startApi({ config, ...database, commits: feed, now: () => NOW })
     try {
-      await volume(other.url)
-      expect((await volume(other.url)).from).toBe('cache')
-      const heard = new Promise((resolve) => subscriber.once('message', resolve))
+      await volume(another.url)
+      expect((await volume(another.url)).from).toBe('cache')
+      const receipt = new Promise((resolve) => subscriber.once('message', resolve))
       await publishCommit({ db: database.writer, redis: publisher, prefix }, { dataset: 'prices' })
-      await heard
-      expect((await volume(other.url)).from).toBe('made')
+      await receipt
+      expect((await volume(another.url)).from).toBe('made')
     } finally {
-      await other.close()
+      await another.close()
       feed.close()
       publisher.disconnect()
     }

@@ -107,11 +107,11 @@ describe(HISTORIC, () => {
   }
 
   it.each(['', 'period=1&', 'days=1&', 'points=200&'])('pages through "%s" at any speed', async (query) => {
-    const whole = await readPoints(`${query}limit=1000`)
-    expect((await walk(`${query}limit=100`, 600)).flat()).toEqual(whole)
+    const full = await readPoints(`${query}limit=1000`)
+    expect((await walk(`${query}limit=100`, 600)).flat()).toEqual(full)
     // With the newest points first, points that left the range in the meantime are skipped.
     const back = await walk(`${query}order=desc&limit=100`, 20)
-    expect(back.flat()).toEqual(whole.slice(8).reverse())
+    expect(back.flat()).toEqual(full.slice(8).reverse())
     expect((await walk(`${query}order=desc&limit=100`, 2880)).slice(1)).toEqual([[]])
   })
 
@@ -128,18 +128,18 @@ describe(HISTORIC, () => {
   })
 
   it.each(['/data/index/historic-data', '/data/index/historic-value'])('is also served at %s', async (alias) => {
-    const [canonical, other] = await Promise.all([read(`${HISTORIC}?period=1`), read(`${alias}?period=1`)])
-    expect(other.headers.get('link')).toBe(`<${HISTORIC}>; rel="canonical"`)
-    expect(await other.text()).toBe(await canonical.text())
-    expect(other.headers.get('etag')).toBe(canonical.headers.get('etag'))
+    const [canonical, second] = await Promise.all([read(`${HISTORIC}?period=1`), read(`${alias}?period=1`)])
+    expect(second.headers.get('link')).toBe(`<${HISTORIC}>; rel="canonical"`)
+    expect(await second.text()).toBe(await canonical.text())
+    expect(second.headers.get('etag')).toBe(canonical.headers.get('etag'))
   })
 
   it('returns the same points from the cache and from a stream', async () => {
-    const kept = await readPoints('period=27')
+    const cached = await readPoints('period=27')
     const streamed = await readPoints('period=28')
-    expect(kept).toHaveLength(27 * 288)
+    expect(cached).toHaveLength(27 * 288)
     expect(streamed).toHaveLength(28 * 288)
-    expect(streamed.slice(-kept.length)).toEqual(kept)
+    expect(streamed.slice(-cached.length)).toEqual(cached)
   })
 
   it('streams all points since the launch in constant memory, with an ETag of the data', async () => {
@@ -156,8 +156,8 @@ describe(HISTORIC, () => {
     expect(bytes).toBeGreaterThan(points * 120)
     // Server and client share this process. Only a few buffers in transit and uncollected garbage may be in memory.
     expect(peak).toBeLessThan(60_000_000)
-    const again = await fetch(path, { headers: { 'if-none-match': String(response.headers.etag) } })
-    expect(again.status).toBe(304)
+    const repeated = await fetch(path, { headers: { 'if-none-match': String(response.headers.etag) } })
+    expect(repeated.status).toBe(304)
   })
 
   it('starts at the launch and counts no missing slot before it', async () => {
@@ -188,12 +188,12 @@ describe('/data/index/composition', () => {
   })
 
   it('is also served at /data/index/index-composition', async () => {
-    const [canonical, other] = await Promise.all([
+    const [canonical, second] = await Promise.all([
       read('/data/index/composition'),
       read('/data/index/index-composition'),
     ])
-    expect(other.headers.get('link')).toBe('</data/index/composition>; rel="canonical"')
-    expect(await other.text()).toBe(await canonical.text())
+    expect(second.headers.get('link')).toBe('</data/index/composition>; rel="canonical"')
+    expect(await second.text()).toBe(await canonical.text())
   })
 
   it('changes its ETag when the next composition becomes valid', async () => {

@@ -45,9 +45,9 @@ async function storeTokens(random: ReturnType<typeof createRandom>): Promise<rea
     }),
   )
   await storeQuotes(database.writer, quotes)
-  const known = quotes.filter(({ market_cap }) => market_cap)
+  const values = quotes.filter(({ market_cap }) => market_cap)
   const firsts = new Map<string, Part>()
-  for (const { token, at, market_cap } of known) {
+  for (const { token, at, market_cap } of values) {
     const day = toBucketStart(at, '1d')
     const place = `${token} ${day}`
     if (!firsts.has(place)) firsts.set(place, { day, member: String(token), usd: market_cap ?? 0 })
@@ -95,9 +95,9 @@ describe.each([
 ])('/data/aggregated/$leaf?basis=like-for-like', ({ leaf, sum, count }) => {
   const path = `/data/aggregated/${leaf}`
   const route = routes.find((one) => one.path === path)
-  const ask = (query: string) => fetch(`${api.url}${path}?basis=like-for-like&${query}`)
+  const target = (query: string) => fetch(`${api.url}${path}?basis=like-for-like&${query}`)
   const read = async (query: string) => {
-    const response = await ask(query)
+    const response = await target(query)
     const body = (await response.json()) as Point[]
     expect(response.status, JSON.stringify(body)).toBe(200)
     expect(route?.response.parse(body)).toEqual(body)
@@ -164,22 +164,22 @@ describe.each([
     const filled = await read('start=2024-02-01&fill=null')
     expect(filled).toHaveLength(DAYS - 1)
     for (const points of [4, 5, 6, 20]) {
-      const response = await ask(`start=2024-01-01&points=${points}`)
+      const response = await target(`start=2024-01-01&points=${points}`)
       const interval = response.headers.get('x-series-interval') ?? ''
       const weeks = (await read('start=2024-01-01&interval=7d')).length
       expect(interval, `${points} of ${weeks} weeks`).toBe(weeks >= points ? '7d' : '1d')
     }
-    const some = (await read('start=2024-01-01&limit=5')).map(({ recordedAt }) => Date.parse(recordedAt))
-    expect(Math.min(...some)).toBeGreaterThanOrEqual(NOW - 5 * DAY_MS)
+    const selected = (await read('start=2024-01-01&limit=5')).map(({ recordedAt }) => Date.parse(recordedAt))
+    expect(Math.min(...selected)).toBeGreaterThanOrEqual(NOW - 5 * DAY_MS)
   })
 
   it('returns the same records in every format', async () => {
     const all = await read('start=2024-01-01')
-    const [, alike] =
+    const [, likeForLike] =
       (route?.response as z.ZodUnion<readonly z.ZodUnion<readonly z.ZodArray[]>[]> | undefined)?.options ?? []
-    const record = alike?.options[0]?.element as z.ZodType
+    const record = likeForLike?.options[0]?.element as z.ZodType
     for (const format of ['csv', 'ndjson', 'parquet', 'arrow'] as const) {
-      const response = await ask(`start=2024-01-01&format=${format}`)
+      const response = await target(`start=2024-01-01&format=${format}`)
       const rows = await readTable(format, Buffer.from(await response.arrayBuffer()))
       expect(rows, format).toEqual(toExpected(format, all, record))
     }

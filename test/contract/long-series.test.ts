@@ -81,8 +81,8 @@ it('a long series is complete and valid, with an ETag of its data', async () => 
   const body = await response.json()
   historicFinancialRoute.response.parse(body)
   expect((body as { data: unknown[] }).data).toHaveLength(6000)
-  const again = await fetch(`${api.url}${path}&limit=6000`, { headers: { 'if-none-match': tag } })
-  expect(again.status).toBe(304)
+  const repeated = await fetch(`${api.url}${path}&limit=6000`, { headers: { 'if-none-match': tag } })
+  expect(repeated.status).toBe(304)
   expect(tag).toMatch(/-gzip"$/)
   const shorter = await fetch(`${api.url}${path}&limit=6001`, { method: 'HEAD' })
   expect(shorter.headers.get('x-series-points')).toBe('6001')
@@ -143,10 +143,14 @@ it('a long table is aborted with a TCP reset if the response has no length and n
     const { port } = new URL(broken.url)
     const script = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf 'GET %s HTTP/1.0\r\n\r\n' '${table}' >&3; cat <&3`
     const client = spawn('bash', ['-c', script], { env: { ...process.env, LC_ALL: 'C' } })
-    const [answer, told, [status]] = await Promise.all([text(client.stdout), text(client.stderr), once(client, 'exit')])
+    const [answer, received, [status]] = await Promise.all([
+      text(client.stdout),
+      text(client.stderr),
+      once(client, 'exit'),
+    ])
     expect(answer).toMatch(/^HTTP\/1.1 200 /)
     expect(answer.slice(0, 2_000).toLowerCase()).not.toMatch(/^(content-length|transfer-encoding):/m)
-    expect(told).toContain('reset by peer')
+    expect(received).toContain('reset by peer')
     expect(status).toBe(1)
   } finally {
     await broken.close()
@@ -242,9 +246,9 @@ it('a short table is built again if its data changes during the read', async () 
     const lines = (await response.text()).trimEnd().split('\n')
     expect([response.status, lines.length, response.headers.get('x-series-points')]).toEqual([200, 3, '3'])
     expect(readings).toBe(3)
-    const again = await fetch(changing.url + sparse)
-    expect(again.headers.get('etag')).toBe(response.headers.get('etag'))
-    await again.arrayBuffer()
+    const repeated = await fetch(changing.url + sparse)
+    expect(repeated.headers.get('etag')).toBe(response.headers.get('etag'))
+    await repeated.arrayBuffer()
   } finally {
     await changing.close()
   }

@@ -33,7 +33,7 @@ async function withStreams<T>(stream: Database['stream'], use: (url: string) => 
 }
 
 /** Starts an API with a registry in which the token has another name, and passes the URL of its table. */
-async function withOtherNames<T>(use: (url: string) => Promise<T>): Promise<T> {
+async function withRenamedTokens<T>(use: (url: string) => Promise<T>): Promise<T> {
   const folder = createRegistryFolder()
   folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Renamed' } : row)))
   const renamed = await startApi({ config, ...database, registry: loadRegistry(folder.dir), commits, now: () => NOW })
@@ -83,8 +83,8 @@ describe.each(FORMATS)('long table as %s', (format) => {
     expect((await fetch(url, { headers: { 'if-none-match': tag } })).status).toBe(304)
     const head = await fetch(url, { method: 'HEAD' })
     expect([head.headers.get('etag'), head.headers.get('x-series-points')]).toEqual([tag, String(points)])
-    const other = await fetch(`${url}&limit=${points - 1}`, { method: 'HEAD' })
-    expect(other.headers.get('etag')).not.toBe(tag)
+    const second = await fetch(`${url}&limit=${points - 1}`, { method: 'HEAD' })
+    expect(second.headers.get('etag')).not.toBe(tag)
   })
 
   it('has another ETag if its token has another name, because the rows contain the name', async () => {
@@ -94,7 +94,7 @@ describe.each(FORMATS)('long table as %s', (format) => {
       return { tag: response.headers.get('etag') ?? '', row }
     }
     const before = await read(api.url + path)
-    await withOtherNames(async (url) => {
+    await withRenamedTokens(async (url) => {
       const headers = { 'if-none-match': before.tag }
       expect((await fetch(`${url}&format=${format}`, { headers })).status).toBe(200)
       const after = await read(url)
@@ -131,16 +131,16 @@ describe.each(FORMATS)('long table as %s', (format) => {
   it('is aborted if the end of the stream is missing', async () => {
     const cut: Database['stream'] = async (statement) => {
       const source = await database.db.stream(statement)
-      const whole = Buffer.concat((await source.toArray()) as Buffer[])
-      return Readable.from(toPieces(whole.subarray(0, -5)))
+      const full = Buffer.concat((await source.toArray()) as Buffer[])
+      return Readable.from(toPieces(full.subarray(0, -5)))
     }
     expect(await withStreams(cut, async (url) => toEnd(await fetch(`${url}&format=${format}`)))).toBe('broken off')
   })
 
   it('is built again if its data changes before the engine starts, and is unaffected by later changes', async () => {
     const change = (steps: number) => {
-      const moment = { keys: [key], until: NOW - 60_000 - (10 * steps + FORMATS.indexOf(format)) * 300_000 }
-      return storeMarket(database.writer, { ...moment, points: 1, stepMs: 300_000 })
+      const time = { keys: [key], until: NOW - 60_000 - (10 * steps + FORMATS.indexOf(format)) * 300_000 }
+      return storeMarket(database.writer, { ...time, points: 1, stepMs: 300_000 })
     }
     const readTag = async () => (await fetch(`${api.url}${path}&format=${format}`)).headers.get('etag')
     let streams = 0

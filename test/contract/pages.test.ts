@@ -77,7 +77,7 @@ const LISTS = [
     'daos/ratings',
     'daos/socials',
   ],
-  ...['daos/twitter-sentiment', 'daos/governance/summary'],
+  ...['daos/twitter-sentiment', 'daos/governance/summary', 'daos/treasury/kinds'],
 ].flatMap((leaf) => [`/data/${leaf}?`, `/data/${leaf}?name=a&name=aave&`])
 const DAILY = ['twitter', 'discord', 'telegram', 'twitter-sentiment'].map(
   (leaf) => `/data/daos/socials/historic-${leaf}?name=aave&`,
@@ -122,14 +122,14 @@ describe('paging', () => {
   })
 
   it.each(PATHS)('returns the pages of %s that together equal one large response', async (path) => {
-    const whole = await readPage(`${api.url}${path}limit=500`)
-    expect(whole.records.length).toBeGreaterThan(4)
-    expect(whole.next).toBeUndefined()
-    const { length } = whole.records
+    const full = await readPage(`${api.url}${path}limit=500`)
+    expect(full.records.length).toBeGreaterThan(4)
+    expect(full.next).toBeUndefined()
+    const { length } = full.records
     for (const limit of [...(length > 20 ? [Math.ceil(length / 5)] : [1, 2, 5]), length]) {
       const pages = await walk(`${path}limit=${limit}`)
       expect(pages).toHaveLength(Math.ceil(length / limit))
-      expect(join(pages)).toEqual(whole.records)
+      expect(join(pages)).toEqual(full.records)
     }
   })
 
@@ -139,12 +139,12 @@ describe('paging', () => {
       '/data/tokens/historic-dex-trades?name=aave&',
       `${SERIES}?name=aave&interval=5m&start=2024-03-01&`,
     ]) {
-      const whole = await readPage(`${api.url}${path}limit=500&format=${format}`)
-      expect(whole.records.length).toBeGreaterThan(4)
-      const limit = Math.max(3, Math.ceil(whole.records.length / 5))
+      const full = await readPage(`${api.url}${path}limit=500&format=${format}`)
+      expect(full.records.length).toBeGreaterThan(4)
+      const limit = Math.max(3, Math.ceil(full.records.length / 5))
       const pages = await walk(`${path}limit=${limit}&format=${format}`)
-      expect(pages.length).toBe(Math.ceil(whole.records.length / limit))
-      expect(join(pages)).toEqual(whole.records)
+      expect(pages.length).toBe(Math.ceil(full.records.length / limit))
+      expect(join(pages)).toEqual(full.records)
     }
   })
 
@@ -156,11 +156,11 @@ describe('paging', () => {
   })
 
   it('accepts another limit, fields and format on the next page, and starts by name or id', async () => {
-    const whole = await readPage(`${api.url}/data/tokens?limit=500`)
+    const full = await readPage(`${api.url}/data/tokens?limit=500`)
     const { next = '' } = await readPage(`${api.url}/data/tokens?limit=4`)
     const cursor = new URL(next).searchParams.get('cursor')
     const rest = await readPage(`${api.url}/data/tokens?limit=500&fields=_id&format=ndjson&cursor=${cursor}`)
-    expect(rest.records).toEqual(whole.records.slice(4).map((record) => ({ _id: (record as { _id: string })._id })))
+    expect(rest.records).toEqual(full.records.slice(4).map((record) => ({ _id: (record as { _id: string })._id })))
     const series = `interval=5m&start=2024-03-01&limit=3`
     const byName = await readPage(`${api.url}${SERIES}?name=AAVE&${series}`)
     const byId = await readPage(`${api.url}${SERIES}?id=${new URL(byName.next ?? '').searchParams.get('id')}&${series}`)
@@ -224,13 +224,13 @@ describe('cursor', () => {
       const id = database.registry.tokens.find(({ name }) => name === 'Aave')?.id
       const one = { id, name: undefined }
       const series = { ...one, interval: '1h', start: Date.parse('2024-03-01') }
-      const asked: [string, object, string][] = [
+      const requests: [string, object, string][] = [
         ['/data/tokens', {}, ''],
         ['/data/daos/treasury', { sort: '-treasuryData.valueUsd' }, 'sort=-treasuryData.valueUsd'],
         ['/data/tokens/historic-dex-trades', one, 'name=aave'],
         ['/data/tokens/historic-ohlc', series, 'name=aave&interval=1h&start=2024-03-01'],
       ]
-      for (const [path, parsed, query] of asked) {
+      for (const [path, parsed, query] of requests) {
         const cursor = writeCursor(toQueryKey(path, { ...parsed }), place)
         const response = await fetch(`${api.url}${path}?${query}&cursor=${cursor}`)
         const body = problemBody.parse(await response.json())

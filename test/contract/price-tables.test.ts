@@ -26,22 +26,22 @@ interface Row {
   quote: object
 }
 
-const ask = (query: string) => fetch(`${api.url}${SERIES}?${query}`)
+const target = (query: string) => fetch(`${api.url}${SERIES}?${query}`)
 const rowsOf = async (response: Response) => {
   expect(response.status).toBe(200)
   return (await readTable('ndjson', Buffer.from(await response.arrayBuffer()))) as Row[]
 }
-const idsOf = (some: readonly Token[]) => some.map(({ id }) => id).join()
+const idsOf = (selected: readonly Token[]) => selected.map(({ id }) => id).join()
 const seriesOf = async ({ id, name, symbol }: Token, query: string) => {
-  const { data } = (await (await ask(`id=${id}&${query}`)).json()) as { data: object[] }
+  const { data } = (await (await target(`id=${id}&${query}`)).json()) as { data: object[] }
   return data.map((point) => ({ id, name, symbol, ...point }))
 }
 const missingOf = ({ headers }: Response) => Number(headers.get('x-series-missing'))
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const wanted = database.registry.tokens.filter(({ symbol }) => ['AAVE', 'UNI', 'COMP', 'ENS'].includes(symbol))
-  tokens = wanted.sort((a, b) => (a.id < b.id ? -1 : 1))
+  const chosen = database.registry.tokens.filter(({ symbol }) => ['AAVE', 'UNI', 'COMP', 'ENS'].includes(symbol))
+  tokens = chosen.sort((a, b) => (a.id < b.id ? -1 : 1))
   const [first, second, third] = tokens as [Token, Token, Token]
   const keys = [first.key, second.key]
   await storeMarket(database.writer, { keys, until: NOW - 60_000, points: 40, stepMs: 300_000 })
@@ -61,10 +61,10 @@ describe('tables of several tokens', () => {
     const query = `interval=${interval}&start=2024-03-01`
     const expected = (await Promise.all(tokens.map((token) => seriesOf(token, query)))).flat()
     expect(expected.length).toBeGreaterThan(2)
-    const response = await ask(`id=${idsOf([...tokens].reverse())}&${query}&format=ndjson`)
+    const response = await target(`id=${idsOf([...tokens].reverse())}&${query}&format=ndjson`)
     expect(await rowsOf(response)).toEqual(expected)
     expect(response.headers.get('x-series-points')).toBe(String(expected.length))
-    const singles = await Promise.all(tokens.map(({ id }) => ask(`id=${id}&${query}`)))
+    const singles = await Promise.all(tokens.map(({ id }) => target(`id=${id}&${query}`)))
     expect(missingOf(response)).toBe(singles.map(missingOf).reduce((a, b) => a + b))
     expect(response.headers.get('content-disposition')).toMatch(/="4-tokens-\w+-2024-03-01\.ndjson"$/)
   })
@@ -77,10 +77,12 @@ describe('tables of several tokens', () => {
       `id[]=${second.id}&id[]=${first.id}`,
       `name=${encodeURIComponent(first.name)}&name=${encodeURIComponent(second.name.toUpperCase())}`,
       `id=${second.id},${first.id}&name=${encodeURIComponent(first.name)}`,
-    ].map(async (who) => (await ask(`${who}&${query}`)).text())
+    ].map(async (who) => (await target(`${who}&${query}`)).text())
     const all = await Promise.all(bodies)
     expect(new Set(all).size).toBe(1)
-    expect(new Set((await rowsOf(await ask(`id=${idsOf([first, second])}&${query}`))).map(({ id }) => id)).size).toBe(2)
+    expect(
+      new Set((await rowsOf(await target(`id=${idsOf([first, second])}&${query}`))).map(({ id }) => id)).size,
+    ).toBe(2)
   })
 
   it.each([
@@ -90,8 +92,8 @@ describe('tables of several tokens', () => {
     [40, '04:00'],
   ])('return the same rows in pages of %i as in one response', async (limit, start) => {
     const query = `id=${idsOf(tokens)}&interval=5m&start=2024-03-10T${start}:00Z&format=ndjson`
-    const whole = await ask(query)
-    const expected = await rowsOf(whole)
+    const full = await target(query)
+    const expected = await rowsOf(full)
     expect(expected.length).toBeGreaterThan(2 * limit)
     const walked: Row[] = []
     let missing = 0
@@ -104,12 +106,12 @@ describe('tables of several tokens', () => {
       url = next === undefined ? undefined : new URL(next, url).href
     }
     expect(walked).toEqual(expected)
-    expect(missing).toBe(missingOf(whole))
+    expect(missing).toBe(missingOf(full))
   })
 
   it('are stale if none of their tokens has recent data', async () => {
     const query = `id=${idsOf(tokens)}&interval=1h&start=2024-03-10&format=csv`
-    expect((await ask(query)).headers.get('x-data-stale')).toBeNull()
+    expect((await target(query)).headers.get('x-data-stale')).toBeNull()
     const later = await startApi({ config, ...database, commits, now: () => NOW + 9 * 60_000 + 1 })
     try {
       expect((await fetch(`${later.url}${SERIES}?${query}`)).headers.get('x-data-stale')).toBe('true')
@@ -130,15 +132,15 @@ describe('tables of several tokens', () => {
     ['format=csv&name=aave&interval=1d&start=2024-01-02&limit=1000001', 'invalid_parameter', 'limit'],
   ]
   it.each(mistakes)('return an error for %s with code %s', async (query, code, param) => {
-    const body = problemBody.parse(await (await ask(query)).json())
+    const body = problemBody.parse(await (await target(query)).json())
     expect([body.code, body.param]).toEqual([code, param])
   })
 
   it('return 400 if the points exceed the limit of one response, unless they are paged', async () => {
     const ids = idsOf(database.registry.tokens.slice(0, 40))
     const query = `id=${ids}&interval=5m&start=2022-02-01&format=csv`
-    const body = problemBody.parse(await (await ask(query)).json())
+    const body = problemBody.parse(await (await target(query)).json())
     expect([body.code, body.param]).toEqual(['invalid_parameter', 'limit'])
-    expect((await ask(`${query}&limit=10`)).status).toBe(200)
+    expect((await target(`${query}&limit=10`)).status).toBe(200)
   })
 })

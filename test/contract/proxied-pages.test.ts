@@ -59,8 +59,8 @@ describe('the documentation behind a proxy with a path prefix', () => {
     const linked = [...PAGES.filter((path) => path !== '/guides'), '/pages/try.js', '/docs/assets/swagger-ui.css']
     expect([...found]).toEqual(expect.arrayContaining(linked))
     // Forms link to the paths of operations, which need parameters.
-    const whole = [...found].filter((path) => !path.startsWith('/data/') && !/%7B|[{]/.test(path))
-    for (const path of whole) await get(path)
+    const full = [...found].filter((path) => !path.startsWith('/data/') && !/%7B|[{]/.test(path))
+    for (const path of full) await get(path)
   })
 
   it('uses the public address in its Markdown', async () => {

@@ -45,16 +45,19 @@ const toUrl = (api: TestApi | undefined, path: string, parameters: readonly [str
   `${api?.url}${path}?${new URLSearchParams([...parameters])}`
 
 /** The response of the first API. The second one has to send the same bytes and headers. */
-async function ask(path: string, parameters: readonly [string, string][]): Promise<{ headers: Headers; body: string }> {
+async function request(
+  path: string,
+  parameters: readonly [string, string][],
+): Promise<{ headers: Headers; body: string }> {
   const responses = await Promise.all([cached, uncached].map((api) => fetch(toUrl(api, path, parameters))))
   const bodies = await Promise.all(responses.map(async (response) => response.text()))
   const [first, second] = responses as [Response, Response]
-  const asked = toUrl(undefined, path, parameters)
-  expect(bodies[0], asked).toBe(bodies[1])
+  const requested = toUrl(undefined, path, parameters)
+  expect(bodies[0], requested).toBe(bodies[1])
   for (const header of ['etag', 'link', 'x-total-count', 'x-data-as-of', 'content-type', 'content-disposition']) {
-    expect(first.headers.get(header), `${asked}: ${header}`).toBe(second.headers.get(header))
+    expect(first.headers.get(header), `${requested}: ${header}`).toBe(second.headers.get(header))
   }
-  expect(first.status, `${asked}: ${bodies[0]}`).toBe(200)
+  expect(first.status, `${requested}: ${bodies[0]}`).toBe(200)
   return { headers: first.headers, body: bodies[0] ?? '' }
 }
 
@@ -74,9 +77,9 @@ function sortNaively(rows: readonly Row[], sort: string): Row[] {
   return [...rows].sort((a, b) => {
     for (const word of sort.split(',')) {
       const path = word.replace('-', '')
-      const [one, other] = [toValue(a, path), toValue(b, path)]
-      const order = compare(one, other)
-      if (order !== 0) return word.startsWith('-') && one !== null && other !== null ? -order : order
+      const [one, another] = [toValue(a, path), toValue(b, path)]
+      const order = compare(one, another)
+      if (order !== 0) return word.startsWith('-') && one !== null && another !== null ? -order : order
     }
     return compare(a.name as string, b.name as string) || compare(a._id as string, b._id as string)
   })
@@ -117,7 +120,7 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
   const together: Row[] = []
   let next: URLSearchParams | undefined = new URLSearchParams(parameters)
   while (next !== undefined) {
-    const page = await ask(path, [...next])
+    const page = await request(path, [...next])
     together.push(...(JSON.parse(page.body) as Row[]))
     const query = toNext(page.headers.get('link'))
     next = query === undefined ? undefined : new URLSearchParams(query)
@@ -137,28 +140,28 @@ describe('lists of tokens and DAOs', () => {
       if (record === undefined) throw new Error(`${path} has no record`)
       const members = toMembers(record)
       const random = createRandom(SEED)
-      const rows = JSON.parse((await ask(path, [['limit', '500']])).body) as Row[]
+      const rows = JSON.parse((await request(path, [['limit', '500']])).body) as Row[]
       expect(rows.length).toBeGreaterThan(4)
       for (let n = 0; n < QUESTIONS; n++) {
         const { sort, filters } = toQuestion(random, members, rows)
-        const asked = filters.map((filter): [string, string] => ['filter', filter])
-        if (sort !== undefined) asked.push(['sort', sort])
+        const queries = filters.map((filter): [string, string] => ['filter', filter])
+        if (sort !== undefined) queries.push(['sort', sort])
         const found = rows.filter((row) => filters.every((filter) => fitsNaively(row, filter)))
         const expected = sort === undefined ? found : sortNaively(found, sort)
         const limit = 1 + random.below(rows.length)
         const fields = random.chance(0.4) ? [random.pick(Object.keys(record.shape)), '_id'] : undefined
-        const page = await ask(path, [
-          ...asked,
+        const page = await request(path, [
+          ...queries,
           ['limit', String(limit)],
           ...(fields ?? []).map((one): [string, string] => ['fields', one]),
         ])
-        const wanted = expected.slice(0, limit)
-        const isWanted = (name: string) => fields === undefined || fields.includes(name)
-        expect(JSON.parse(page.body), JSON.stringify(asked)).toEqual(
-          wanted.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => isWanted(name)))),
+        const required = expected.slice(0, limit)
+        const isSelected = (name: string) => fields === undefined || fields.includes(name)
+        expect(JSON.parse(page.body), JSON.stringify(queries)).toEqual(
+          required.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => isSelected(name)))),
         )
         expect(page.headers.get('x-total-count')).toBe(String(found.length))
-        await ask(path, [...asked, ['limit', String(limit)], ['format', random.pick(['csv', 'ndjson', 'arrow'])]])
+        await request(path, [...queries, ['limit', String(limit)], ['format', random.pick(['csv', 'ndjson', 'arrow'])]])
       }
     },
   )
@@ -171,7 +174,7 @@ describe('lists of tokens and DAOs', () => {
       const random = createRandom(SEED)
       const members = [...toMembers(record).keys()].filter((member) => member !== 'name')
       const sort = `-${random.pick(members)},name`
-      const { body } = await ask(path, [
+      const { body } = await request(path, [
         ['sort', sort],
         ['limit', '500'],
       ])
@@ -180,15 +183,15 @@ describe('lists of tokens and DAOs', () => {
   )
 
   it('selects by category and chain, by id or slug', async () => {
-    const whole = JSON.parse((await ask('/data/daos', [['limit', '500']])).body) as Row[]
+    const full = JSON.parse((await request('/data/daos', [['limit', '500']])).body) as Row[]
     for (const [param, member, records] of [
       ['category', 'category', database.registry.categories],
       ['chain', 'chain', database.registry.chains],
     ] as const) {
       for (const { id, slug } of records.slice(0, 4)) {
-        const expected = whole.filter((row) => (row[member] as string[]).includes(id))
+        const expected = full.filter((row) => (row[member] as string[]).includes(id))
         for (const value of [id, slug]) {
-          const page = await ask('/data/daos', [
+          const page = await request('/data/daos', [
             [param, value],
             ['limit', '500'],
           ])
@@ -200,23 +203,23 @@ describe('lists of tokens and DAOs', () => {
     const [first, second] = database.registry.categories
     const either = JSON.parse(
       (
-        await ask('/data/daos', [
+        await request('/data/daos', [
           ['category', `${first?.slug},${second?.slug}`],
           ['limit', '500'],
         ])
       ).body,
     )
     const isEither = (row: Row) => [first?.id, second?.id].some((id) => (row.category as unknown[]).includes(id))
-    expect(either).toEqual(whole.filter(isEither))
-    expect(JSON.parse((await ask('/data/tokens', [['category', 'f'.repeat(24)]])).body)).toEqual([])
+    expect(either).toEqual(full.filter(isEither))
+    expect(JSON.parse((await request('/data/tokens', [['category', 'f'.repeat(24)]])).body)).toEqual([])
   })
 
   it('returns the same bytes when the cache is smaller than the list', async () => {
     for (const { path } of LISTS) {
       for (const query of ['limit=3&sort=-name', 'limit=500', 'limit=2&filter=name!=null&format=csv']) {
-        const [one, other] = await Promise.all([cached, small].map((api) => fetch(`${api?.url}${path}?${query}`)))
-        expect(await one?.text()).toBe(await other?.text())
-        expect(one?.headers.get('etag')).toBe(other?.headers.get('etag'))
+        const [one, another] = await Promise.all([cached, small].map((api) => fetch(`${api?.url}${path}?${query}`)))
+        expect(await one?.text()).toBe(await another?.text())
+        expect(one?.headers.get('etag')).toBe(another?.headers.get('etag'))
       }
     }
   })

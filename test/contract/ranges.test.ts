@@ -36,8 +36,8 @@ afterAll(async () => {
 
 const get = async (url: string, headers: Record<string, string>, method = 'GET') => {
   const response = await fetch(url, { method, headers: { 'accept-encoding': 'identity', ...headers } })
-  const { status, headers: told } = response
-  return { status, told, bytes: Buffer.from(await response.arrayBuffer()) }
+  const { status, headers: responseHeaders } = response
+  return { status, responseHeaders, bytes: Buffer.from(await response.arrayBuffer()) }
 }
 
 describe.each([
@@ -48,56 +48,64 @@ describe.each([
 ])('range requests of a %s table as %s', (_length, format, limit) => {
   it('return 206 parts of one file that together equal the whole, and HEAD returns its length', async () => {
     const url = `${api.url}${series}&format=${format}${limit}`
-    const whole = await get(url, {})
-    const { length } = whole.bytes
-    const tag = String(whole.told.get('etag'))
-    expect([whole.status, whole.told.get('accept-ranges')]).toEqual([200, 'bytes'])
+    const full = await get(url, {})
+    const { length } = full.bytes
+    const tag = String(full.responseHeaders.get('etag'))
+    expect([full.status, full.responseHeaders.get('accept-ranges')]).toEqual([200, 'bytes'])
     const before = streams
     const head = await get(url, {}, 'HEAD')
-    expect([head.told.get('content-length'), head.told.get('accept-ranges'), head.told.get('etag')]).toEqual([
-      ...[String(length), 'bytes', tag],
-    ])
+    expect([
+      head.responseHeaders.get('content-length'),
+      head.responseHeaders.get('accept-ranges'),
+      head.responseHeaders.get('etag'),
+    ]).toEqual([...[String(length), 'bytes', tag]])
     const third = Math.floor(length / 3)
     const ranges = [`0-${third - 1}`, `${third}-${2 * third - 1}`, `${2 * third}-`]
     const parts = await Promise.all(
       ranges.map((range) => get(url, { range: `bytes=${range}`, 'if-range': tag, 'accept-encoding': 'gzip' })),
     )
-    expect(parts.map(({ status, told }) => [status, told.get('etag'), told.get('content-encoding')])).toEqual(
-      Array(3).fill([206, tag, null]),
-    )
-    expect(parts[1]?.told.get('content-range')).toBe(`bytes ${third}-${2 * third - 1}/${length}`)
-    expect(Buffer.concat(parts.map(({ bytes }) => bytes)).equals(whole.bytes)).toBe(true)
+    expect(
+      parts.map(({ status, responseHeaders }) => [
+        status,
+        responseHeaders.get('etag'),
+        responseHeaders.get('content-encoding'),
+      ]),
+    ).toEqual(Array(3).fill([206, tag, null]))
+    expect(parts[1]?.responseHeaders.get('content-range')).toBe(`bytes ${third}-${2 * third - 1}/${length}`)
+    expect(Buffer.concat(parts.map(({ bytes }) => bytes)).equals(full.bytes)).toBe(true)
     const end = await get(url, { range: 'bytes=-8' })
-    expect([end.status, end.bytes.equals(whole.bytes.subarray(-8))]).toEqual([206, true])
+    expect([end.status, end.bytes.equals(full.bytes.subarray(-8))]).toEqual([206, true])
     expect(streams - before).toBe(limit === '' ? 1 : 0)
   })
 
   it('return the whole file for another If-Range or several ranges, and 416 beyond the end', async () => {
     const url = `${api.url}${series}&format=${format}${limit}`
-    const { bytes, told } = await get(url, {})
-    const other = await get(url, { range: 'bytes=0-9', 'if-range': '"other"' })
-    expect([other.status, other.bytes.equals(bytes)]).toEqual([200, true])
+    const { bytes, responseHeaders } = await get(url, {})
+    const second = await get(url, { range: 'bytes=0-9', 'if-range': '"other"' })
+    expect([second.status, second.bytes.equals(bytes)]).toEqual([200, true])
     const several = await get(url, { range: 'bytes=0-9,20-29' })
     expect([several.status, several.bytes.equals(bytes)]).toEqual([200, true])
-    const known = await get(url, { range: 'bytes=0-9', 'if-none-match': String(told.get('etag')) })
-    expect(known.status).toBe(304)
+    const existing = await get(url, { range: 'bytes=0-9', 'if-none-match': String(responseHeaders.get('etag')) })
+    expect(existing.status).toBe(304)
     const behind = await get(url, { range: `bytes=${bytes.length}-` })
-    expect([behind.status, behind.told.get('content-range')]).toEqual([416, `bytes */${bytes.length}`])
+    expect([behind.status, behind.responseHeaders.get('content-range')]).toEqual([416, `bytes */${bytes.length}`])
     expect(JSON.parse(behind.bytes.toString())).toMatchObject({ code: 'range_not_satisfiable', status: 416 })
   })
 })
 
 it('range requests are ignored for JSON and CSV', async () => {
   for (const format of ['json', 'csv']) {
-    const { status, told } = await get(`${api.url}${series}&limit=5&format=${format}`, { range: 'bytes=0-9' })
-    expect([status, told.get('accept-ranges')]).toEqual([200, null])
+    const { status, responseHeaders } = await get(`${api.url}${series}&limit=5&format=${format}`, {
+      range: 'bytes=0-9',
+    })
+    expect([status, responseHeaders.get('accept-ranges')]).toEqual([200, null])
   }
 })
 
 it('range requests are ignored without a spool on disk', async () => {
   const none = { ...config, api: { ...config.api, spoolBytes: 0 } }
-  const other = await startApi({ config: none, ...database, commits: createHandFeed(), now: () => NOW })
-  const { status, bytes } = await get(`${other.url}${series}&format=parquet`, { range: 'bytes=0-9' })
+  const second = await startApi({ config: none, ...database, commits: createHandFeed(), now: () => NOW })
+  const { status, bytes } = await get(`${second.url}${series}&format=parquet`, { range: 'bytes=0-9' })
   expect([status, bytes.subarray(-4).toString()]).toEqual([200, 'PAR1'])
-  await other.close()
+  await second.close()
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -41,10 +41,10 @@ beforeAll(async () => {
   const token = getToken(database.registry, 'AAVE').key
   const random = createRandom(SEED)
   const times = Array.from({ length: 4500 }, (_, n) => NOW - 16 * DAY + n * 300_000 + random.below(200_000))
-  const kept = times.filter((at) => at < NOW - 10 * 60_000 && Math.floor(at / 7_200_000) % 5 !== 0)
+  const selected = times.filter((at) => at < NOW - 10 * 60_000 && Math.floor(at / 7_200_000) % 5 !== 0)
   await storeQuotes(
     database.writer,
-    kept.map((at) => ({ token, at, price: 10 + random.next(), volume_24h: null })),
+    selected.map((at) => ({ token, at, price: 10 + random.next(), volume_24h: null })),
   )
   api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
 })
@@ -53,7 +53,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-async function ask(path: string, query: string): Promise<{ points: Point[]; headers: Headers; body: unknown }> {
+async function request(path: string, query: string): Promise<{ points: Point[]; headers: Headers; body: unknown }> {
   const response = await fetch(`${api.url}${path}?${query}`)
   const body: unknown = await response.json()
   expect(response.status, `${path}?${query} ${JSON.stringify(body)}`).toBe(200)
@@ -71,7 +71,10 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
 
   it('returns the points in both orders and in every format', async () => {
     for (const interval of new Set([intervals[0], intervals.at(-1)] as Interval[])) {
-      const [asc, desc] = [await ask(path, of(interval, 'order=asc')), await ask(path, of(interval, 'order=desc'))]
+      const [asc, desc] = [
+        await request(path, of(interval, 'order=asc')),
+        await request(path, of(interval, 'order=desc')),
+      ]
       expect(asc.points.length).toBeGreaterThan(0)
       expect([...desc.points].reverse()).toEqual(asc.points)
       expect(asc.points.map(at)).toEqual([...asc.points.map(at)].sort((a, b) => a - b))
@@ -86,8 +89,8 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
   it('returns a row for every bucket with fill=null', async () => {
     for (const interval of intervals.slice(-2)) {
       for (const order of ['asc', 'desc']) {
-        const plain = await ask(path, of(interval, `order=${order}`))
-        const filled = await ask(path, of(interval, `order=${order}`, 'fill=null'))
+        const plain = await request(path, of(interval, `order=${order}`))
+        const filled = await request(path, of(interval, `order=${order}`, 'fill=null'))
         const step = INTERVAL_SECONDS[interval] * 1000
         const times = filled.points.map((point) => toBucketStart(at(point), interval)).sort((a, b) => a - b)
         expect(times[0]).toBe(toBucketStart(Date.parse(START) - 1, interval) + step)
@@ -97,9 +100,9 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
           plain.points.length,
           count(plain, 'missing'),
         ])
-        const known = new Map(plain.points.map((point) => [toBucketStart(at(point), interval), point]))
+        const available = new Map(plain.points.map((point) => [toBucketStart(at(point), interval), point]))
         for (const point of filled.points) {
-          const found = known.get(toBucketStart(at(point), interval))
+          const found = available.get(toBucketStart(at(point), interval))
           const values = JSON.stringify({ ...point, [time]: null, dao: null })
           if (found === undefined) expect(values.replace(/"[^"]*":|null|[{},]/g, '')).toBe('')
           else expect({ ...point, [time]: null }).toEqual({ ...found, [time]: null })
@@ -116,16 +119,16 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
       const [first, bucketOf] = [last - 20 * step, (point: Point) => toBucketStart(at(point), interval)]
       // Also for a range that ends at the current time.
       for (const end of [[], [`end=${new Date(NOW).toISOString()}`]]) {
-        const asked = join(query, `interval=${interval}`, `start=${new Date(first).toISOString()}`, ...end)
-        const plain = await ask(path, asked)
+        const requestedQuery = join(query, `interval=${interval}`, `start=${new Date(first).toISOString()}`, ...end)
+        const plain = await request(path, requestedQuery)
         const observed = new Set(plain.points.map(bucketOf))
         const buckets = Array.from({ length: 21 }, (_, n) => first + n * step)
         const missing = buckets.filter((bucket) => bucket < due && !observed.has(bucket))
         expect([count(plain, 'points'), count(plain, 'missing')]).toEqual([observed.size, missing.length])
-        const filled = await ask(path, join(asked, 'order=asc', 'fill=null'))
+        const filled = await request(path, join(requestedQuery, 'order=asc', 'fill=null'))
         expect(filled.points.map(bucketOf)).toEqual([...observed, ...missing].sort((a, b) => a - b))
         expect([count(filled, 'points'), count(filled, 'missing')]).toEqual([observed.size, missing.length])
-        const { headers } = await fetch(`${api.url}${path}?${asked}&format=csv`)
+        const { headers } = await fetch(`${api.url}${path}?${requestedQuery}&format=csv`)
         expect(headers.get('x-series-missing')).toBe(String(missing.length))
       }
     }
@@ -133,13 +136,13 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
 
   it('selects the coarsest interval with at least the requested number of points', async () => {
     const counts = new Map<Interval, number>()
-    for (const interval of intervals) counts.set(interval, (await ask(path, of(interval))).points.length)
+    for (const interval of intervals) counts.set(interval, (await request(path, of(interval))).points.length)
     for (const points of [2, 12, 60, 10_000]) {
       const expected =
         [...intervals].reverse().find((interval) => (counts.get(interval) ?? 0) >= points) ?? intervals[0]
-      const { headers, points: found } = await ask(path, join(query, `start=${START}`, `points=${points}`))
+      const { headers, points: found } = await request(path, join(query, `start=${START}`, `points=${points}`))
       expect(headers.get('x-series-interval'), `${points} of ${JSON.stringify([...counts])}`).toBe(expected)
-      expect(found).toEqual((await ask(path, of(expected as Interval))).points)
+      expect(found).toEqual((await request(path, of(expected as Interval))).points)
     }
   })
 
@@ -151,15 +154,15 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
 
   it('returns only points of the range', async () => {
     const end = '2024-03-09T18:00:00Z'
-    const { points } = await ask(path, join(query, 'interval=1d', `start=${START}`, `end=${end}`))
-    const whole = (await ask(path, of('1d'))).points
-    const inside = whole.filter((point) => at(point) < Date.parse(end))
+    const { points } = await request(path, join(query, 'interval=1d', `start=${START}`, `end=${end}`))
+    const full = (await request(path, of('1d'))).points
+    const inside = full.filter((point) => at(point) < Date.parse(end))
     expect([...points].sort((a, b) => at(a) - at(b))).toEqual([...inside].sort((a, b) => at(a) - at(b)))
   })
 
   it('supports fields', async () => {
     const response = await fetch(`${api.url}${path}?${of('1d', 'order=asc', `fields=${time}`, 'format=ndjson')}`)
-    const { points } = await ask(path, of('1d', 'order=asc'))
+    const { points } = await request(path, of('1d', 'order=asc'))
     const rows = await readTable('ndjson', Buffer.from(await response.arrayBuffer()))
     expect(rows).toEqual(points.map((point) => ({ [time]: point[time] })))
   })
@@ -176,9 +179,9 @@ describe('series', () => {
 
   it('uses points of the finest interval for coarse intervals', async () => {
     const query = 'start=2024-03-08'
-    const fine = (await ask('/data/index/historic', query)).points
+    const fine = (await request('/data/index/historic', query)).points
     for (const interval of ['30m', '4h', '1d'] as const) {
-      const coarse = (await ask('/data/index/historic', `${query}&interval=${interval}`)).points
+      const coarse = (await request('/data/index/historic', `${query}&interval=${interval}`)).points
       const first = new Map<number, Point>()
       for (const point of fine) {
         const bucket = toBucketStart(Date.parse(String(point.createdAt)), interval)
@@ -195,15 +198,15 @@ describe('series', () => {
   it('supports paging in both orders, with and without fill', async () => {
     for (const more of ['order=desc', 'order=asc&fill=null', 'order=desc&fill=null', 'points=20&order=desc']) {
       const query = `name=aave&start=2024-03-01&end=2024-03-08&${more}${more.includes('points') ? '' : '&interval=4h'}`
-      const whole = (await ask('/data/tokens/historic-financial', query)).points
+      const full = (await request('/data/tokens/historic-financial', query)).points
       const together: Point[] = []
       let next: string | undefined = `${query}&limit=7`
       while (next !== undefined) {
-        const page = await ask('/data/tokens/historic-financial', next)
+        const page = await request('/data/tokens/historic-financial', next)
         together.push(...page.points)
         next = toNextQuery(page.headers)
       }
-      expect(together, more).toEqual(whole)
+      expect(together, more).toEqual(full)
     }
   })
 
@@ -216,29 +219,29 @@ describe('series', () => {
         times.map((time) => ({ token, at: Date.parse(`2024-03-10T${time}:00Z`), price: 5 })),
       )
     await store('08:00', '08:30', '09:00', '09:30')
-    const first = await ask(path, `${of}&points=3&limit=3`)
+    const first = await request(path, `${of}&points=3&limit=3`)
     expect(first.headers.get('x-series-interval')).toBe('30m')
     await store('02:00')
-    expect((await ask(path, `${of}&points=3`)).headers.get('x-series-interval')).toBe('1h')
+    expect((await request(path, `${of}&points=3`)).headers.get('x-series-interval')).toBe('1h')
     const together = [...first.points]
     for (let next = toNextQuery(first.headers); next !== undefined; ) {
-      const page = await ask(path, next)
+      const page = await request(path, next)
       expect(page.headers.get('x-series-interval')).toBe('30m')
       together.push(...page.points)
       next = toNextQuery(page.headers)
     }
-    expect(together).toEqual((await ask(path, `${of}&interval=30m`)).points)
+    expect(together).toEqual((await request(path, `${of}&interval=30m`)).points)
   })
 
   it('returns trades in both orders', async () => {
     const path = '/data/tokens/historic-dex-trades'
-    const down = (await ask(path, 'name=aave&limit=10000')).points
-    const up = (await ask(path, 'name=aave&limit=10000&order=asc')).points
+    const down = (await request(path, 'name=aave&limit=10000')).points
+    const up = (await request(path, 'name=aave&limit=10000&order=asc')).points
     expect([...up].reverse()).toEqual(down)
     const together: Point[] = []
     let next: string | undefined = 'name=aave&limit=7&order=asc'
     while (next !== undefined) {
-      const page = await ask(path, next)
+      const page = await request(path, next)
       together.push(...page.points)
       next = toNextQuery(page.headers)
     }

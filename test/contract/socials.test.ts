@@ -75,7 +75,11 @@ beforeAll(async () => {
     twitter_sentiment: [
       ...days.map((ago) => moods(aave, ago, [ago % 3, 1, ago % 2])),
       moods(compound, 0, [1, 0, 2]),
-      moods(curve, 0, [0, 0, 3]),
+      // Judged by a model: shares are not those of the counts.
+      {
+        ...moods(curve, 0, [1, 0, 2]),
+        ...{ positive_share: 0.12344, negative_share: 0.50004, unknown_posts: 1, model: 'model-1' },
+      },
     ],
   }
   for (const [table, rows] of Object.entries(tables)) await writer.insert({ table, rows })
@@ -113,12 +117,28 @@ describe('/data/daos/socials', () => {
 })
 
 describe('/data/daos/twitter-sentiment', () => {
-  it('returns shares that sum up to one', async () => {
+  it('returns shares that sum to one, with the sample and the model behind them', async () => {
     const records = await json<{ twitterSentiment: object }[]>('/data/daos/twitter-sentiment')
     expect(records.map(({ twitterSentiment }) => twitterSentiment)).toEqual([
-      { positive: 0, neutral: 1, negative: 0, lastUpdated: at(0) },
-      { positive: 0.3333, neutral: 0, negative: 0.6667, lastUpdated: at(0) },
-      { positive: 0, neutral: 0, negative: 1, lastUpdated: at(0) },
+      { positive: 0, neutral: 1, negative: 0, lastUpdated: at(0), posts: 1, unknownPosts: null, model: 'test-1' },
+      {
+        positive: 0.3333,
+        neutral: 0,
+        negative: 0.6667,
+        lastUpdated: at(0),
+        posts: 3,
+        unknownPosts: null,
+        model: 'test-1',
+      },
+      {
+        positive: 0.1234,
+        neutral: 0.3766,
+        negative: 0.5,
+        lastUpdated: at(0),
+        posts: 3,
+        unknownPosts: 1,
+        model: 'model-1',
+      },
     ])
   })
 })
@@ -189,6 +209,83 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
       expect((await get(`${path}?name=aave&${query}`)).status, query).toBe(400)
     }
   })
+})
+
+describe.each(SERIES)('table of several DAOs of %s', (path, _, time) => {
+  let selected: ReturnType<typeof daoOf>[]
+  let ids: string
+  beforeAll(() => {
+    selected = ['aave', 'compound', 'curve'].map(daoOf).sort((a, b) => a.key - b.key)
+    ids = selected.map(({ id }) => id).join(',')
+  })
+  const read = async (query: string) => {
+    const response = await get(`${path}?${query}&format=ndjson`)
+    expect(response.status, query).toBe(200)
+    return { headers: response.headers, lines: (await response.text()).split('\n').slice(0, -1) }
+  }
+  const number = (headers: Headers, name: string) => Number(headers.get(name))
+
+  it.each([
+    'limit=10000',
+    'limit=10000&interval=7d',
+    `limit=10000&start=${at(20).slice(0, 10)}&end=${at(1).slice(0, 10)}`,
+    `limit=10000&interval=7d&start=${at(40).slice(0, 10)}`,
+    `limit=10000&fields=${time}`,
+  ])('has the points of each DAO after its id and name: %s', async (query) => {
+    const singles = await Promise.all(selected.map(async ({ id }) => read(`id=${id}&${query}`)))
+    const expected = selected.flatMap(({ id, name }, index) =>
+      (singles[index]?.lines ?? []).map((line) => JSON.stringify({ id, name, ...(JSON.parse(line) as object) })),
+    )
+    const { headers, lines } = await read(`id=${ids}&${query}`)
+    expect(lines.map((line) => JSON.stringify(JSON.parse(line)))).toEqual(expected)
+    expect(expected.length).toBeGreaterThan(2)
+    const missing = singles.map((single) => number(single.headers, 'x-series-missing'))
+    expect(number(headers, 'x-series-missing')).toBe(missing.reduce((a, b) => a + b))
+    expect(number(headers, 'x-series-points')).toBe(expected.length)
+  })
+
+  it.each([1, 6, 7])('returns the same rows in pages of %i, and counts the same missing days', async (limit) => {
+    const query = `id=${ids}&start=${at(12).slice(0, 10)}`
+    const whole = await read(`${query}&limit=10000`)
+    const pages: string[] = []
+    let missing = 0
+    let next: string | undefined = `${query}&limit=${limit}`
+    while (next !== undefined) {
+      const { headers, lines } = await read(next.replace('&format=ndjson', ''))
+      pages.push(...lines)
+      missing += number(headers, 'x-series-missing')
+      next = /^<\?(?<query>[^>]*)>/.exec(headers.get('link') ?? '')?.groups?.query?.replace('format=ndjson&', '')
+    }
+    expect(pages).toEqual(whole.lines)
+    expect(missing).toBe(number(whole.headers, 'x-series-missing'))
+  })
+
+  it('has id and name as the first columns of CSV', async () => {
+    const [header, first] = (await (await get(`${path}?id=${ids}&limit=1&format=csv`)).text()).split('\n')
+    expect(header).toMatch(/^"id","name",/)
+    expect(first).toMatch(new RegExp(`^"${selected[0]?.id}","${selected[0]?.name}",`))
+  })
+
+  it.each(['order=asc', 'points=5', 'fill=null'])('rejects %s', async (query) => {
+    const response = await get(`${path}?id=${ids}&${query}&format=csv`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: query.split('=')[0] })
+  })
+
+  it('is for other formats than JSON only', async () => {
+    expect((await get(`${path}?id=${ids}`)).status).toBe(400)
+  })
+})
+
+it('names the model of each point of the historic sentiment', async () => {
+  const path = '/data/daos/socials/historic-twitter-sentiment'
+  const points = await json<object[]>(`${path}?name=${encodeURIComponent(daoOf('curve').name)}`)
+  expect(points).toMatchObject([
+    { sentiment: { positive: 0.1234, neutral: 0.3766, negative: 0.5 }, posts: 3, unknownPosts: 1, model: 'model-1' },
+  ])
+  expect(await json<object[]>(`${path}?name=aave&limit=1`)).toMatchObject([
+    { posts: 1, unknownPosts: null, model: 'test-1' },
+  ])
 })
 
 it('/data/daos/socials/historic-twitter-sentiment is also served under its aliases, with a canonical link', async () => {

@@ -10,7 +10,7 @@ export interface ApiPool {
   /** Stops one process and starts another when the first has exited. */
   renew(index: number): Promise<void>
   /** Starts clients that request the paths repeatedly until the pool is closed. */
-  ask(paths: readonly string[], clients: number): void
+  request(paths: readonly string[], clients: number): void
   /** Response counts by status, and the errors of requests without a response. */
   readonly answers: ReadonlyMap<number, number>
   readonly failures: readonly string[]
@@ -42,7 +42,7 @@ export async function openApiPool(config: Config, size: number): Promise<ApiPool
       members[index] = member
       while (!member.isReady) await wait(CHECK_MS)
     },
-    ask: clients.ask,
+    request: clients.ask,
     close: async () => {
       isOpen = false
       await Promise.all([checking, clients.stop()])
@@ -84,17 +84,17 @@ function createClients(members: readonly Member[]) {
   let isStopped = false
   let turn = 0
 
-  async function askOn(paths: readonly string[]): Promise<void> {
-    for (let asked = 0; !isStopped; asked += 1) {
+  async function requestRepeatedly(paths: readonly string[]): Promise<void> {
+    for (let requestCount = 0; !isStopped; requestCount += 1) {
       const ready = members.filter(({ isReady }) => isReady)
       turn += 1
       const member = ready[turn % ready.length]
       if (member === undefined) failures.push('no process is ready')
-      else await askOne(`${member.url}${paths[asked % paths.length]}`)
+      else await requestOne(`${member.url}${paths[requestCount % paths.length]}`)
       await wait(member === undefined ? CHECK_MS : 5)
     }
   }
-  async function askOne(address: string): Promise<void> {
+  async function requestOne(address: string): Promise<void> {
     try {
       const response = await fetch(address)
       await response.arrayBuffer()
@@ -107,7 +107,7 @@ function createClients(members: readonly Member[]) {
     answers,
     failures,
     ask: (paths: readonly string[], clients: number) => {
-      running.push(...Array.from({ length: clients }, () => askOn(paths)))
+      running.push(...Array.from({ length: clients }, () => requestRepeatedly(paths)))
     },
     stop: async () => {
       isStopped = true

@@ -21,7 +21,7 @@ import { EVERY_REQUEST, readAnswers, SITE_NOW } from '../support/site.ts'
 /** Large enough that most of the response is still unsent when a client reads its start. */
 const LONG = 440_000
 /** Cache size that fits every documented response. */
-const KEPT_BYTES = 128 * 1024 ** 2
+const RETAINED_BYTES = 128 * 1024 ** 2
 
 let cluster: TestCluster
 /** The same data on a cluster of which one server is killed, and on a single server that stays up. */
@@ -78,7 +78,7 @@ async function dumpPrices({ database }: Pipeline): Promise<Record<string, unknow
 it('API returns the complete response or 503 while a shard is down', async () => {
   const { config } = sharded
   // Half of the statements: the expected response may be assembled from data cached for other requests.
-  const keeping = { ...config, api: { ...config.api, cacheBytes: KEPT_BYTES } }
+  const keeping = { ...config, api: { ...config.api, cacheBytes: RETAINED_BYTES } }
   const all = await readAnswers(sharded, keeping, EVERY_REQUEST)
   // An entity without data here returns 404 with the request's own id.
   const expected = Object.fromEntries(Object.entries(all).filter(([, answer]) => answer.startsWith('200 ')))
@@ -173,12 +173,12 @@ it('API aborts a long response when a shard is killed, unless it is already comp
   await storeMarket(sharded.database.db, { keys: [Number(token)], ...market })
   const start = new Date(SITE_NOW - LONG * 300_000).toISOString()
   const url = `${api.url}/data/tokens/historic-financial?id=${id}&interval=5m&start=${start}&format=csv`
-  const whole = await (await fetch(url)).text()
+  const full = await (await fetch(url)).text()
   const response = await new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject))
   expect(response.statusCode).toBe(200)
   await once(response, 'readable')
   await cluster.kill(2)
   // No client receives a partial response as a complete one.
   const read = await text(response).catch((error: { code?: string }) => error.code)
-  expect([whole, 'ECONNRESET'].includes(String(read)), String(read).slice(-200)).toBe(true)
+  expect([full, 'ECONNRESET'].includes(String(read)), String(read).slice(-200)).toBe(true)
 }, 300_000)

@@ -39,7 +39,7 @@ describe.each([
     disk.fail()
     pipeline.clock.now += 5 * MINUTE
     const failed = once(runner, 'failed')
-    await pipeline.scheduler.look()
+    await pipeline.scheduler.scan()
     await failed
     expect(await pipeline.metric('worker_storage_failures_total', { dataset: 'prices' })).toBeGreaterThan(0)
     expect(await pipeline.metric('worker_jobs_total', { dataset: 'prices', outcome: 'retried' })).toBeGreaterThan(0)
@@ -62,13 +62,13 @@ describe.each([
     if (disk.mend !== undefined) {
       disk.mend()
       // The slot is late by now: its job enqueues a history job, and ends before that job does.
-      const look = async () => {
+      const scan = async () => {
         // The status is cached for some seconds.
         pipeline.clock.now += 10_000
         await pipeline.watch()
         return (await pipeline.status())?.state
       }
-      await expect.poll(look, { interval: 1_000 }).toBe('fresh')
+      await expect.poll(scan, { interval: 1_000 }).toBe('fresh')
     }
   })
 })

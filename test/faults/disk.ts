@@ -26,7 +26,7 @@ export function createFullDisk(): Disk | undefined {
     run('mount', '-t', 'tmpfs', '-o', 'size=128m', 'tmpfs', dir)
   } catch (error) {
     rmSync(dir, { recursive: true })
-    return tellMissing(error)
+    return ignoreMissing(error)
   }
   const filler = join(dir, 'filler')
   return {
@@ -61,7 +61,7 @@ export function createReadOnlyDisk(): Disk | undefined {
     readdirSync(join('/sys/fs/ext4', device))
   } catch (error) {
     rmSync(base, { recursive: true, force: true })
-    return tellMissing(error)
+    return ignoreMissing(error)
   }
   return {
     dir,
@@ -78,7 +78,7 @@ function unmount(dir: string): void {
   rmSync(dir, { recursive: true, force: true })
 }
 
-function tellMissing(error: unknown): undefined {
+function ignoreMissing(error: unknown): undefined {
   console.log(`skipped: no disk to break here: ${error instanceof Error ? error.message : error}`)
   return undefined
 }

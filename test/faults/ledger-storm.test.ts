@@ -2,10 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { readDueUnits } from '../../shared/coverage/computations.ts'
+import { EVERYBODY, readExpected, recordExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import { explain } from '../../shared/coverage/explain.ts'
 import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
 import { OPEN_END, readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, toDueEnd, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Job } from '../../workers/job/define-job.ts'
@@ -33,7 +33,7 @@ const seed = Number(process.env.FAULTS_SEED ?? 1)
 const key = toNoiseKey(seed, 'storm')
 const registry = loadSmallRegistry()
 const counted = z.object({ entity: z.number(), bucket: z.number() })
-const told = { kills: 0, flushes: 0 }
+const fields = { kills: 0, flushes: 0 }
 let stage: Stage
 
 /** Two overlapping ranges, from before the first slot. */
@@ -50,7 +50,7 @@ beforeAll(async () => {
   await liveThroughSlots()
   await settle(LAST)
   const seconds = Math.round((performance.now() - startedAt) / 1000)
-  console.log(`${told.kills} kills, ${told.flushes} flushes in ${SLOTS} slots, ${seconds} s; FAULTS_SEED=${seed}`)
+  console.log(`${fields.kills} kills, ${fields.flushes} flushes in ${SLOTS} slots, ${seconds} s; FAULTS_SEED=${seed}`)
 }, 900_000)
 afterAll(() => stage?.close())
 
@@ -59,8 +59,8 @@ async function liveThroughSlots(): Promise<void> {
   for (let slot = 0; slot < LAST; slot += 1) {
     await stage.moveTo(slot)
     if (slot === 2) {
-      const wanted = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
-      await want(stage.database.db, prices.dataset, wanted)
+      const expected = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
+      await recordExpected(stage.database.db, prices.dataset, expected)
     }
     if (slot === 3 || unit(key, 6 * slot) < KILL_SHARE) replacements.push(strike(slot))
     if (slot === 4 || unit(key, 6 * slot + 3) < FLUSH_SHARE) await flush(slot)
@@ -75,7 +75,7 @@ async function liveThroughSlots(): Promise<void> {
 async function strike(slot: number): Promise<void> {
   const { names, replace } = stage.company
   await wait(unit(key, 6 * slot + 1) * LONGEST_WAIT_MS)
-  told.kills += 1
+  fields.kills += 1
   await replace(names[Math.floor(unit(key, 6 * slot + 2) * names.length)] ?? '')
 }
 
@@ -87,7 +87,7 @@ async function flush(slot: number): Promise<void> {
   const script = `for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end`
   await redis.eval(script, 0, `${prefix}:*`)
   redis.disconnect()
-  told.flushes += 1
+  fields.flushes += 1
   await stage.moveTo(slot)
 }
 
@@ -119,20 +119,20 @@ const nowOf = (job: Job) => toClockTime(toClock(job), LAST)
 async function standOf(job: Job) {
   const { db } = stage.database
   const { dataset } = job
-  const wanted = await readWanted(db, dataset)
+  const expected = await readExpected(db, dataset)
   const until = toDueEnd(dataset, nowOf(job))
   const stretches = []
   for (const { key: entity, name, ...more } of job.entities(registry)) {
-    const runs = toWantedRuns(wanted, { ...more, key: entity }, dataset, until)
+    const runs = toExpectedRuns(expected, { ...more, key: entity }, dataset, until)
     const [first, last] = [runs[0], runs.at(-1)]
     if (first === undefined || last === undefined) continue
     const within = { first: first.first, last: last.last }
-    const known = {
-      wanted: runs,
+    const existing = {
+      expected: runs,
       reports: await readCoverage(db, dataset, [entity], within),
       notes: await readNotes(db, dataset, [entity], { from: 0, to: OPEN_END }),
     }
-    for (const stretch of explain(dataset, known, within, toBucket(until, dataset.cadence)))
+    for (const stretch of explain(dataset, existing, within, toBucket(until, dataset.cadence)))
       stretches.push({ name, ...stretch })
   }
   return stretches
@@ -148,8 +148,8 @@ async function countPending(): Promise<number> {
 
 describe('coverage after kills, emptied queues and overlapping backfills', () => {
   it('has seen at least one kill and one emptied Redis', () => {
-    expect(told.kills).toBeGreaterThan(0)
-    expect(told.flushes).toBeGreaterThan(0)
+    expect(fields.kills).toBeGreaterThan(0)
+    expect(fields.flushes).toBeGreaterThan(0)
   })
 
   it.each(collected.map(({ name }) => name))('has no pending or failed bucket of %s', async (name) => {
@@ -184,7 +184,7 @@ describe('coverage after kills, emptied queues and overlapping backfills', () =>
       params: { keys },
       schema: counted,
     })
-    const isTold = (one: { entity: number; bucket: number }) =>
+    const isReported = (one: { entity: number; bucket: number }) =>
       reports.some((report) => {
         return (
           report.entity === one.entity &&
@@ -193,7 +193,7 @@ describe('coverage after kills, emptied queues and overlapping backfills', () =>
           one.bucket <= report.last
         )
       })
-    expect(rows.filter((row) => !isTold(row))).toEqual([])
+    expect(rows.filter((row) => !isReported(row))).toEqual([])
     const fine = reports.filter(({ state, seconds }) => state === 'stored' && seconds * 1000 === step)
     const stored = new Set(rows.map((row) => `${row.entity} ${row.bucket}`))
     const untrue = fine.flatMap(({ entity: of, first, last }) =>

@@ -49,7 +49,7 @@ export async function startMarketApi(pace: NonNullable<AdmissionOptions['minimum
   child.process.on('message', ({ line }: { line: string }) => lines.push(JSON.parse(line) as LogLine))
   const { url, opsPort } = (await untilReady(child)) as { url: string; opsPort: number }
   const series = `${url}/data/tokens/historic-financial?interval=5m`
-  const whole = 'start=2022-02-01&end=2024-01-01'
+  const full = 'start=2022-02-01&end=2024-01-01'
   let days = 0
   const readMetrics = async () => (await fetch(`http://127.0.0.1:${opsPort}/metrics`)).text()
   return {
@@ -57,8 +57,8 @@ export async function startMarketApi(pace: NonNullable<AdmissionOptions['minimum
     lines,
     /** Long responses: a table of all points, and the series of each token. */
     downloads: [
-      `${series}&${whole}&format=csv&id=${tokens.map(({ id }) => id)}`,
-      ...tokens.map(({ id }) => `${series}&${whole}&id=${id}`),
+      `${series}&${full}&format=csv&id=${tokens.map(({ id }) => id)}`,
+      ...tokens.map(({ id }) => `${series}&${full}&id=${id}`),
     ],
     /** A day of a token that no request has used yet. */
     nextDay: () => {
@@ -106,7 +106,7 @@ function toTarget(path: string): string {
 const agent = new Agent({ keepAlive: false })
 
 /** Sends a request, reads the response to its end and returns its status. */
-export async function ask(url: string): Promise<number> {
+export async function request(url: string): Promise<number> {
   const response = await new Promise<IncomingMessage>((resolve, reject) =>
     get(url, { agent }, resolve).once('error', reject),
   )
@@ -123,12 +123,12 @@ export function begin(url: string, onResponse: (response: IncomingMessage) => vo
 }
 
 /** Requests one new day after the other until `isOver`; returns the count of each status and the times in milliseconds. */
-export async function askForDays(api: MarketApi, isOver: () => boolean) {
+export async function requestDays(api: MarketApi, isOver: () => boolean) {
   const statuses = new Map<number, number>()
   const times: number[] = []
   while (!isOver()) {
     const startedAt = performance.now()
-    const status = await ask(api.nextDay())
+    const status = await request(api.nextDay())
     times.push(performance.now() - startedAt)
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }

@@ -24,7 +24,7 @@ interface Clocks {
 type Configs = Readonly<Record<Cadence, Config>>
 
 /** Scans for missing buckets once per this many slots, and when the clock jumps or stands still. */
-const SLOTS_PER_LOOK = 6
+const SLOTS_PER_SCAN = 6
 
 /**
  * A killed worker's job is retried after some seconds instead of 45: here a slot lasts only as long as its work. Locks last
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
   let slot = 0
   let onMoved: (isUsual: boolean) => Promise<void> = async () => {}
   process.on('message', async (message: { slot: number }) => {
-    const isUsual = message.slot === slot + 1 && message.slot % SLOTS_PER_LOOK !== 0
+    const isUsual = message.slot === slot + 1 && message.slot % SLOTS_PER_SCAN !== 0
     slot = message.slot
     process.send?.({ slot })
     await onMoved(isUsual)
@@ -97,7 +97,7 @@ function schedule(
   })
   onStopSignal(async () => void (await Promise.all(schedulers.map((scheduler) => scheduler.stop()))))
   return async (isUsual) =>
-    void (await Promise.all(schedulers.map((scheduler) => (isUsual ? scheduler.tick() : scheduler.look()))))
+    void (await Promise.all(schedulers.map((scheduler) => (isUsual ? scheduler.tick() : scheduler.scan()))))
 }
 
 runProgram(main)

@@ -56,13 +56,13 @@ async function startPart(name: Name, settings: Record<string, string>) {
   })
   const exited = once(child.process, 'exit')
   onTestFinished(() => void child.process.kill('SIGKILL'))
-  const ask = async (path: string) => {
+  const request = async (path: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
     return answer?.status
   }
   const readWaiting = () =>
     [...output.matchAll(/^\{.*"msg":"waiting for (ClickHouse|Redis).*\}$/gm)].map(([, of]) => of)
-  return { ...child, exited, ask, readWaiting, output: () => output }
+  return { ...child, exited, ask: request, readWaiting, output: () => output }
 }
 
 /** A proxy to ClickHouse that opens later. */

@@ -8,7 +8,7 @@ import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
-import { LONG_SLOT, OTHER_SLOT, POISON_SLOT } from './poison-slots.ts'
+import { LONG_SLOT, POISON_SLOT, SECOND_SLOT } from './poison-slots.ts'
 
 let environment: Record<string, string>
 let queue: DatasetQueue
@@ -67,7 +67,7 @@ it('worker moves a job to the dead letters after three crashes, with the reason,
   })()
   const [poison, next] = [untilEnded('poison'), untilEnded('next')]
   await add(POISON_SLOT, 'poison')
-  await add(OTHER_SLOT, 'next')
+  await add(SECOND_SLOT, 'next')
   expect(await poison).toMatch(/^the worker that ran this job died or hung 3 times, while no other worker did: /)
   expect([crashes, await next]).toEqual([3, 'completed'])
   isOver = true

@@ -2,7 +2,7 @@ import { parseConfig } from '../../shared/config/config.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { announceReady, runProgram } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
@@ -19,7 +19,7 @@ const job = defineJob({
   cadence: '1h',
   dataset: protocolTvl,
   providers: [{ name: 'test', cost: 'free', covers: () => true, connect: () => undefined }],
-  entities: () => [WHOLE_REGISTRY],
+  entities: () => [ENTIRE_REGISTRY],
   run: async ({ slot }) => {
     if (slot === POISON_SLOT) process.kill(process.pid, 'SIGKILL')
     if (slot === LONG_SLOT) {

@@ -7,4 +7,4 @@ export const POISON_SLOT = Date.parse('2024-05-06T07:00:00Z')
 export const LONG_SLOT = Date.parse('2024-05-06T06:30:00Z')
 
 /** The slot of a job without work. The slot has begun and is not over. */
-export const OTHER_SLOT = Date.parse('2024-05-06T06:45:00Z')
+export const SECOND_SLOT = Date.parse('2024-05-06T06:45:00Z')

@@ -121,8 +121,8 @@ describe('pipeline with workers and schedulers that are killed and replaced at r
       for (const numbers of found) {
         const slots = numbers.map((slot) => slot + shift).filter((slot) => slot >= 0 && !isUnderWay(slot))
         // TVL has a history of days, which may restore the first hour of a day.
-        const kept = name === 'tvl' ? slots.filter((slot) => !isLost(slot)) : slots
-        expect(kept).toEqual(range(0, SLOTS).filter((slot) => !isLost(slot) && !isUnderWay(slot)))
+        const cached = name === 'tvl' ? slots.filter((slot) => !isLost(slot)) : slots
+        expect(cached).toEqual(range(0, SLOTS).filter((slot) => !isLost(slot) && !isUnderWay(slot)))
       }
     },
   )
@@ -140,7 +140,7 @@ describe('pipeline with workers and schedulers that are killed and replaced at r
 describe('stored rows after the kills', () => {
   const names = ['tvl', 'holders', 'treasury', 'ratings', 'twitter', 'discord', 'telegram', 'twitter-sentiment']
   // Trades are stored by block and votes by creation, not by slot: one read without kills must give the same rows.
-  const whole = {
+  const full = {
     'dex-trades': ['dex_trades'],
     governance: ['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'governance_readings'],
     daos: ['dao_links'],
@@ -148,8 +148,8 @@ describe('stored rows after the kills', () => {
   let alone: string
 
   beforeAll(async () => {
-    alone = await stage.openOther()
-    for (const name of [...names, ...Object.keys(whole)]) {
+    alone = await stage.openSecond()
+    for (const name of [...names, ...Object.keys(full)]) {
       const job = find(name)
       const slot = toSlotTime(toClock(job), LAST)
       await stage.collectAlone(job, { kind: 'slot', slot }, { database: alone, firstRunHours: SLOTS })
@@ -167,5 +167,5 @@ describe('stored rows after the kills', () => {
     await compare(series.table, `${series.time} = fromUnixTimestamp64Milli(${at})`)
   })
 
-  it.each(Object.values(whole).flat())('match an undisturbed run in %s', (table) => compare(table))
+  it.each(Object.values(full).flat())('match an undisturbed run in %s', (table) => compare(table))
 })

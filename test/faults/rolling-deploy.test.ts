@@ -36,7 +36,7 @@ async function deploy(): Promise<void> {
 
 it('rolling deploy loses no slot and answers every request', async () => {
   let isDeployed = false
-  apis.ask(PATHS, CLIENTS)
+  apis.request(PATHS, CLIENTS)
   const deployed = deploy().finally(() => {
     isDeployed = true
   })

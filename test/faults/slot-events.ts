@@ -13,17 +13,17 @@ export interface SlotEvents {
 export async function openSlotEvents(queues: readonly string[], redis: Redis, prefix: string): Promise<SlotEvents> {
   const complete = new Set<string>()
   const deadLetters: string[] = []
-  let heard = () => {}
+  let onReceived = () => {}
   const opened = queues.map((name) => {
     const connection = redis.duplicate({ maxRetriesPerRequest: null })
     const events = new QueueEvents(name, { connection, prefix })
     events.on('completed', ({ jobId }) => {
       complete.add(jobId)
-      heard()
+      onReceived()
     })
     events.on('failed', ({ failedReason }) => {
       deadLetters.push(`${name}: ${failedReason}`)
-      heard()
+      onReceived()
     })
     return { events, connection }
   })
@@ -32,11 +32,11 @@ export async function openSlotEvents(queues: readonly string[], redis: Redis, pr
     deadLetters,
     untilComplete: (ids) =>
       new Promise((resolve, reject) => {
-        heard = () => {
+        onReceived = () => {
           if (deadLetters.length > 0) reject(new Error(`dead letters: ${deadLetters.join('; ')}`))
           else if (ids.every((id) => complete.has(id))) resolve()
         }
-        heard()
+        onReceived()
       }),
     close: async () => {
       await Promise.all(opened.map(({ events }) => events.close()))

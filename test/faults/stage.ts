@@ -46,9 +46,13 @@ export interface Stage {
   /** Unfinished jobs in the queues. */
   countOpen(): Promise<number>
   /** Runs a job without kills, over the environment's database or another one. */
-  collectAlone(job: Job, payload: JobPayload, other?: { database: string; firstRunHours: number }): Promise<JobReport>
+  collectAlone(
+    job: Job,
+    payload: JobPayload,
+    candidate?: { database: string; firstRunHours: number },
+  ): Promise<JobReport>
   /** Creates another database with the same registry and returns its name. */
-  openOther(): Promise<string>
+  openSecond(): Promise<string>
   close(): Promise<void>
 }
 
@@ -74,7 +78,7 @@ export async function createStage(): Promise<Stage> {
     QUEUE_PREFIX: store.prefix,
   }
   const company = createCompany(NAMES, environment, urls)
-  const others: TestDatabase[] = []
+  const rest: TestDatabase[] = []
   return {
     config,
     database,
@@ -85,18 +89,18 @@ export async function createStage(): Promise<Stage> {
       await company.moveTo(slot)
     },
     countOpen: () => countOpenJobs(queues),
-    openOther: async () => {
+    openSecond: async () => {
       const own = createTestConfig()
-      const other = await createTestDatabase(own)
-      others.push(other)
-      await storeRegistry(other.db, registry, silent)
+      const second = await createTestDatabase(own)
+      rest.push(second)
+      await storeRegistry(second.db, registry, silent)
       return own.clickhouse.database
     },
-    collectAlone: async (job, payload, other) => {
+    collectAlone: async (job, payload, second) => {
       const clock = toClock(job)
       const own = createTestConfig({ ...SETTINGS, ...toStandInSettings(urls[clock]) })
-      const dex = other === undefined ? own.dex : { ...own.dex, firstRunHours: other.firstRunHours }
-      const stored = other === undefined ? clickhouse : { ...clickhouse, database: other.database }
+      const dex = second === undefined ? own.dex : { ...own.dex, firstRunHours: second.firstRunHours }
+      const stored = second === undefined ? clickhouse : { ...clickhouse, database: second.database }
       const now = () => toClockTime(clock, current)
       return runAlone(job, payload, { config: { ...own, dex, clickhouse: stored }, redis, registry, now })
     },
@@ -105,7 +109,7 @@ export async function createStage(): Promise<Stage> {
       await events.close()
       await Promise.all(queues.map((queue) => queue.close()))
       redis.disconnect()
-      await Promise.all([database, ...others].map((each) => each.drop()))
+      await Promise.all([database, ...rest].map((each) => each.drop()))
       await Promise.all(CADENCES.map((clock) => standIns[clock].close()))
     },
   }
@@ -122,12 +126,12 @@ async function countOpenJobs(queues: readonly DatasetQueue[]): Promise<number> {
 async function runAlone(
   job: Job,
   payload: JobPayload,
-  given: Pick<JobContext, 'config' | 'redis' | 'registry' | 'now'>,
+  input: Pick<JobContext, 'config' | 'redis' | 'registry' | 'now'>,
 ): Promise<JobReport> {
-  const db = createDatabase(given.config.clickhouse, 'write')
+  const db = createDatabase(input.config.clickhouse, 'write')
   const recomputation = { enqueue: async () => {}, close: async () => {} }
   const redact = (text: string) => text
-  const context = { ...given, http: createHttpClients({ log: silent }), db, recomputation, log: silent, redact }
+  const context = { ...input, http: createHttpClients({ log: silent }), db, recomputation, log: silent, redact }
   try {
     return await runJob(job, job.connect(context), context, payload)
   } finally {

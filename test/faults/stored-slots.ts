@@ -47,11 +47,11 @@ const WHEN_COLLECTED = 'version, rank, collected_at'
  * rows.
  */
 export async function countUnlike(db: Database, databases: readonly [string, string], table: string, where = '1') {
-  const [one, other] = databases.map(
+  const [one, second] = databases.map(
     (database) => `SELECT * EXCEPT (${WHEN_COLLECTED}) FROM ${database}.${table} FINAL WHERE ${where}`,
   )
   const sql = `SELECT toUInt32(count()) AS n, toUInt32((SELECT count() FROM (${one}))) AS of FROM
-    ((${one} EXCEPT ${other}) UNION ALL (${other} EXCEPT ${one}))`
+    ((${one} EXCEPT ${second}) UNION ALL (${second} EXCEPT ${one}))`
   const [row] = await db.rows({ name: 'unlike', sql, schema: z.object({ n: z.number(), of: z.number() }) })
   return { unlike: row?.n, of: row?.of }
 }

@@ -47,7 +47,7 @@ describe('monitoring before the next tick', () => {
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
     pipeline.clock.now += 5 * MINUTE
     const completed = once(runner, 'completed')
-    await pipeline.scheduler.look()
+    await pipeline.scheduler.scan()
     await completed
     await pipeline.watch()
     const since = new Date(SLOT + 5 * MINUTE).toISOString()
@@ -65,9 +65,9 @@ describe('monitoring before the next tick', () => {
 
     pipeline.upstream.faults.clear()
     pipeline.clock.now += 5 * MINUTE
-    const again = once(runner, 'completed')
-    await pipeline.scheduler.look()
-    await again
+    const repeated = once(runner, 'completed')
+    await pipeline.scheduler.scan()
+    await repeated
     expect((await pipeline.status()).note).toBeUndefined()
   })
 
@@ -76,7 +76,7 @@ describe('monitoring before the next tick', () => {
     pipeline.upstream.faults.set('defillama', { kind: 'status', status: 500 })
     pipeline.clock.now += HOUR
     const failed = once(runner, 'failed')
-    await pipeline.scheduler.look()
+    await pipeline.scheduler.scan()
     await failed
     const since = new Date(SLOT + HOUR).toISOString()
     expect(await pipeline.status()).toMatchObject({ note: `defillama: failing since ${since}` })
@@ -104,7 +104,7 @@ describe('monitoring before the next tick', () => {
     await runner.close()
     for (const minutes of [5, 10]) {
       pipeline.clock.now = SLOT + minutes * MINUTE + PROMPTLY
-      await pipeline.scheduler.look()
+      await pipeline.scheduler.scan()
       await pipeline.watch()
     }
     expect(await pipeline.status()).toMatchObject({ state: 'stale' })

@@ -95,16 +95,16 @@ export async function createWatchedPipeline(
     metric: async (name, labels) => {
       const found = (await metrics.getMetricsAsJSON()).find((one) => one.name === name)
       const values = found?.values as { labels: Record<string, string>; value: number }[] | undefined
-      const wanted = Object.entries(labels)
-      return values?.find((one) => wanted.every(([label, value]) => one.labels[label] === value))?.value
+      const expected = Object.entries(labels)
+      return values?.find((one) => expected.every(([label, value]) => one.labels[label] === value))?.value
     },
     status: async () => {
       // Notifies the API of the stored rows.
       commits.commit(job.dataset.name)
-      const { datasets: told } = (await (await fetch(`${api.url}/data/status`)).json()) as {
+      const { datasets: fields } = (await (await fetch(`${api.url}/data/status`)).json()) as {
         datasets: (Status & { dataset: string })[]
       }
-      const found = told.find(({ dataset }) => dataset === job.name)
+      const found = fields.find(({ dataset }) => dataset === job.name)
       if (found === undefined) throw new Error(`/data/status does not tell of ${job.name}`)
       return found
     },

@@ -22,7 +22,7 @@ export interface HostileResult {
 /** Served from memory after the first request, without a store. */
 const CACHED = '/data/categories'
 /** The other client's address. Limits and queues must distinguish it from the attacker's, which is 127.0.0.1. */
-const OTHER_ADDRESS = '127.0.0.2'
+const SECOND_ADDRESS = '127.0.0.2'
 
 async function join(url: URL, count: number, toBytes: (socket: Socket) => string): Promise<() => void> {
   const sockets = Array.from({ length: count }, () =>
@@ -79,11 +79,11 @@ export const WORK_ATTACKS: readonly Attack[] = [
 ]
 
 /** One request of the other client: its status, 0 without a response, and its milliseconds. */
-function ask(url: URL, agent: Agent): Promise<{ status: number; ms: number }> {
+function request(url: URL, agent: Agent): Promise<{ status: number; ms: number }> {
   const since = performance.now()
   return new Promise((resolve) => {
     const end = (status: number) => resolve({ status, ms: performance.now() - since })
-    get({ host: url.hostname, port: url.port, path: CACHED, localAddress: OTHER_ADDRESS, agent }, (response) => {
+    get({ host: url.hostname, port: url.port, path: CACHED, localAddress: SECOND_ADDRESS, agent }, (response) => {
       response.resume().once('end', () => end(response.statusCode ?? 0))
     }).once('error', () => end(0))
   })
@@ -102,18 +102,18 @@ export async function runHostile(options: {
   const results: HostileResult[] = []
   for (const { name, begin } of options.attacks) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    await ask(url, agent)
+    await request(url, agent)
     const end = await begin(url)
     const times: number[] = []
     let failures = 0
     for (let count = 0; count < options.requests; count += 1) {
-      const { status, ms } = await ask(url, agent)
+      const { status, ms } = await request(url, agent)
       times.push(ms)
       if (status !== 200) failures += 1
     }
     end()
     agent.destroy()
-    const sorted = times.toSorted((one, other) => one - other)
+    const sorted = times.toSorted((a, b) => a - b)
     results.push({ name, requests: times.length, failures, p50: quantile(sorted, 0.5), p95: quantile(sorted, 0.95) })
   }
   return results

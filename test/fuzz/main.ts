@@ -15,7 +15,7 @@ answer so many times beside each attack.
 Exits with 1 when an answer is not as it may be.`
 
 /** Per attack. */
-const MAX_REQUESTS_BESIDE = 500
+const MAX_PARALLEL_REQUESTS = 500
 
 async function main(): Promise<void> {
   const { values } = readCommandLine({
@@ -38,14 +38,14 @@ async function main(): Promise<void> {
     ...(values.against === undefined ? {} : { against: values.against }),
     requests,
     seed: toNumber('seed', values.seed, 0, 2 ** 32 - 1),
-    atOnce: toNumber('at-once', values['at-once'], 1, 1_000),
-    leaving: toNumber('leaving', values.leaving, 0, 1),
+    concurrency: toNumber('at-once', values['at-once'], 1, 1_000),
+    disconnecting: toNumber('leaving', values.leaving, 0, 1),
     now: Date.now(),
   }
   const progress = createProgress('fuzz', requests, process.stdout, 'requests')
-  const { statuses, faults, left } = await runFuzz({ ...options, onProgress: progress.set })
+  const { statuses, faults, remaining } = await runFuzz({ ...options, onProgress: progress.set })
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
-  const leavers = left === 0 ? '' : `; ${left} clients left`
+  const leavers = remaining === 0 ? '' : `; ${remaining} clients left`
   progress.stop(`seed ${values.seed}, answers by status: ${counts.join(', ')}${leavers}`)
   for (const { url, fault } of faults) console.log(`${url}\n  ${fault}`)
   console.log(faults.length === 0 ? 'every answer is as it may be' : `${faults.length} answers are not as they may be`)
@@ -55,17 +55,17 @@ async function main(): Promise<void> {
 /** Prints the results of a cached response during each attack. */
 async function runAttacks(url: string, requests: number): Promise<void> {
   const attacks = [...MEMORY_ATTACKS, ...WORK_ATTACKS]
-  const results = await runHostile({ url, attacks, requests: Math.min(requests, MAX_REQUESTS_BESIDE) })
+  const results = await runHostile({ url, attacks, requests: Math.min(requests, MAX_PARALLEL_REQUESTS) })
   for (const { name, failures, p50, p95, requests: count } of results)
     console.log(`beside ${name}: ${count} cached answers, ${failures} failed, p50 ${p50} ms, p95 ${p95} ms`)
   process.exitCode = results.some(({ failures }) => failures > 0) ? 1 : 0
 }
 
 /** @throws DataError `payload` if the value is not a number in the range. */
-function toNumber(option: string, given: string, least: number, most: number): number {
-  const number = given.trim() === '' ? Number.NaN : Number(given)
+function toNumber(option: string, input: string, least: number, most: number): number {
+  const number = input.trim() === '' ? Number.NaN : Number(input)
   if (!(number >= least && number <= most))
-    throw new DataError('payload', `--${option} ${given}: not a number from ${least} to ${most}`)
+    throw new DataError('payload', `--${option} ${input}: not a number from ${least} to ${most}`)
   return number
 }
 

@@ -8,7 +8,7 @@ import type { createRandom } from '../support/random.ts'
 type Random = ReturnType<typeof createRandom>
 
 /** Valid values learned from earlier responses. */
-export interface Known {
+export interface RequestValues {
   readonly ids: string[]
   readonly names: string[]
   /** Queries of next pages, by path. */
@@ -79,7 +79,7 @@ const toNumber = (random: Random) =>
     '1.5',
   ])
 
-function toFilter(random: Random, record: z.ZodObject, known: Known): string {
+function toFilter(random: Random, record: z.ZodObject, existing: RequestValues): string {
   const member = random.pick([...toMembers(record).values()])
   const operator = random.pick(['=', '!=', '>', '<', '>=', '<=', '~', ''])
   const value = random.pick([
@@ -87,7 +87,7 @@ function toFilter(random: Random, record: z.ZodObject, known: Known): string {
     'null',
     'true',
     '2026-01-01',
-    ...known.names.slice(0, 3),
+    ...existing.names.slice(0, 3),
     random.pick(NONSENSE),
   ])
   return `${random.chance(0.9) ? member.path : random.pick(NONSENSE)}${operator}${value}`
@@ -100,20 +100,20 @@ function toSort(random: Random, record: z.ZodObject): string {
 }
 
 /** A plausible value of a parameter. */
-function toLikely(random: Random, route: Route, name: string, known: Known, now: number): string {
+function toLikely(random: Random, route: Route, name: string, existing: RequestValues, now: number): string {
   const schema = inner(route.query[name] as z.ZodType)
   const single = schema instanceof z.ZodArray ? inner(schema.element as z.ZodType) : schema
   if (single instanceof z.ZodEnum) return String(random.pick(single.options))
   if (single instanceof z.ZodNumber) return toNumber(random)
   if (name === 'sort' && route.record) return toSort(random, route.record)
-  if (name === 'filter' && route.record) return toFilter(random, route.record, known)
+  if (name === 'filter' && route.record) return toFilter(random, route.record, existing)
   if (['start', 'end', 'asOf'].includes(name)) return toTime(random, now)
-  if (name === 'id' && known.ids.length > 0) return random.pick(known.ids)
-  if ((name === 'name' || name === 'q') && known.names.length > 0) {
-    const text = random.pick(known.names)
+  if (name === 'id' && existing.ids.length > 0) return random.pick(existing.ids)
+  if ((name === 'name' || name === 'q') && existing.names.length > 0) {
+    const text = random.pick(existing.names)
     return random.chance(0.5) ? text : text.slice(0, 1 + random.below(text.length))
   }
-  if (name === 'cursor') return new URLSearchParams(known.next.get(route.path) ?? '').get('cursor') ?? 'abc'
+  if (name === 'cursor') return new URLSearchParams(existing.next.get(route.path) ?? '').get('cursor') ?? 'abc'
   const example = exampleOf(route.query[name] as z.ZodType)
   return String(Array.isArray(example) ? example[0] : (example ?? 'x'))
 }
@@ -124,12 +124,12 @@ const toEncoded = (text: string) => encodeURIComponent(Buffer.from(text).toStrin
 const isNeeded = (route: Route, name: string) => route.query[name]?.safeParse(undefined).success === false
 
 /** A random request: mostly valid, sometimes with an invalid part. */
-export function toRequest(random: Random, known: Known, now: number): FuzzRequest {
+export function toRequest(random: Random, existing: RequestValues, now: number): FuzzRequest {
   const route = random.pick((routes as readonly Route[]).filter(({ isEndless }) => !isEndless))
-  const next = known.next.get(route.path)
+  const next = existing.next.get(route.path)
   if (next !== undefined && random.chance(0.15)) return { route, url: `${route.path}?${next}` }
   const value = (name: string) =>
-    random.chance(0.04) ? random.pick(NONSENSE) : toLikely(random, route, name, known, now)
+    random.chance(0.04) ? random.pick(NONSENSE) : toLikely(random, route, name, existing, now)
   const names = Object.keys(route.query).filter((name) => !route.path.includes(`{${name}}`))
   const parameters = names.flatMap((name): [string, string][] => {
     const share = isNeeded(route, name)

@@ -3,14 +3,14 @@ import { problemBody } from '../../api/problem/problem.ts'
 import { toNext } from '../support/next-page.ts'
 import { createRandom } from '../support/random.ts'
 import { compareAnswers } from './compare.ts'
-import { type FuzzRequest, type Known, toRequest } from './requests.ts'
+import { type FuzzRequest, type RequestValues, toRequest } from './requests.ts'
 
 /** The results: responses by status, and each request with an invalid response. */
 export interface FuzzResult {
   readonly statuses: ReadonlyMap<number, number>
   readonly faults: readonly { readonly url: string; readonly fault: string }[]
   /** The number of clients that disconnected before their response. */
-  readonly left: number
+  readonly remaining: number
 }
 
 /** Text of the engine, or a stack trace. */
@@ -20,9 +20,9 @@ const MAX_FAULTS = 50
 const LEAVES_WITHIN_MS = 30
 
 /** The schema of a list whose records have only some of their members. */
-function toSome(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodUnion) return z.union(schema.options.map((one) => toSome(one as z.ZodType)))
-  if (schema instanceof z.ZodArray) return z.array(toSome(schema.element as z.ZodType))
+function toSample(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodUnion) return z.union(schema.options.map((one) => toSample(one as z.ZodType)))
+  if (schema instanceof z.ZodArray) return z.array(toSample(schema.element as z.ZodType))
   return schema instanceof z.ZodObject ? schema.partial() : schema
 }
 
@@ -38,31 +38,31 @@ function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): s
   if (response.status !== 200) return `status ${response.status}`
   if (!type.startsWith('application/json')) return undefined
   const query = new URL(url, 'http://here').searchParams
-  const some = query.has('fields') || query.has('fields[]')
-  const schema = some ? toSome(route.response) : route.response
+  const selected = query.has('fields') || query.has('fields[]')
+  const schema = selected ? toSample(route.response) : route.response
   const { error } = schema.safeParse(JSON.parse(body.toString()))
   return error === undefined ? undefined : `an answer that is not as documented: ${z.prettifyError(error)}`
 }
 
 /** Extracts values for later requests from a response. */
-function learn(known: Known, { route }: FuzzRequest, response: Response, body: Buffer): void {
+function learn(existing: RequestValues, { route }: FuzzRequest, response: Response, body: Buffer): void {
   const next = toNext(response.headers.get('link'))?.slice(1)
-  if (next !== undefined) known.next.set(route.path, next)
-  if (known.ids.length > 400 || !/^\/data\/(tokens|daos)$/.test(route.path) || response.status !== 200) return
+  if (next !== undefined) existing.next.set(route.path, next)
+  if (existing.ids.length > 400 || !/^\/data\/(tokens|daos)$/.test(route.path) || response.status !== 200) return
   if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return
   for (const { _id, name } of JSON.parse(body.toString()) as { _id?: string; name?: string }[]) {
-    if (_id !== undefined) known.ids.push(_id)
-    if (name !== undefined) known.names.push(name)
+    if (_id !== undefined) existing.ids.push(_id)
+    if (name !== undefined) existing.names.push(name)
   }
 }
 
 /** The response, unless the client disconnects before its end. */
-async function ask(url: string, left: AbortSignal | undefined) {
+async function sendRequest(url: string, remaining: AbortSignal | undefined) {
   try {
-    const response = await fetch(url, { signal: left ?? null })
+    const response = await fetch(url, { signal: remaining ?? null })
     return { response, body: Buffer.from(await response.arrayBuffer()) }
   } catch (error) {
-    if (left?.aborted) return undefined
+    if (remaining?.aborted) return undefined
     throw error
   }
 }
@@ -71,7 +71,7 @@ async function ask(url: string, left: AbortSignal | undefined) {
  * Sends `requests` generated requests to an API, some concurrently, and checks each response. The only allowed 5xx
  * status is 503, problems and JSON have the documented shape, and no text of the engine is included. The same seed
  * gives the same requests if the responses are equal and requests are sequential. With `against`, both services get
- * each request and must return the same bytes. `leaving` is the share of clients that disconnect at a random time.
+ * each request and must return the same bytes. `disconnecting` is the share of clients that disconnect at a random time.
  * Rejects if the API is unreachable.
  */
 export async function runFuzz(options: {
@@ -80,38 +80,38 @@ export async function runFuzz(options: {
   against?: string
   requests: number
   seed: number
-  atOnce: number
-  leaving?: number
+  concurrency: number
+  disconnecting?: number
   now: number
   onProgress?: (done: number) => void
 }): Promise<FuzzResult> {
-  const { url, against, requests, seed, atOnce, leaving = 0, now, onProgress } = options
+  const { url, against, requests, seed, concurrency, disconnecting = 0, now, onProgress } = options
   const random = createRandom(seed)
   // A separate generator, so that disconnects do not change the requests of a seed.
   const moments = createRandom(seed + 1)
-  const known: Known = { ids: [], names: [], next: new Map() }
+  const existing: RequestValues = { ids: [], names: [], next: new Map() }
   const statuses = new Map<number, number>()
   const faults: { url: string; fault: string }[] = []
-  let [sent, left] = [0, 0]
+  let [sent, remaining] = [0, 0]
   const send = async (): Promise<void> => {
     while (sent < requests && faults.length < MAX_FAULTS) {
       sent += 1
-      const request = toRequest(random, known, now)
-      const leaves = moments.chance(leaving) ? AbortSignal.timeout(moments.below(LEAVES_WITHIN_MS)) : undefined
-      const answer = await ask(url + request.url, leaves)
+      const request = toRequest(random, existing, now)
+      const leaves = moments.chance(disconnecting) ? AbortSignal.timeout(moments.below(LEAVES_WITHIN_MS)) : undefined
+      const answer = await sendRequest(url + request.url, leaves)
       onProgress?.(sent)
       if (answer === undefined) {
-        left += 1
+        remaining += 1
         continue
       }
       const { response, body } = answer
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
       const own = judge(request, response, body)
       const fault = own ?? (against === undefined ? undefined : await compareAnswers(url, against, request.url))
-      if (fault === undefined) learn(known, request, response, body)
+      if (fault === undefined) learn(existing, request, response, body)
       else faults.push({ url: request.url, fault })
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, send))
-  return { statuses, faults, left }
+  await Promise.all(Array.from({ length: concurrency }, send))
+  return { statuses, faults, remaining }
 }

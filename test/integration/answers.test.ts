@@ -14,7 +14,7 @@ import {
   slotAt,
   statesOf,
   TODAY,
-  toSome,
+  toSample,
 } from '../support/answered.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import type { Fault } from '../upstream/faults.ts'
@@ -83,6 +83,7 @@ const SOURCES: readonly Source[] = [
   { dataset: 'twitter-sentiment', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'governance', provider: 'snapshot', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'governors', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
+  { dataset: 'delegations', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'moralis-swaps', host: 'moralis', payload: slotAt(HOUR), empty: 'stored' },
   { dataset: 'daos', provider: 'coinmarketcap', payload: slotAt(TODAY), empty: 'unserved' },
@@ -108,31 +109,34 @@ describe.each(SOURCES)('$dataset of $provider ($payload.kind)', (source) => {
   // The HTTP client, which all providers use, detects these for any request.
   const ofClient = ['truncate', 'cut', '503']
   const isFirstOfHost = SOURCES.find((one) => hostOf(one) === host) === source
-  const isTold = ([name, { kind }]: (typeof cases)[number]) =>
+  const isReported = ([name, { kind }]: (typeof cases)[number]) =>
     !(source.isPage && kind === 'cut') &&
     !(source.is403AboutOne && name === '403') &&
     (isFirstOfHost || !(ofClient.includes(kind) || ofClient.includes(name)))
-  it.each(cases.filter(isTold))('records a failure and retries the same entities after %s', async (_, fault, code) => {
-    const entities = toSome(pipeline, source)
-    const ids = entities.map(({ id }) => id)
-    pipeline.upstream.faults.set(host, fault)
-    const failed = await run(ids)
-    expect(failed).toMatchObject({ code, again: ids })
-    const told = await readLedger(pipeline, job, entities)
-    expect(told).toHaveLength(2)
-    for (const { state, reason } of told) {
-      expect(state).toBe('failed')
-      expect(reason).toMatch(/^[a-z-]+.*: .+/)
-    }
-    pipeline.upstream.faults.clear()
-    expect(await run(failed.again)).toMatchObject({ code: undefined, uncovered: 0 })
-    expect(statesOf((await readLedger(pipeline, job, entities)).filter(({ buckets }) => buckets > 0))).toContain(
-      'stored',
-    )
-  })
+  it.each(cases.filter(isReported))(
+    'records a failure and retries the same entities after %s',
+    async (_, fault, code) => {
+      const entities = toSample(pipeline, source)
+      const ids = entities.map(({ id }) => id)
+      pipeline.upstream.faults.set(host, fault)
+      const failed = await run(ids)
+      expect(failed).toMatchObject({ code, again: ids })
+      const ledger = await readLedger(pipeline, job, entities)
+      expect(ledger).toHaveLength(2)
+      for (const { state, reason } of ledger) {
+        expect(state).toBe('failed')
+        expect(reason).toMatch(/^[a-z-]+.*: .+/)
+      }
+      pipeline.upstream.faults.clear()
+      expect(await run(failed.again)).toMatchObject({ code: undefined, uncovered: 0 })
+      expect(statesOf((await readLedger(pipeline, job, entities)).filter(({ buckets }) => buckets > 0))).toContain(
+        'stored',
+      )
+    },
+  )
 
   it('maps an empty response to its documented meaning', async () => {
-    const entities = toSome(pipeline, source)
+    const entities = toSample(pipeline, source)
     pipeline.upstream.faults.set(host, { kind: 'empty' })
     const outcome = await run(entities.map(({ id }) => id))
     expect(outcome.code === undefined).toBe(source.empty !== 'failed')

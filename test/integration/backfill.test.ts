@@ -3,14 +3,14 @@ import { PassThrough } from 'node:stream'
 import { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { readExpected } from '../../shared/coverage/expected.ts'
 import { findUnfounded } from '../../shared/coverage/recount.ts'
 import { removeUnfounded } from '../../shared/coverage/repair.ts'
-import { readWanted } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { collectAsks } from '../../workers/backfill/collect-ask.ts'
+import { collectHistories } from '../../workers/backfill/collect-history.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import { isAsGoodAsProviders, isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../../workers/backfill/outcome-table.ts'
@@ -50,13 +50,13 @@ const toStores = (): Stores => ({
   now: () => pipeline.clock.now,
 })
 
-const ask = (only: string | undefined, dataset = 'prices', interval = '5m') =>
+const sendRequest = (only: string | undefined, dataset = 'prices', interval = '5m') =>
   planBackfill({ dataset, ...DAYS, interval, only }, pipeline.registry, pipeline.clock.now)
 
 /** Collects it; writes its progress lines to `lines`. */
-async function collect(one: ReturnType<typeof ask>, again = false): Promise<Outcome> {
+async function collect(one: ReturnType<typeof sendRequest>, again = false): Promise<Outcome> {
   const out = Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.WriteStream
-  const [outcome] = await collectAsks([one], toStores(), { again, out })
+  const [outcome] = await collectHistories([one], toStores(), { again, out })
   if (outcome === undefined) throw new Error('nothing was asked for')
   return outcome
 }
@@ -70,7 +70,7 @@ const refuse = (status: number) => {
 }
 
 /** Advances the clock until a failed range is retried. */
-const giveUpAfter = (runner: Worker) =>
+const stopAfter = (runner: Worker) =>
   runner.on('failed', () => {
     pipeline.clock.now += 31 * 60_000
   })
@@ -80,19 +80,19 @@ describe('back-fill', () => {
     const { db } = pipeline.database
     const queue = pipeline.queue('prices', 'history')
     start(prices)
-    const first = await collect(ask('UNI'))
+    const first = await collect(sendRequest('UNI'))
     expect([isComplete(first), count(first, 'covered')]).toEqual([true, BUCKETS])
-    const [uni] = ask('UNI').entities
-    expect(await readWanted(db, prices.dataset)).toMatchObject([
+    const [uni] = sendRequest('UNI').entities
+    expect(await readExpected(db, prices.dataset)).toMatchObject([
       { entity: uni?.key, from: Date.parse(DAYS.from), to: Date.parse(DAYS.to), seconds: 300 },
     ])
     const done = await queue.getCompletedCount()
-    expect(isComplete(await collect(ask('UNI')))).toBe(true)
+    expect(isComplete(await collect(sendRequest('UNI')))).toBe(true)
     expect(await queue.getCompletedCount()).toBe(done)
-    expect(await readWanted(db, prices.dataset)).toHaveLength(1)
-    expect(isComplete(await collect(ask('UNI'), true))).toBe(true)
-    expect(await queue.getCompletedCount()).toBe(done + ask('UNI').chunks.length)
-    const both = await collect(ask('UNI,AAVE'))
+    expect(await readExpected(db, prices.dataset)).toHaveLength(1)
+    expect(isComplete(await collect(sendRequest('UNI'), true))).toBe(true)
+    expect(await queue.getCompletedCount()).toBe(done + sendRequest('UNI').chunks.length)
+    const both = await collect(sendRequest('UNI,AAVE'))
     expect([isComplete(both), count(both, 'covered')]).toEqual([true, 2 * BUCKETS])
   })
 
@@ -104,9 +104,9 @@ describe('back-fill', () => {
     pipeline = await createPipeline({ registry: { ...registry, tokens } })
     const { db } = pipeline.database
     start(prices)
-    const outcome = await collect(ask('UNI,AAVE'))
+    const outcome = await collect(sendRequest('UNI,AAVE'))
     expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, (BUCKETS / 2) * 3])
-    const [uni] = ask('UNI').entities
+    const [uni] = sendRequest('UNI').entities
     const newest = await db.rows({
       name: 'newest',
       sql: 'SELECT toUnixTimestamp64Milli(max(observed_at)) AS at FROM token_prices WHERE token = {key: UInt64}',
@@ -115,7 +115,7 @@ describe('back-fill', () => {
     })
     expect(newest).toEqual([{ at: expect.toSatisfy((at) => at < until && at >= until - 600_000) }])
     const range = { from: Date.parse(DAYS.from), to: Date.parse(DAYS.to) }
-    expect(await readWanted(db, prices.dataset)).toContainEqual(
+    expect(await readExpected(db, prices.dataset)).toContainEqual(
       expect.objectContaining({ entity: uni?.key, from: range.from, to: until }),
     )
     const sought = { range, interval: undefined, now: pipeline.clock.now }
@@ -125,7 +125,7 @@ describe('back-fill', () => {
   it('resumes when its queue is emptied', async () => {
     const { redis } = pipeline.context
     const queue = pipeline.queue('prices', 'history')
-    const collected = collect(ask('UNI,AAVE'))
+    const collected = collect(sendRequest('UNI,AAVE'))
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
     await redis.del(...(await redis.keys(`${pipeline.config.redis.prefix}*`)))
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
@@ -143,7 +143,7 @@ describe('back-fill', () => {
       new PassThrough().on('data', (line) => lines.push(String(line))),
       { isTTY: false },
     )
-    const collected = collectAsks([one], toStores(), { again: true, out: out as unknown as NodeJS.WriteStream })
+    const collected = collectHistories([one], toStores(), { again: true, out: out as unknown as NodeJS.WriteStream })
     const prefix = toQueuePrefix(pipeline.config.redis.prefix, queue.name)
     const worker = new Worker(queue.name, null, { connection: pipeline.context.blocking, prefix })
     runners.push(worker)
@@ -163,8 +163,8 @@ describe('back-fill', () => {
 
   it('ends if one of its jobs is dropped', async () => {
     const queue = pipeline.queue('prices', 'history')
-    const collected = collect(ask('UNI'))
-    const ids = ask('UNI').chunks.map(({ id }) => id)
+    const collected = collect(sendRequest('UNI'))
+    const ids = sendRequest('UNI').chunks.map(({ id }) => id)
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBe(ids.length)
     await noteDropped(pipeline.context.redis, queue, ids)
     await Promise.all(ids.map((id) => queue.remove(id)))
@@ -176,34 +176,34 @@ describe('back-fill', () => {
 
   it('reports failures, and the same command retries them', async () => {
     refuse(403)
-    giveUpAfter(start(prices))
-    const outcome = await collect(ask('UNI'))
+    stopAfter(start(prices))
+    const outcome = await collect(sendRequest('UNI'))
     expect([isComplete(outcome), count(outcome, 'failed')]).toEqual([false, BUCKETS])
     const table = toOutcomeTable([outcome])
     expect(table).toMatch(/prices 5m: 576 buckets failed of Uniswap: .*403/)
     expect(table).toMatch(/(set or check \w+_API_KEY|tried again by itself)/)
     pipeline.upstream.faults.clear()
-    expect(isComplete(await collect(ask('UNI')))).toBe(true)
+    expect(isComplete(await collect(sendRequest('UNI')))).toBe(true)
   })
 
   it('reports buckets that were not renewed, although they stay covered', async () => {
-    giveUpAfter(start(prices))
-    expect(isComplete(await collect(ask('UNI')))).toBe(true)
+    stopAfter(start(prices))
+    expect(isComplete(await collect(sendRequest('UNI')))).toBe(true)
     refuse(403)
-    const outcome = await collect(ask('UNI'), true)
+    const outcome = await collect(sendRequest('UNI'), true)
     const counts = [count(outcome, 'covered'), count(outcome, 'not renewed')]
     expect([isComplete(outcome), isAsGoodAsProviders(outcome), ...counts]).toEqual([false, false, BUCKETS, BUCKETS])
     expect(toOutcomeTable([outcome])).toMatch(/576 buckets not renewed of Uniswap: .*403.*\n.*tries it again/)
     pipeline.upstream.faults.clear()
-    expect(isComplete(await collect(ask('UNI'), true))).toBe(true)
+    expect(isComplete(await collect(sendRequest('UNI'), true))).toBe(true)
   })
 
   it('waits for computed datasets, and reports buckets that cannot be computed', async () => {
     start(prices)
-    expect(isComplete(await collect(ask(undefined, 'prices', '1d')))).toBe(true)
+    expect(isComplete(await collect(sendRequest(undefined, 'prices', '1d')))).toBe(true)
     const runner = start(marketCap)
     const computed = once(runner, 'completed')
-    const outcome = await collect(ask(undefined, 'market-cap', '1d'))
+    const outcome = await collect(sendRequest(undefined, 'market-cap', '1d'))
     await computed
     expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, 2])
     const before = planBackfill(
@@ -229,8 +229,8 @@ describe('back-fill', () => {
 it('findLedgerGaps returns the gaps of a range, and the planned jobs fill them', async () => {
   const { db } = pipeline.database
   start(prices)
-  await collect(ask('UNI'))
-  const [uni] = ask('UNI').entities
+  await collect(sendRequest('UNI'))
+  const [uni] = sendRequest('UNI').entities
   if (uni === undefined) throw new Error('the registry has no UNI')
   const find = () => {
     const range = { from: Date.parse(DAYS.from), to: Date.parse(DAYS.to) }
@@ -253,7 +253,7 @@ it('findLedgerGaps returns the gaps of a range, and the planned jobs fill them',
   const gaps = await find()
   expect(gaps).toMatchObject([{ entity: { id: uni.id }, ...hour, missing: 12, state: 'pending' }])
   const chunks = planRepair(prices, gaps, '5m')
-  const outcome = await collect({ ...ask('UNI'), range: hour, chunks, isWanted: true }, true)
+  const outcome = await collect({ ...sendRequest('UNI'), range: hour, chunks, isExpected: true }, true)
   expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, 12])
   expect(await find()).toEqual([])
 })

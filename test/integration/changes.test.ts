@@ -9,7 +9,7 @@ import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { announce, noteChange } from '../../workers/run/changes.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { days, NOW, type Payload, runFor, slotAt, TODAY, toSome } from '../support/answered.ts'
+import { days, NOW, type Payload, runFor, slotAt, TODAY, toSample } from '../support/answered.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
@@ -33,7 +33,7 @@ afterAll(async () => {
   await pipeline?.close()
 })
 
-const AGAIN: Payload = { kind: 'range', from: TODAY - 3 * DAY_MS, to: TODAY - DAY_MS, interval: '1d', again: true }
+const REPEATED: Payload = { kind: 'range', from: TODAY - 3 * DAY_MS, to: TODAY - DAY_MS, interval: '1d', again: true }
 
 interface Change {
   readonly dataset: string
@@ -44,15 +44,15 @@ interface Change {
   readonly job: string
 }
 
-const ask = async (query = '') => {
+const sendRequest = async (query = '') => {
   // Responses are cached for five seconds.
   now += 6_000
   return fetch(`${api.url}/data/changes${query}`)
 }
-const read = async (query = '') => (await (await ask(query)).json()) as Change[]
+const read = async (query = '') => (await (await sendRequest(query)).json()) as Change[]
 
 it('GET /data/changes returns the past ranges that a job stored per entity, without scheduled updates', async () => {
-  const ids = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
+  const ids = toSample(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
   expect(await read()).toEqual([])
   await runFor(pipeline, prices, slotAt(Math.floor(NOW / 300_000) * 300_000), { ids })
   expect(await read()).toEqual([])
@@ -70,7 +70,7 @@ it('GET /data/changes returns the past ranges that a job stored per entity, with
     expect(Date.parse(to)).toBeLessThanOrEqual(TODAY)
   }
 
-  await runFor(pipeline, prices, AGAIN, { ids: ids.slice(0, 1) })
+  await runFor(pipeline, prices, REPEATED, { ids: ids.slice(0, 1) })
   const later = await read()
   const [newest] = later.filter(({ entity }) => entity === ids[0])
   expect(later.filter(({ entity }) => entity === ids[0])).toHaveLength(1)
@@ -87,10 +87,10 @@ it('GET /data/changes returns the past ranges that a job stored per entity, with
   expect(await read('?dataset=holders')).toEqual([])
   expect(await read(`?start=${newest?.at}`)).toEqual(later.slice(0, 1))
   expect(await read('?limit=1')).toEqual(later.slice(0, 1))
-  expect((await ask('?limit=1')).headers.get('x-total-count')).toBe(String(later.length))
+  expect((await sendRequest('?limit=1')).headers.get('x-total-count')).toBe(String(later.length))
   expect(await read(`?end=${newest?.at}`)).toEqual(later.slice(1))
-  expect((await ask(`?id=${'0'.repeat(24)}`)).status).toBe(404)
-  expect((await ask('?dataset=nothing')).status).toBe(400)
+  expect((await sendRequest(`?id=${'0'.repeat(24)}`)).status).toBe(404)
+  expect((await sendRequest('?dataset=nothing')).status).toBe(400)
 })
 
 /** All pages, each up to the last time of the page before. */
@@ -126,7 +126,7 @@ it('GET /data/changes keeps changes of one time on one page, so that paging miss
   for (const limit of [1, entities.length, entities.length + 1, 100]) expect(await readOn(limit, end)).toEqual(all)
   expect(await read(`?limit=1&end=${end}`)).toEqual(all.slice(0, entities.length))
   expect(await read(`?limit=${entities.length}&end=${end}`)).toEqual(all.slice(0, entities.length))
-  const response = await ask(`?limit=1&end=${end}`)
+  const response = await sendRequest(`?limit=1&end=${end}`)
   expect(response.headers.get('x-total-count')).toBe(String(all.length))
 })
 
@@ -143,8 +143,8 @@ it('GET /data/changes returns complete buckets, without those of the current sch
   await noteChange({ db, now: () => NOW }, index, points)
   const sums = [TODAY, TODAY - DAY_MS].map((at) => ({ recorded_at: toText(at) }))
   await noteChange({ db, now: () => NOW }, marketCap, sums)
-  const told = [...(await read('?dataset=index')), ...(await read('?dataset=market-cap'))]
-  expect(told.map(({ dataset, from, to }) => [dataset, from, to])).toEqual([
+  const observed = [...(await read('?dataset=index')), ...(await read('?dataset=market-cap'))]
+  expect(observed.map(({ dataset, from, to }) => [dataset, from, to])).toEqual([
     ['index', toText(old), toText(old + SLOT_MS)],
     ['market-cap', toText(TODAY - DAY_MS), toText(TODAY)],
   ])
@@ -160,7 +160,7 @@ it('GET /data/changes returns complete buckets, without those of the current sch
 
 it('GET /data/changes returns a new change after all earlier ones, before its coverage is recorded', async () => {
   const { db } = pipeline.database
-  const ids = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
+  const ids = toSample(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
   // ClickHouse's clock was ahead.
   const ahead = new Date(Date.now() + DAY_MS).toISOString()
   const gone = {
@@ -172,7 +172,7 @@ it('GET /data/changes returns a new change after all earlier ones, before its co
     changed_at: ahead,
   }
   await db.insert({ table: 'history_changes', rows: [gone] })
-  const away: Database = {
+  const unavailable: Database = {
     ...db,
     insert: (insert) =>
       insert.table === 'history_changes' ? Promise.reject(new DataError('storage', 'away')) : db.insert(insert),
@@ -188,9 +188,9 @@ it('GET /data/changes returns a new change after all earlier ones, before its co
     }),
   )
   const run = (through: Database) =>
-    runJob(prices, collectors, { ...context, db: through }, { ...AGAIN, entities: ids.slice(0, 1) })
+    runJob(prices, collectors, { ...context, db: through }, { ...REPEATED, entities: ids.slice(0, 1) })
   const cursor = () => openState(db, prices.name, Date.now).get('cursor')
-  await expect(run(away)).rejects.toMatchObject({ code: 'storage' })
+  await expect(run(unavailable)).rejects.toMatchObject({ code: 'storage' })
   expect(await cursor()).toBeUndefined()
   await run(db)
   expect(await cursor()).toBe('here')

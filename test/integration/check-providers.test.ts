@@ -55,8 +55,8 @@ const withSettings = (settings: Record<string, string>) =>
 /** A response with another value in all members of a name. */
 const member = (name: string, value: string | number | null): Fault => ({ kind: 'member', name, value })
 
-const find = (probes: readonly Probe[], provider: string, dataset: string, asked = 'now') =>
-  probes.find((one) => one.provider === provider && one.dataset === dataset && one.asked === asked)
+const find = (probes: readonly Probe[], provider: string, dataset: string, requests = 'now') =>
+  probes.find((one) => one.provider === provider && one.dataset === dataset && one.asked === requests)
 
 describe('probeProviders with healthy providers', () => {
   let probes: Probe[]
@@ -65,10 +65,12 @@ describe('probeProviders with healthy providers', () => {
   })
 
   it('requests every dataset of each provider once', () => {
-    const asked = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
-    const expected = asked.flatMap((job) => job.providers.map(({ name }) => `${name} ${job.name}`))
-    const told = probes.filter((one) => one.asked === 'now').map(({ provider, dataset }) => `${provider} ${dataset}`)
-    expect([...new Set(told)].sort()).toEqual(expected.sort())
+    const requestCount = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
+    const expected = requestCount.flatMap((job) => job.providers.map(({ name }) => `${name} ${job.name}`))
+    const observed = probes
+      .filter((one) => one.asked === 'now')
+      .map(({ provider, dataset }) => `${provider} ${dataset}`)
+    expect([...new Set(observed)].sort()).toEqual(expected.sort())
   })
 
   it('reports sample values, the remaining quota and the costs', () => {
@@ -88,7 +90,7 @@ describe('probeProviders with healthy providers', () => {
   it('sends each provider one request in the short form', async () => {
     const short = await probe({ isShort: true })
     expect(new Set(short.map(({ provider }) => provider)).size).toBeGreaterThan(12)
-    expect(short.every(({ asked }) => asked === 'now')).toBe(true)
+    expect(short.every(({ asked: time }) => time === 'now')).toBe(true)
     expect(short.length).toBeLessThan(probes.length / 2 + 2)
   })
 })
@@ -124,9 +126,9 @@ describe('probeProviders with one failing provider', () => {
     async (_, fault, finding, reason) => {
       pipeline.upstream.faults.set('coinmarketcap', fault)
       const probes = await probe({ isShort: true })
-      const told = find(probes, 'coinmarketcap', 'prices')
-      expect(told).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
-      expect(isWrong(told as Probe)).toBe(true)
+      const foundProbe = find(probes, 'coinmarketcap', 'prices')
+      expect(foundProbe).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
+      expect(isWrong(foundProbe as Probe)).toBe(true)
       // The results of other providers are unchanged. The report names the provider that collects instead.
       expect(
         probes
@@ -151,8 +153,12 @@ describe('probeProviders with one failing provider', () => {
     const probes = await probe({
       config: createTestConfig({ ...toStandInSettings(pipeline.upstream.url), MORALIS_API_KEY: '' }),
     })
-    const told = find(probes, 'moralis', 'holders')
-    expect(told).toMatchObject({ finding: 'unconfigured', reason: 'moralis: MORALIS_API_KEY is not set', requests: 0 })
+    const foundProbe = find(probes, 'moralis', 'holders')
+    expect(foundProbe).toMatchObject({
+      finding: 'unconfigured',
+      reason: 'moralis: MORALIS_API_KEY is not set',
+      requests: 0,
+    })
     expect(toDatasetTable(probes)).toMatch(/^holders +ethplorer$/m)
   })
 
@@ -193,14 +199,14 @@ describe('createRecorder', () => {
     )
     const config = withSettings({ ...keys, X_BEARER_TOKEN: secret, TELEGRAM_BOT_TOKEN: secret })
     const now = pipeline.context.now()
-    const told = await probe({ config, record: createRecorder(folder, config, now) })
+    const observed = await probe({ config, record: createRecorder(folder, config, now) })
     const texts = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'))
     expect(texts.length).toBeGreaterThan(40)
     expect(texts.filter((text) => text.includes(secret))).toEqual([])
     const { probes, unknown } = await replay(folder)
     expect(unknown).toEqual([])
     // As texts: what holds a hundred holders is long to compare.
-    expect(probes.map(toText)).toEqual(told.map(toText))
+    expect(probes.map(toText)).toEqual(observed.map(toText))
   })
 
   it('throws before the first request when the folder cannot be written', () => {

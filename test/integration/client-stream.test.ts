@@ -75,7 +75,7 @@ function follow(options: { datasets?: ChangeEvent['dataset'][]; lastEventId?: st
  * Publishes change events until the new client receives one, and returns the received events: the start position is unknown
  * before. A client that connects before the service has read the end of the log receives a reset first.
  */
-async function untilHeard({ seen }: { seen: readonly StreamEvent[] }): Promise<StreamEvent> {
+async function untilReceived({ seen }: { seen: readonly StreamEvent[] }): Promise<StreamEvent> {
   const find = () => seen.find(({ type }) => type === 'change')
   const commitAndFind = async () => {
     await commit('prices')
@@ -88,16 +88,16 @@ async function untilHeard({ seen }: { seen: readonly StreamEvent[] }): Promise<S
 describe('client stream of change events', () => {
   it('yields the content of a change event', async () => {
     const client = follow()
-    const event = await untilHeard(client)
+    const event = await untilReceived(client)
     const at = '2026-05-06T00:00:00.000Z'
-    const told = { dataset: 'prices', asOf: at, entities: 2, from: at, to: '2026-05-06T00:00:00.001Z' }
-    expect(event).toEqual({ type: 'change', id: expect.stringMatching(/^\d+-\d+$/), ...told })
+    const fields = { dataset: 'prices', asOf: at, entities: 2, from: at, to: '2026-05-06T00:00:00.001Z' }
+    expect(event).toEqual({ type: 'change', id: expect.stringMatching(/^\d+-\d+$/), ...fields })
     expect(await client.stop()).toMatchObject({ name: 'AbortError' })
   })
 
   it('yields every change once, although the service is killed and stopped several times', async () => {
     const client = follow({ datasets: ['prices', 'tvl'] })
-    const first = await untilHeard(client)
+    const first = await untilReceived(client)
     for (const end of ['kill', 'stop', 'kill']) {
       for (let count = 0; count < 30; count += 1) await commit(String(DATASETS[count % 3]))
       if (end === 'stop') await child.stop()
@@ -108,10 +108,10 @@ describe('client stream of change events', () => {
     await commit('prices')
     const log = await publisher.xrange(key, '-', '+')
     const ids = log.filter(([, [, text]]) => !text?.includes('holders')).map(([id]) => id)
-    const wanted = ids.slice(ids.indexOf(first.id))
-    expect(wanted.length).toBeGreaterThan(100)
-    await expect.poll(() => client.seen.at(-1)?.id).toBe(wanted.at(-1))
-    expect(client.seen.slice(client.seen.indexOf(first)).map(({ id }) => id)).toEqual(wanted)
+    const expected = ids.slice(ids.indexOf(first.id))
+    expect(expected.length).toBeGreaterThan(100)
+    await expect.poll(() => client.seen.at(-1)?.id).toBe(expected.at(-1))
+    expect(client.seen.slice(client.seen.indexOf(first)).map(({ id }) => id)).toEqual(expected)
     await client.stop()
   })
 

@@ -11,7 +11,7 @@ let demo: Demo
 let built: ClientPackage
 let api: DaoData
 /** Requests that the client sent, with their responses. */
-const asked: { url: string; status: number; tag: string | null }[] = []
+const sentRequests: { url: string; status: number; tag: string | null }[] = []
 
 beforeAll(async () => {
   demo = await startDemo()
@@ -19,7 +19,7 @@ beforeAll(async () => {
   const counting: typeof fetch = async (input, init) => {
     const response = await fetch(input, init)
     const tag = new Headers(init?.headers).get('if-none-match')
-    asked.push({ url: String(input), status: response.status, tag })
+    sentRequests.push({ url: String(input), status: response.status, tag })
     return response
   }
   api = built.client.createDaoData({ baseUrl: demo.url, fetch: counting })
@@ -82,19 +82,19 @@ describe('HTTP client', () => {
   it.each(ofRoutes)('returns the same response of $route.path as fetch', async ({ route, urls }) => {
     const [url = '', file] = [urls[0], urls.find((one) => one.includes('format='))]
     const method = methodOf(api, route)
-    const other = await fetch(demo.url + url)
-    expect(other.status).toBe(200)
+    const another = await fetch(demo.url + url)
+    expect(another.status).toBe(200)
     const answer = await method(toQuery(route.path, url).query)
     if (route.volatile) route.response.parse(answer)
     else {
-      const isJson = other.headers.get('content-type')?.startsWith('application/json')
-      expect(answer).toEqual(isJson ? await other.json() : await other.text())
+      const isJson = another.headers.get('content-type')?.startsWith('application/json')
+      expect(answer).toEqual(isJson ? await another.json() : await another.text())
     }
     if (file === undefined) return
     const { format, query } = toQuery(route.path, file)
-    const [mine, theirs] = [await method.download(format, query), await fetch(demo.url + file)]
-    expect(theirs.status).toBe(200)
-    expect(Buffer.from(await mine.arrayBuffer())).toEqual(Buffer.from(await theirs.arrayBuffer()))
+    const [mine, listed] = [await method.download(format, query), await fetch(demo.url + file)]
+    expect(listed.status).toBe(200)
+    expect(Buffer.from(await mine.arrayBuffer())).toEqual(Buffer.from(await listed.arrayBuffer()))
   })
 
   it.each([
@@ -107,25 +107,25 @@ describe('HTTP client', () => {
   ] as const)('%s %s returns the complete list page by page', async (tag, name, query, limit) => {
     const method = Reflect.get(api[tag], name)
     const recordsOf = (page: unknown) => (Array.isArray(page) ? page : Reflect.get(Object(page), 'data')) as unknown[]
-    const whole = recordsOf(await method({ ...query, limit: 500 }))
+    const full = recordsOf(await method({ ...query, limit: 500 }))
     const pages: unknown[][] = []
     for await (const page of method.pages({ ...query, limit })) pages.push(recordsOf(page))
     expect(pages.length).toBeGreaterThan(1)
     expect(pages.slice(0, -1).every((page) => page.length === limit)).toBe(true)
     const records: unknown[] = []
     for await (const record of method.records({ ...query, limit })) {
-      if (records.length === whole.length) break
+      if (records.length === full.length) break
       records.push(record)
     }
-    expect(pages.flat().slice(0, whole.length)).toEqual(whole)
-    expect(records).toEqual(whole)
+    expect(pages.flat().slice(0, full.length)).toEqual(full)
+    expect(records).toEqual(full)
   })
 
   it('requests no page beyond the records that are read', async () => {
-    asked.length = 0
+    sentRequests.length = 0
     let count = 0
     for await (const _ of api.tokens.listTokens.records({ limit: 5 })) if (++count === 7) break
-    expect(asked.length).toBe(2)
+    expect(sentRequests.length).toBe(2)
   })
 
   it('throws if a page names itself as the next', async () => {
@@ -145,14 +145,14 @@ describe('HTTP client', () => {
   })
 
   it('revalidates with the ETag, and returns a copy of unchanged data', async () => {
-    asked.length = 0
+    sentRequests.length = 0
     const query = { limit: 3, sort: 'name' }
     const first = await api.tokens.listTokens.answer(query)
     const data = structuredClone(first.data)
     first.data.splice(0)
     const second = await api.tokens.listTokens.answer(query)
-    expect(asked.map(({ status }) => status)).toEqual([200, 304])
-    expect(asked[1]?.tag).toBe(first.facts.tag)
+    expect(sentRequests.map(({ status }) => status)).toEqual([200, 304])
+    expect(sentRequests[1]?.tag).toBe(first.facts.tag)
     expect(second.data).toEqual(data)
     expect({ ...second.facts, requestId: '' }).toEqual({ ...first.facts, requestId: '' })
     expect(second.facts.total).toBeGreaterThan(3)
@@ -174,10 +174,10 @@ describe('HTTP client', () => {
       const { body, headers } = await api.tokens.getTokenPriceHistory.download(format, query)
       const parts: Uint8Array[] = []
       for await (const part of body) parts.push(part)
-      const other = await fetch(
+      const another = await fetch(
         `${api.tokens.getTokenPriceHistory.url({ ...query, name: 'Uniswap' })}&name=Aave&format=${format}`,
       )
-      expect(Buffer.concat(parts)).toEqual(Buffer.from(await other.arrayBuffer()))
+      expect(Buffer.concat(parts)).toEqual(Buffer.from(await another.arrayBuffer()))
       expect(headers.get('content-disposition')).toContain(`.${format}`)
     },
   )

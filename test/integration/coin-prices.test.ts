@@ -79,8 +79,8 @@ describe('DefiLlama host that rejects searchWidth', () => {
     const prices = openPrices({ ...context, http: observed.http })
     expect([...((await prices.past([coin], times, signal)).prices.get(coin)?.keys() ?? [])]).toEqual(times)
     await prices.past([coin], times, signal)
-    const asked = observed.calls.filter(({ path }) => path === '/batchHistorical').map(({ status }) => status)
-    expect(asked).toEqual([400, 200, 200])
+    const queries = observed.calls.filter(({ path }) => path === '/batchHistorical').map(({ status }) => status)
+    expect(queries).toEqual([400, 200, 200])
   })
 
   it('receives a second chart request without it', async () => {

@@ -124,12 +124,12 @@ describe('coingecko', () => {
     expect(await stepsOf({ ...old, interval: '1h' })).toEqual([])
     const recent = { from: now - 3_600_000, to: now }
     expect(await stepsOf({ ...recent, interval: '5m' })).toEqual([])
-    const [older, ...others] = await stepsOf({ from: now - 2 * DAY, to: now, interval: '5m' })
+    const [older, ...rest] = await stepsOf({ from: now - 2 * DAY, to: now, interval: '5m' })
     expect(older).toMatchObject({ from: now - 2 * DAY, seconds: 3600 })
     // Complete hours, within the last day even if calls wait.
     expect(Number(older?.to) % 3_600_000).toBe(0)
     expect(older?.to).toBeGreaterThan(now - DAY + 3_600_000)
-    expect(others).toEqual([])
+    expect(rest).toEqual([])
     const long = { from: start, to: start + 91 * DAY }
     expect(await stepsOf({ ...long, interval: '1d' })).toEqual([])
     expect((await stepsOf({ ...long, interval: '1h' })).length).toBe(0)
@@ -151,10 +151,10 @@ describe('coingecko', () => {
   })
 
   it('retries after a rate limit with a wait of 0 seconds', async () => {
-    let asked = 0
+    let requestCount = 0
     const { source, calls } = await connectTo(coingecko, (_, response) => {
-      asked += 1
-      if (asked === 1) sendJson(response, errors.limit, 429, { 'retry-after': '0' })
+      requestCount += 1
+      if (requestCount === 1) sendJson(response, errors.limit, 429, { 'retry-after': '0' })
       else sendJson(response, [])
     })
     expect(await source.fetchLatest([alfa], toRun().run)).toEqual([])

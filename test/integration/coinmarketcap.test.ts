@@ -69,21 +69,21 @@ describe('coinmarketcap', () => {
 
   it('retries after the minute limit but not after the monthly limit', async () => {
     let refused = 0
-    const passing = await connectTo(coinmarketcap, (_, response) => {
+    const shortLimit = await connectTo(coinmarketcap, (_, response) => {
       refused += 1
       if (refused === 1) sendJson(response, errors['1008'], 429)
       else sendJson(response, empty)
     })
-    expect(await passing.source.fetchLatest([alfa], toRun().run)).toEqual([])
-    expect(passing.calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
+    expect(await shortLimit.source.fetchLatest([alfa], toRun().run)).toEqual([])
+    expect(shortLimit.calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
 
-    const lasting = await connectTo(coinmarketcap, (_, response) => sendJson(response, errors['1010'], 429))
-    await expect(lasting.source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
+    const periodLimit = await connectTo(coinmarketcap, (_, response) => sendJson(response, errors['1010'], 429))
+    await expect(periodLimit.source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
       code: 'provider_exhausted',
       message: expect.stringContaining('monthly limit reached'),
       retryAfterMs: expect.toSatisfy((ms: number) => ms > 0 && ms <= 31 * DAY),
     })
-    expect(lasting.server.requests).toHaveLength(1)
+    expect(periodLimit.server.requests).toHaveLength(1)
   })
 
   it.each([

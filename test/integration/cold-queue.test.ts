@@ -10,7 +10,7 @@ import { startStatementDoor, toValues } from '../support/statement-door.ts'
 const [PLACES, WAITING] = [2, 20]
 /** A client that waits before a closed proxy would be rejected in the end: here no time passes. */
 const HELD = { queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } }
-const [FLOOD, OTHER] = ['127.0.0.2', '127.0.0.3']
+const [FLOOD, SECOND] = ['127.0.0.2', '127.0.0.3']
 const DAY_MS = 86_400_000
 const END = Date.parse('2024-01-01T00:00:00Z')
 
@@ -42,13 +42,13 @@ afterEach(async () => {
   await db.close()
 })
 
-interface Asked {
+interface RecordedRequest {
   readonly request: ClientRequest
   readonly status: Promise<number | undefined>
 }
 
 /** Requests a chart that no other request uses, from a local address. */
-function ask(client: string, chart: number): Asked {
+function sendRequest(client: string, chart: number): RecordedRequest {
   const [from, id] = [END - chart * DAY_MS, stored.registry.tokens[0]?.id]
   const path = `/data/tokens/historic-financial?id=${id}&interval=5m&start=${from}&end=${from + DAY_MS}`
   const request = get(api.url + path, { localAddress: client, agent: false })
@@ -62,16 +62,16 @@ function ask(client: string, chart: number): Asked {
   return { request, status }
 }
 
-const askMany = (client: string, count: number, first = 1) =>
-  Array.from({ length: count }, (_, index) => ask(client, first + index))
+const requestMany = (client: string, count: number, first = 1) =>
+  Array.from({ length: count }, (_, index) => sendRequest(client, first + index))
 
 /** Resolves when the API has processed all earlier connections and disconnects: it accepts requests in order. */
-async function untilHeard(): Promise<void> {
+async function untilReceived(): Promise<void> {
   for (let round = 0; round < 3; round += 1) expect((await fetch(`${api.url}/health/live`)).status).toBe(200)
 }
 
 /** Charts whose statements have reached the database, in order, each once. */
-const begun = () => [
+const started = () => [
   ...new Set(
     door.statements.flatMap((statement) => toValues(statement, 'from').map((from) => (END - Number(from)) / DAY_MS)),
   ),
@@ -81,95 +81,95 @@ describe('admission of requests that are not cached', () => {
   it('answers all requests of a page with a hundred charts', async () => {
     // Rejections depend on the expected wait: here no time passes, however busy the machine is.
     await startFresh({ queue: { slots: 8, maxWaiting: 512, clock: () => 0 } })
-    const statuses = await Promise.all(askMany(FLOOD, 100).map(({ status }) => status))
+    const statuses = await Promise.all(requestMany(FLOOD, 100).map(({ status }) => status))
     expect(statuses).toEqual(Array(100).fill(200))
   })
 
   it('rejects requests of a flooding client when the queue is full and serves another client next', async () => {
     await startFresh(HELD)
     door.hold()
-    const seen = begun().length
+    const seen = started().length
     const outcomes: (number | undefined)[] = []
-    const flood = askMany(FLOOD, PLACES + WAITING + 20, 101)
+    const flood = requestMany(FLOOD, PLACES + WAITING + 20, 101)
     for (const { status } of flood) void status.then((status) => outcomes.push(status))
     await expect.poll(() => outcomes).toEqual(Array(20).fill(503))
-    const other = ask(OTHER, 50)
+    const second = sendRequest(SECOND, 50)
     // One more request of the flooding client is rejected in its place.
     await expect.poll(() => outcomes.length).toBe(21)
-    await expect.poll(() => begun().length - seen).toBe(PLACES)
+    await expect.poll(() => started().length - seen).toBe(PLACES)
     door.release()
-    expect(await other.status).toBe(200)
+    expect(await second.status).toBe(200)
     const statuses = await Promise.all(flood.map(({ status }) => status))
     expect(statuses.filter((status) => status === 200)).toHaveLength(PLACES + WAITING - 1)
     // At most one request of the flooding client runs first: the next one in the queue.
-    expect(begun().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
+    expect(started().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
   })
 
   it('keeps half of the concurrency free for other clients', async () => {
     await startFresh({ queue: { ...HELD.queue, slotsPerClient: PLACES / 2 } })
     door.hold()
-    const seen = begun().length
-    const flood = askMany(FLOOD, PLACES, 600)
-    await expect.poll(() => begun().length - seen).toBe(PLACES / 2)
-    const other = ask(OTHER, 550)
-    await expect.poll(() => begun().slice(seen)).toContain(550)
-    await untilHeard()
-    expect(begun().length - seen).toBe(PLACES / 2 + 1)
+    const seen = started().length
+    const flood = requestMany(FLOOD, PLACES, 600)
+    await expect.poll(() => started().length - seen).toBe(PLACES / 2)
+    const second = sendRequest(SECOND, 550)
+    await expect.poll(() => started().slice(seen)).toContain(550)
+    await untilReceived()
+    expect(started().length - seen).toBe(PLACES / 2 + 1)
     door.release()
-    expect(await Promise.all([...flood, other].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
+    expect(await Promise.all([...flood, second].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
   })
 
   it('rejects a flooding client before parsing in overload, but answers its cached requests and other clients', async () => {
     const state = { now: 0 }
     await startFresh({ queue: { ...HELD.queue, clock: () => state.now } })
-    const asks = async (client: string, path: string) => {
+    const isAnswered = async (client: string, path: string) => {
       const request = get(api.url + path, { localAddress: client, agent: false })
       const [response] = (await once(request, 'response')) as [IncomingMessage]
       response.resume()
       return [response.statusCode, response.headers['retry-after']]
     }
     const id = stored.registry.tokens[0]?.id
-    const [kept, wrong] = ['/data/categories', `/data/tokens/historic-financial?id=${id}&interval=wrong`]
-    expect(await asks(FLOOD, kept)).toEqual([200, undefined])
-    expect(await ask(OTHER, 150).status).toBe(200)
+    const [cached, wrong] = ['/data/categories', `/data/tokens/historic-financial?id=${id}&interval=wrong`]
+    expect(await isAnswered(FLOOD, cached)).toEqual([200, undefined])
+    expect(await sendRequest(SECOND, 150).status).toBe(200)
     commits.commit('prices', { from: END - 150 * DAY_MS, to: END - 149 * DAY_MS })
     door.hold()
     const seen = door.statements.length
-    const others = ask(OTHER, 150)
+    const rest = sendRequest(SECOND, 150)
     await expect.poll(() => door.statements.length).toBeGreaterThan(seen)
-    const flood = askMany(FLOOD, PLACES - 1 + WAITING, 200)
-    await untilHeard()
-    expect(await asks(FLOOD, wrong)).toEqual([400, undefined])
+    const flood = requestMany(FLOOD, PLACES - 1 + WAITING, 200)
+    await untilReceived()
+    expect(await isAnswered(FLOOD, wrong)).toEqual([400, undefined])
     // The queue has not been empty for this long, and no client has disconnected.
     state.now = 2_500
-    expect(await asks(FLOOD, wrong)).toEqual([503, '5'])
-    expect(await asks(FLOOD, kept)).toEqual([200, undefined])
-    expect(await asks(FLOOD, '/health/live')).toEqual([200, undefined])
-    expect(await asks(OTHER, wrong)).toEqual([400, undefined])
-    const theSame = ask(FLOOD, 150)
-    await untilHeard()
+    expect(await isAnswered(FLOOD, wrong)).toEqual([503, '5'])
+    expect(await isAnswered(FLOOD, cached)).toEqual([200, undefined])
+    expect(await isAnswered(FLOOD, '/health/live')).toEqual([200, undefined])
+    expect(await isAnswered(SECOND, wrong)).toEqual([400, undefined])
+    const theSame = sendRequest(FLOOD, 150)
+    await untilReceived()
     door.release()
-    expect(await Promise.all([others.status, theSame.status])).toEqual([200, 200])
+    expect(await Promise.all([rest.status, theSame.status])).toEqual([200, 200])
     expect(await Promise.all(flood.map(({ status }) => status))).toEqual(Array(PLACES - 1 + WAITING).fill(200))
-    expect(await asks(FLOOD, wrong)).toEqual([400, undefined])
+    expect(await isAnswered(FLOOD, wrong)).toEqual([400, undefined])
   })
 
   it('sends no statement for a client that disconnected while it waited', async () => {
     await startFresh(HELD)
     door.hold()
-    const seen = begun().length
-    const stays = askMany(FLOOD, PLACES, 300)
-    await expect.poll(() => begun().length - seen).toBe(PLACES)
-    const leavers = askMany(FLOOD, WAITING, 400)
+    const seen = started().length
+    const retained = requestMany(FLOOD, PLACES, 300)
+    await expect.poll(() => started().length - seen).toBe(PLACES)
+    const leavers = requestMany(FLOOD, WAITING, 400)
     // One request of the flooding client is rejected: by then all have arrived.
-    const last = ask(OTHER, 500)
+    const last = sendRequest(SECOND, 500)
     await Promise.race(leavers.map(({ status }) => status))
     for (const { request } of leavers) request.destroy()
-    await untilHeard()
+    await untilReceived()
     door.release()
-    expect(await Promise.all([...stays, last].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
+    expect(await Promise.all([...retained, last].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
     expect(
-      begun()
+      started()
         .slice(seen)
         .filter((chart) => chart >= 400 && chart < 500),
     ).toEqual([])

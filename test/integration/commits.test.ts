@@ -4,7 +4,13 @@ import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { type Commit, type CommitFeed, createCommitFeed, hearLog, publishCommit } from '../../shared/store/commits.ts'
+import {
+  bridgeChangeStream,
+  type Commit,
+  type CommitFeed,
+  createCommitFeed,
+  publishCommit,
+} from '../../shared/store/commits.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createHandLog } from '../support/hand-log.ts'
 import { silent } from '../support/silent.ts'
@@ -66,7 +72,7 @@ const createPublisher = () => {
   closers.push(() => publisher.disconnect())
   return (change: Commit) => publishCommit({ db: database.db, redis: publisher, prefix: redis.prefix }, change)
 }
-const heard = (feed: CommitFeed) =>
+const onReceived = (feed: CommitFeed) =>
   vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 60_000, interval: 20 })
 
 let proxy: Awaited<ReturnType<typeof createProxy>>
@@ -80,9 +86,9 @@ afterEach(() => {
 it('change feed: a change event changes the version of its dataset only', async () => {
   const { feed, subscriber } = follow(proxy.url)
   const publish = createPublisher()
-  const told: unknown[] = []
-  await heard(feed)
-  feed.follow((change) => told.push(change))
+  const messages: unknown[] = []
+  await onReceived(feed)
+  feed.follow((change) => messages.push(change))
   const changes = feed.changes
   const [prices, holders] = [feed.version('prices'), feed.version('holders')]
   const message = happened(subscriber, 'message')
@@ -91,16 +97,16 @@ it('change feed: a change event changes the version of its dataset only', async 
   expect(feed.version('prices')).not.toBe(prices)
   expect(feed.version('holders')).toBe(holders)
   expect(feed.changes).toBe(changes + 1)
-  expect(told).toEqual([{ dataset: 'prices', from: 1, to: 2 }])
+  expect(messages).toEqual([{ dataset: 'prices', from: 1, to: 2 }])
   expect(feed.since('prices')).toBeGreaterThanOrEqual(feed.since('holders'))
 })
 
 it('change feed applies an event of the log before its listeners run, and only once', async () => {
   const { feed, subscriber } = follow(proxy.url)
-  await heard(feed)
+  await onReceived(feed)
   const before = feed.version('prices')
   const { commitLog, commit } = createHandLog()
-  hearLog(feed, commitLog)
+  bridgeChangeStream(feed, commitLog)
   const seen: unknown[] = []
   commitLog.follow({ committed: () => void seen.push(feed.version('prices')), lost: () => {} })
   commit('prices', 'the first')
@@ -108,19 +114,19 @@ it('change feed applies an event of the log before its listeners run, and only o
   expect(seen).not.toEqual([before])
   const stranger = createRedis(redis.url, silent)
   closers.push(() => stranger.disconnect())
-  const tell = async (id: string) => {
+  const readState = async (id: string) => {
     const message = happened(subscriber, 'message')
     await stranger.publish(`${redis.prefix}:commits`, JSON.stringify({ dataset: 'prices', id }))
     await message
     return feed.version('prices')
   }
-  expect(await tell('the first')).toBe(seen[0])
-  expect(await tell('the second')).not.toBe(seen[0])
+  expect(await readState('the first')).toBe(seen[0])
+  expect(await readState('the second')).not.toBe(seen[0])
 })
 
 it('change feed starts new versions of all datasets after an invalid message', async () => {
   const { feed, subscriber } = follow(proxy.url)
-  await heard(feed)
+  await onReceived(feed)
   const before = feed.version('holders')
   const message = happened(subscriber, 'message')
   const stranger = createRedis(redis.url, silent)
@@ -134,7 +140,7 @@ it('change feed reads recorded changes from ClickHouse while Redis is unavailabl
   const publish = createPublisher()
   await publish({ dataset: 'prices' })
   const { feed } = follow('redis://127.0.0.1:1', database.db)
-  await heard(feed)
+  await onReceived(feed)
   const [prices, holders] = [feed.version('prices'), feed.version('holders')]
   await publish({ dataset: 'prices' })
   await vi.waitFor(() => expect(feed.version('prices')).not.toBe(prices), { timeout: 60_000, interval: 20 })
@@ -144,11 +150,11 @@ it('change feed reads recorded changes from ClickHouse while Redis is unavailabl
 it('change feed uses Redis again when it is available', async () => {
   const publish = createPublisher()
   const { feed, subscriber } = follow(proxy.url, database.db)
-  await heard(feed)
+  await onReceived(feed)
   const closed = happened(subscriber, 'close')
   proxy.cut()
   await closed
-  await heard(feed)
+  await onReceived(feed)
   await vi.waitFor(() => expect(feed.version('prices')).toMatch(/^redis/), { timeout: 60_000, interval: 20 })
   const message = happened(subscriber, 'message')
   const before = feed.version('prices')
@@ -159,25 +165,25 @@ it('change feed uses Redis again when it is available', async () => {
 
 it('change feed closes a silent connection, and serves no version while it may miss events', async () => {
   const { feed, subscriber } = follow(proxy.url)
-  await heard(feed)
+  await onReceived(feed)
   const before = feed.version('prices')
   proxy.fallSilent(true)
   await happened(subscriber, 'close')
   expect(feed.version('prices')).toBeUndefined()
   proxy.fallSilent(false)
-  await heard(feed)
+  await onReceived(feed)
   expect(feed.version('prices')).not.toBe(before)
 })
 
 it('change feed starts new versions of all datasets after a lost connection', async () => {
   const { feed, subscriber } = follow(proxy.url)
-  await heard(feed)
+  await onReceived(feed)
   const before = feed.version('prices')
   const closed = happened(subscriber, 'close')
   proxy.cut()
   await closed
   expect(feed.version('prices')).toBeUndefined()
-  await heard(feed)
+  await onReceived(feed)
   expect(feed.version('prices')).not.toBe(before)
 })
 
@@ -190,7 +196,7 @@ it('change feed retries a rejected subscription', async () => {
   await happened(subscriber, 'close')
   expect(feed.version('prices')).toBeUndefined()
   await admin.acl('SETUSER', user, 'allchannels')
-  await heard(feed)
+  await onReceived(feed)
 })
 
 it('change feed starts and closes without waiting for Redis', () => {

@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -59,7 +59,7 @@ function toNote(entity: number, more: Partial<Note>): Note {
 /** Ten days are wanted of every DAO; all have them, up to today. */
 async function storeAll(except: readonly number[] = []): Promise<void> {
   const { db } = database
-  await want(db, telegramMembers, [{ entity: EVERYBODY, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
+  await recordExpected(db, telegramMembers, [{ entity: EVERYBODY, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
   const keys = daos.map(({ key }) => key).filter((key) => !except.includes(key))
   await addCoverage(
     db,
@@ -76,10 +76,17 @@ async function read(now = NOW): Promise<Completeness> {
 
 describe('readCompleteness', () => {
   it('returns no expected buckets for an empty database, and 1 if every due bucket is stored', async () => {
-    expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], lost: [], isUnserved: false })
+    expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], overdue: [], isUnserved: false })
     await storeAll()
     const expected = daos.length * DAYS
-    expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], lost: [], isUnserved: false })
+    expect(await read()).toEqual({
+      expected,
+      stored: expected,
+      complete: 1,
+      lacking: [],
+      overdue: [],
+      isUnserved: false,
+    })
   })
 
   it('counts entities without any coverage, but not buckets known to be empty', async () => {
@@ -101,7 +108,7 @@ describe('readCompleteness', () => {
   it('counts the range that is wanted of a single entity', async () => {
     await storeAll()
     const range = { from: TODAY - 20 * DAY_MS, to: TODAY - 15 * DAY_MS }
-    await want(database.db, telegramMembers, [{ entity: second.key, ...range, interval: '1d' }])
+    await recordExpected(database.db, telegramMembers, [{ entity: second.key, ...range, interval: '1d' }])
     await addCoverage(database.db, telegramMembers, [toReport(second.key, [-20, -19])])
     expect(await read()).toMatchObject({ expected: daos.length * DAYS + 5, stored: daos.length * DAYS + 2 })
   })
@@ -116,8 +123,8 @@ describe('readCompleteness', () => {
       toNote(first.key, {}),
       toNote(second.key, { state: 'unserved', reason: 'no page' }),
     ])
-    const { lost, lacking } = await read()
-    expect(lost).toEqual([{ entity: first, reason: 'no answer' }])
+    const { overdue, lacking } = await read()
+    expect(overdue).toEqual([{ entity: first, reason: 'no answer' }])
     const counts = await countMissing(database.db, telegramMembers, lacking, NOW)
     expect(counts).toEqual({ failed: 1, unserved: 1, pending: DAYS - 1 })
   })
@@ -125,14 +132,14 @@ describe('readCompleteness', () => {
   it('uses the slot as the time of rows that have their own time', async () => {
     const token = tokenPrices.entities(registry)[0]
     const at = Date.parse('2026-05-20T12:00:00Z')
-    await want(database.db, tokenPrices, [{ entity: EVERYBODY, from: at - HOUR_MS, interval: '5m' }])
+    await recordExpected(database.db, tokenPrices, [{ entity: EVERYBODY, from: at - HOUR_MS, interval: '5m' }])
     const newest = (at - 5 * MINUTE) / (5 * MINUTE)
     await addCoverage(database.db, tokenPrices, [
       { entity: token?.key ?? 0, state: 'stored', provider: 'a', seconds: 300, first: newest - 5, last: newest },
     ])
     const isLost = async (now: number) => {
       const found = (await readCompleteness(database.db, registry, [tokenPrices], now)).get('prices')
-      return found?.lost.some(({ entity }) => entity === token)
+      return found?.overdue.some(({ entity }) => entity === token)
     }
     expect([await isLost(at + 7 * MINUTE), await isLost(at + 8 * MINUTE)]).toEqual([false, true])
   })
@@ -168,14 +175,14 @@ describe('completeness watch', () => {
       keys.map((key) => toReport(key, [-DAYS, -3])),
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
-    const slot = { slot: TODAY, piece: undefined, isWhole: true, answered: [] }
-    const away = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
-    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [away] })
+    const slot = { slot: TODAY, piece: undefined, isComplete: true, answered: [] }
+    const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
+    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)
-    const told = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
-    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...told }])
+    const fields = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
+    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...fields }])
     expect(await check()).toEqual([])
-    expect(watch.lost('telegram')).toBe(12)
+    expect(watch.countOverdue('telegram')).toBe(12)
     expect(await value('dataset_lost_entities\\{dataset="telegram"')).toBe('12')
     expect(await value('dataset_missing_buckets\\{dataset="telegram",state="pending"')).toBe('23')
     expect(await value('dataset_missing_buckets\\{dataset="telegram",state="failed"')).toBe('1')

@@ -99,10 +99,10 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
     const used = new Set<string>()
     for (const [name, { depends_on, volumes: mounts }] of all) {
       for (const [on, { condition, required }] of Object.entries(depends_on)) {
-        const other = services[on]
-        expect(other, `${name} depends on ${on}`).toBeDefined()
-        if (condition === 'service_healthy') expect(other?.healthcheck, `${name} waits for ${on}`).toBeDefined()
-        if (required) expect(other?.profiles.every((profile) => services[name]?.profiles.includes(profile))).toBe(true)
+        const second = services[on]
+        expect(second, `${name} depends on ${on}`).toBeDefined()
+        if (condition === 'service_healthy') expect(second?.healthcheck, `${name} waits for ${on}`).toBeDefined()
+        if (required) expect(second?.profiles.every((profile) => services[name]?.profiles.includes(profile))).toBe(true)
       }
       for (const mount of mounts) {
         const [from = ''] = mount.split(':')
@@ -136,11 +136,11 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
       const make = () =>
         spawnSync(process.execPath, [join(root, 'tools/secrets.mjs'), '--into', folder], { encoding: 'utf8' })
       expect(make().stdout.match(/: created/g)).toHaveLength(Object.keys(secrets).length)
-      const made = () => Object.values(secrets).map(({ file }) => readFileSync(join(folder, basename(file)), 'utf8'))
-      const first = made()
+      const created = () => Object.values(secrets).map(({ file }) => readFileSync(join(folder, basename(file)), 'utf8'))
+      const first = created()
       expect(new Set(first).size).toBe(first.length)
       expect(make().stdout).not.toContain(': created')
-      expect(made()).toEqual(first)
+      expect(created()).toEqual(first)
       expect(statSync(folder).mode & 0o777).toBe(0o700)
       writeFileSync(join(folder, 'redis_password'), '')
       expect(make()).toMatchObject({ status: 1, stderr: expect.stringContaining('redis_password is empty') })
@@ -212,7 +212,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
       ([, { environment }]) => `${environment.CLICKHOUSE_SHARD} ${environment.CLICKHOUSE_REPLICA}`,
     )
     expect(places).toEqual(['1 1', '1 2', '2 1', '2 2'])
-    const wanted = [
+    const expected = [
       ...topology.matchAll(/from_env="(\w+)"/g),
       ...read('clickhouse/server/users.xml').matchAll(/from_env="(\w+)"/g),
     ]
@@ -222,7 +222,7 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('docker-compose
         expect(one.secrets, name).toContain(secret)
         set[variable] = secret
       }
-      for (const [, variable = ''] of wanted) expect(set[variable], `${name}: ${variable}`).toBeTruthy()
+      for (const [, variable = ''] of expected) expect(set[variable], `${name}: ${variable}`).toBeTruthy()
       expect(one.hostname).toBe(name)
     }
     const keepers = all.filter(([, one]) => 'KEEPER_ID' in one.environment)

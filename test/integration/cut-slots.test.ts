@@ -87,7 +87,7 @@ async function readStored() {
 const readUncovered = () => {
   const keys = live().map(({ key }) => key)
   return readMissing(pipeline.context.db, prices.dataset, keys, {
-    wanted: [{ first: BUCKET, last: BUCKET }],
+    expected: [{ first: BUCKET, last: BUCKET }],
     seconds: 300,
   })
 }
@@ -98,14 +98,14 @@ async function followCommits() {
   const subscriber = createRedis(config.redis.url, silent, 'subscriber')
   const feed = createCommitFeed(subscriber, { db, prefix: config.redis.prefix, log: silent })
   await vi.waitFor(() => expect(feed.source).toBe('redis'), { timeout: 60_000, interval: 20 })
-  const heard: Commit[] = []
+  const received: Commit[] = []
   const enough = new Promise<void>((resolve) =>
     feed.follow((change) => {
-      if (change?.dataset === 'prices') heard.push(change)
-      if (heard.length === PIECES) resolve()
+      if (change?.dataset === 'prices') received.push(change)
+      if (received.length === PIECES) resolve()
     }),
   )
-  return { heard, enough, close: () => feed.close() }
+  return { heard: received, enough, close: () => feed.close() }
 }
 
 const IDS = Array.from({ length: PIECES }, (_, piece) => `prices.20240506T070500Z.${piece}`)
@@ -134,20 +134,20 @@ describe('slot of five thousand tokens', () => {
     await Promise.all([enqueue(), enqueue()])
     expect((await queue.getWaiting()).map(({ id }) => id).sort()).toEqual(IDS)
     await work(PIECES)
-    const once = await readStored()
+    const first = await readStored()
     for (const id of [IDS[3], IDS[5]]) await queue.remove(String(id))
     for (const runner of runners.splice(0)) await runner.close()
     await enqueue()
     expect((await queue.getWaiting()).map(({ id }) => id).sort()).toEqual([IDS[3], IDS[5]])
     const { done } = await work(2)
     expect(done.every(({ rows }) => rows > 0)).toBe(true)
-    expect(await readStored()).toEqual(once)
+    expect(await readStored()).toEqual(first)
   })
 
   it('retries only the failed jobs, and reports failing providers until they work', async () => {
     const { faults } = pipeline.upstream
     for (const provider of ['coinmarketcap', 'coingecko']) faults.set(provider, { kind: 'status', status: 401 })
-    const tells = async () => Object.keys((await readFailing(pipeline.context.db)).get('prices') ?? {})
+    const readFailingNames = async () => Object.keys((await readFailing(pipeline.context.db)).get('prices') ?? {})
     await enqueue()
     const runner = createRunner(prices, pipeline.context)
     const dead: string[] = []
@@ -158,13 +158,13 @@ describe('slot of five thousand tokens', () => {
       }),
     )
     await runner.close()
-    expect(await tells()).toEqual(['coinmarketcap', 'coingecko'])
+    expect(await readFailingNames()).toEqual(['coinmarketcap', 'coingecko'])
     faults.clear()
     for (const job of await pipeline.queue('prices').getFailed()) await job.retry('failed', { resetAttemptsMade: true })
     const { done, failed } = await work(PIECES)
     expect(failed).toEqual([])
     expect(done).toHaveLength(PIECES)
     expect((await readUncovered()).size).toBe(0)
-    expect(await tells()).toEqual([])
+    expect(await readFailingNames()).toEqual([])
   })
 })

@@ -116,8 +116,8 @@ describe('discovered links of DAOs', () => {
     const found = (await list()).find(({ slug, discord }) => discord !== null && curatedOf(slug).discord === null)
     const slug = found?.slug ?? expect.unreachable('no link was filled in')
     const own = { ...curatedOf(slug), discord: 'https://discord.gg/curated' }
-    const others = pipeline.registry.daos.filter((dao) => dao.slug !== slug)
-    await storeRegistry(pipeline.database.db, { ...pipeline.registry, daos: [...others, own] }, silent)
+    const rest = pipeline.registry.daos.filter((dao) => dao.slug !== slug)
+    await storeRegistry(pipeline.database.db, { ...pipeline.registry, daos: [...rest, own] }, silent)
     commits.commit('daos')
     expect(await recordOf(slug)).toMatchObject({ discord: own.discord, __v: 2 })
     await storeRegistry(pipeline.database.db, pipeline.registry, silent)
@@ -152,7 +152,7 @@ function toCollector(values: readonly string[]) {
 it('DAO record includes the X account id, unless the registry files have one', async () => {
   const idOf = async (slug: string) => (await recordOf(slug)) as DaoRecord & { twitterid: string | null }
   const [open] = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId === null && dao.twitter !== null)
-  const known = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId !== null)
+  const available = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId !== null)
   expect((await idOf(open?.slug ?? '')).twitterid).toBeNull()
   await runJob(twitter, twitter.connect(pipeline.context), pipeline.context, {
     kind: 'slot',
@@ -165,5 +165,5 @@ it('DAO record includes the X account id, unless the registry files have one', a
   const answer = await fetch(`${pipeline.upstream.url}/x/2/users/by?usernames=${handle}`, { headers })
   const { data } = (await answer.json()) as { data: { id: string }[] }
   expect((await idOf(open?.slug ?? '')).twitterid).toBe(data[0]?.id)
-  for (const { slug, twitterId } of known.slice(0, 3)) expect((await idOf(slug)).twitterid).toBe(twitterId)
+  for (const { slug, twitterId } of available.slice(0, 3)) expect((await idOf(slug)).twitterid).toBe(twitterId)
 })

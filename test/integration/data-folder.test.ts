@@ -18,7 +18,7 @@ afterEach(() => {
 })
 
 /** A machine with only these commands, like small containers. */
-function leaveOnly(commands: readonly string[]): void {
+function keepOnly(commands: readonly string[]): void {
   const path = join(folder, 'bin')
   mkdirSync(path)
   for (const command of commands) {
@@ -38,7 +38,7 @@ onLinux('is locked by a system that runs, on a machine without ps too, and by no
   await once(stack, 'spawn')
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, 'stack.pid'), String(stack.pid))
-  leaveOnly([])
+  keepOnly([])
   expect(() => lockFolder(dataDir)).toThrow(`${dataDir} is in use by process ${stack.pid}`)
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(stack.pid))
   stack.kill('SIGKILL')
@@ -52,12 +52,12 @@ onLinux('is locked by a system that runs, on a machine without ps too, and by no
 })
 
 onLinux('has one Redis, on a machine without ps too: one that was left is ended before the next begins', async () => {
-  leaveOnly(['redis-server', 'valkey-server'])
+  keepOnly(['redis-server', 'valkey-server'])
   const dir = join(folder, 'redis')
-  const left = await startRedis(dir)
-  onTestFinished(() => left.stop())
+  const remaining = await startRedis(dir)
+  onTestFinished(() => remaining.stop())
   const next = await startRedis(dir)
   onTestFinished(() => next.stop())
-  expect(readCommandLine(Number(left.child.pid))).toBe('')
+  expect(readCommandLine(Number(remaining.child.pid))).toBe('')
   expect(readCommandLine(Number(next.child.pid))).toMatch(/redis-server|valkey-server/)
 })

@@ -43,8 +43,8 @@ describe('defillama', () => {
       response.writeHead(500, { 'content-type': 'text/plain' }).end('Internal server error')
     })
     await expect(down.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
-    const other = await connectTreasury(defillamaTreasury, (_, response) => sendJson(response, []))
-    await expect(other.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+    const second = await connectTreasury(defillamaTreasury, (_, response) => sendJson(response, []))
+    await expect(second.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 
   it('reads a response of more than 10 MB, but not over the cap', async () => {

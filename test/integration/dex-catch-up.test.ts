@@ -18,26 +18,26 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-interface Asked {
+interface RecordedRequest {
   readonly from: number
   readonly to: number
   readonly pools: ReadonlySet<string>
 }
 
 /** The same chain, and the blocks that were requested from it. */
-function watch(chain: Chain): { chain: Chain; asked: Asked[] } {
-  const asked: Asked[] = []
+function watch(chain: Chain): { chain: Chain; requests: RecordedRequest[] } {
+  const requests: RecordedRequest[] = []
   const logs: Chain['logs'] = (from, to, pools) => {
-    asked.push({ from, to, pools })
+    requests.push({ from, to, pools })
     return chain.logs(from, to, pools)
   }
-  return { chain: { ...chain, logs }, asked }
+  return { chain: { ...chain, logs }, requests }
 }
 
 /** How often the busiest block of one pool was requested. */
-function countMostAsked(asked: readonly Asked[], pool: string): number {
+function countMaxRequests(requests: readonly RecordedRequest[], pool: string): number {
   const times = new Map<number, number>()
-  for (const { from, to, pools } of asked) {
+  for (const { from, to, pools } of requests) {
     if (!pools.has(pool)) continue
     for (let block = from; block <= to; block += 1) times.set(block, (times.get(block) ?? 0) + 1)
   }
@@ -114,7 +114,7 @@ function onTime(n: number, act: () => void): () => void {
 
 describe('catch-up of trades after five days without a run', () => {
   it('runs in chunks, and resumes when the job is killed or returned', async () => {
-    const { chain, asked } = watch(toTwoPools())
+    const { chain, requests } = watch(toTwoPools())
     const run = await start(chain, nowAt(100), 200)
     await run.runSlot()
     expect(await readTrades(run)).toHaveLength(1)
@@ -152,22 +152,22 @@ describe('catch-up of trades after five days without a run', () => {
     expect(run.inserts.length).toBeGreaterThan(9)
     // Blocks of the chunks that the killed and the returned job had read, and blocks that were new at the end of the last run.
     expect(run.inserts.reduce((a, b) => a + b)).toBeLessThan(uniTrades.length + aaveTrades.length + 500)
-    expect(countMostAsked(asked, POOL)).toBeLessThanOrEqual(3)
-    expect(countMostAsked(asked, QUIET_POOL)).toBeLessThanOrEqual(3)
+    expect(countMaxRequests(requests, POOL)).toBeLessThanOrEqual(3)
+    expect(countMaxRequests(requests, QUIET_POOL)).toBeLessThanOrEqual(3)
   })
 
   it('stores the same rows and aggregates as a single read', async () => {
-    const whole = await start(toTwoPools(), nowAt(END + 64), 40_000)
-    await whole.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
+    const full = await start(toTwoPools(), nowAt(END + 64), 40_000)
+    await full.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
     const pieces = await start(toTwoPools(), nowAt(END + 64), 150)
     await pieces.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
-    expect(whole.inserts).toHaveLength(1)
+    expect(full.inserts).toHaveLength(1)
     expect(pieces.inserts.length).toBeGreaterThan(12)
-    expect(await dump(pieces)).toBe(await dump(whole))
+    expect(await dump(pieces)).toBe(await dump(full))
   })
 
   it('resumes a range where it stopped, and deletes its progress at the end', async () => {
-    const { chain, asked } = watch(toTwoPools())
+    const { chain, requests } = watch(toTwoPools())
     const run = await start(chain, nowAt(END + 64), 200)
     const range = [START * 1000, nowAt(END - 1), ['UNI', 'AAVE']] as const
     run.stops.set(
@@ -181,7 +181,7 @@ describe('catch-up of trades after five days without a run', () => {
     await run.runRange(...range)
     const trades = await readTrades(run)
     expect(trades).toHaveLength(uniTrades.length + aaveTrades.length - 2)
-    expect(countMostAsked(asked, POOL)).toBeLessThanOrEqual(3)
+    expect(countMaxRequests(requests, POOL)).toBeLessThanOrEqual(3)
     const sql = "SELECT name FROM job_state FINAL WHERE job = 'dex-trades' AND value != '' AND name LIKE 'cursors.%'"
     expect(await run.database.db.rows({ name: 'left', sql, schema: z.object({ name: z.string() }) })).toEqual([])
     await run.runRange(...range)

@@ -40,8 +40,8 @@ describe('node with unusual logs', () => {
     const run = await startWith(habits)
     expect(await run.runSlot()).toMatchObject({ rows: 3, rejected: 0 })
     expect(await readTrades(run)).toEqual(await readTrades(healthy))
-    const asked = run.upstream.requests.all().filter(({ provider }) => provider === 'defillama-coins')
-    expect(asked.length).toBeLessThan(10)
+    const requests = run.upstream.requests.all().filter(({ provider }) => provider === 'defillama-coins')
+    expect(requests.length).toBeLessThan(10)
   })
 })
 

@@ -11,9 +11,9 @@ const NOW = Date.parse('2024-05-06T07:08:09Z')
 const HOUR = 3_600_000
 const nodes = LAYERS.map(({ slug }) => slug)
 
-const whole = loadRegistry()
+const full = loadRegistry()
 /** Only the tokens of the tested chains are requested. */
-const registry = { ...whole, tokens: whole.tokens.filter(({ chain }) => nodes.includes(chain)) }
+const registry = { ...full, tokens: full.tokens.filter(({ chain }) => nodes.includes(chain)) }
 const world = createSimulatedWorld(registry, 1)
 
 const closers: (() => Promise<void>)[] = []
@@ -87,7 +87,7 @@ async function readChart(url: string): Promise<number[]> {
   return Object.values(coins).flatMap(({ prices }) => prices.map(({ price }) => price))
 }
 
-const isNear = (one: number, other: number) => Math.abs(one / other - 1) < 1e-6
+const isNear = (a: number, b: number) => Math.abs(a / b - 1) < 1e-6
 
 /** A stored trade with its log. */
 async function pair(run: Awaited<ReturnType<typeof start>>, slug: string, slot: number) {

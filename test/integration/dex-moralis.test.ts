@@ -184,8 +184,8 @@ describe('trades of a chain without a node', () => {
       if (token === down) return sendJson(response, { message: 'down' }, 500)
       const own = { address: token, amount: '3', usdAmount: 30 }
       const trades = [UNI, aave].includes(token) ? [swap(hashOf(token.length), 'buy', POOL, own, weth)] : []
-      const isAsked = String(url.searchParams.get('fromDate')) < '2024-05-06T01:00:00.000Z'
-      sendJson(response, { cursor: null, result: isAsked ? trades : [] })
+      const isRequested = String(url.searchParams.get('fromDate')) < '2024-05-06T01:00:00.000Z'
+      sendJson(response, { cursor: null, result: isRequested ? trades : [] })
     })
     closers.push(server.close)
     const settings = { RPC_URLS: '', MORALIS_BASE_URL: server.baseUrl }
@@ -223,10 +223,10 @@ describe('trades of a chain without a node', () => {
       .flatMap(({ token }) => tokenByKey.get(token) ?? [])
       .filter(({ chain }) => chain in MORALIS_CHAINS)
     await run.runSlot()
-    const asked = run.upstream.requests.all().filter(({ provider }) => provider === 'moralis')
-    expect(asked).toHaveLength(2)
+    const requests = run.upstream.requests.all().filter(({ provider }) => provider === 'moralis')
+    expect(requests).toHaveLength(2)
     const expected = largest.slice(0, 2).map(({ contractAddress }) => `/api/v2.2/erc20/${contractAddress}/swaps`)
-    expect(asked.map(({ path }) => path).sort()).toEqual(expected.sort())
+    expect(requests.map(({ path }) => path).sort()).toEqual(expected.sort())
     const notes = await run.database.db.rows({
       name: 'notes',
       sql: "SELECT toString(state) AS state, reason FROM coverage_notes FINAL WHERE reason LIKE '%MORALIS_UNITS_PER_DAY%'",
@@ -251,9 +251,9 @@ describe('trades of a chain without a node', () => {
   })
 
   it('requests only chains without a node', async () => {
-    const asked: string[] = []
+    const requests: string[] = []
     const server = await startProviderServer((_, response, url) => {
-      asked.push(url.searchParams.get('chain') ?? '')
+      requests.push(url.searchParams.get('chain') ?? '')
       sendJson(response, { cursor: null, result: [] })
     })
     closers.push(server.close)
@@ -261,9 +261,9 @@ describe('trades of a chain without a node', () => {
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10)]) }, settings })
     await run.runSlot()
     expect(await readTrades(run)).toHaveLength(1)
-    expect(asked.length).toBeGreaterThan(0)
-    expect(asked).not.toContain('eth')
+    expect(requests.length).toBeGreaterThan(0)
+    expect(requests).not.toContain('eth')
     await run.runRange(START * 1000, START * 1000 + HOUR)
-    expect(asked).not.toContain('eth')
+    expect(requests).not.toContain('eth')
   })
 })

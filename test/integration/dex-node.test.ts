@@ -34,25 +34,25 @@ const CAP = 1e6
 /** A node whose replies the test defines, per call or as a complete body. */
 async function startNode(
   answer: (call: Call) => Reply,
-  more: { whole?: (calls: readonly Call[]) => Sent | undefined; batchSize?: number; timeoutMs?: number } = {},
+  more: { fullReply?: (calls: readonly Call[]) => Sent | undefined; batchSize?: number; timeoutMs?: number } = {},
 ) {
-  const asked: Call[] = []
+  const sentRequests: Call[] = []
   const server = await startProviderServer((request, response) => {
     let text = ''
     request.on('data', (chunk) => {
       text += chunk
     })
     request.on('end', () => {
-      const given: unknown = JSON.parse(text)
-      const calls = (Array.isArray(given) ? given : [given]).map((call) => rpcCall.parse(call))
-      asked.push(...calls)
-      const whole = more.whole?.(calls)
-      if (whole !== undefined) {
-        if (whole.body !== undefined) sendJson(response, whole.body, whole.status, whole.headers)
+      const input: unknown = JSON.parse(text)
+      const calls = (Array.isArray(input) ? input : [input]).map((call) => rpcCall.parse(call))
+      sentRequests.push(...calls)
+      const fullReply = more.fullReply?.(calls)
+      if (fullReply !== undefined) {
+        if (fullReply.body !== undefined) sendJson(response, fullReply.body, fullReply.status, fullReply.headers)
         return
       }
       const replies = calls.map((call) => ({ jsonrpc: '2.0', id: call.id, ...answer(call) }))
-      sendJson(response, Array.isArray(given) ? replies.reverse() : replies[0])
+      sendJson(response, Array.isArray(input) ? replies.reverse() : replies[0])
     })
   })
   closers.push(server.close)
@@ -60,7 +60,12 @@ async function startNode(
   const { timeoutMs = 5_000, batchSize = 3 } = more
   const settings = { timeoutMs, maxBytes: CAP, requestsPerMinute: 60_000 }
   const client = http.open({ provider: 'rpc-test', baseUrl: `${server.baseUrl}/v3/secret-key`, ...settings })
-  return { node: createNode(createJsonRpc('rpc-test', client, batchSize)), asked, calls, requests: server.requests }
+  return {
+    node: createNode(createJsonRpc('rpc-test', client, batchSize)),
+    sentRequests,
+    calls,
+    requests: server.requests,
+  }
 }
 
 const hex = (value: number) => `0x${value.toString(16)}`
@@ -78,10 +83,10 @@ const LOG = {
 
 describe('batch of calls to a node', () => {
   it('is matched by id, in any order of the replies', async () => {
-    const { node, asked, requests } = await startNode((call) => blockOf(numberOf(call)))
+    const { node, sentRequests, requests } = await startNode((call) => blockOf(numberOf(call)))
     const blocks = await node.blocks([9, 2, 7, 4, 1], signal)
     expect([...blocks.values()]).toMatchObject([9, 2, 7, 4, 1].map((number) => ({ number })))
-    expect(asked).toHaveLength(5)
+    expect(sentRequests).toHaveLength(5)
     expect(requests.map(({ url }) => url.pathname)).toEqual(['/v3/secret-key', '/v3/secret-key'])
   })
 
@@ -90,13 +95,13 @@ describe('batch of calls to a node', () => {
     const limit = { take: async (_: AbortSignal, cost = 1) => void taken.push(cost) }
     const server = await startProviderServer((request, response) => {
       void text(request).then((body) => {
-        const given = z.union([rpcCall, z.array(rpcCall)]).parse(JSON.parse(body))
+        const input = z.union([rpcCall, z.array(rpcCall)]).parse(JSON.parse(body))
         const answer = (call: Call) => ({ jsonrpc: '2.0', id: call.id, ...blockOf(7) })
-        sendJson(response, Array.isArray(given) ? given.map(answer) : answer(given))
+        sendJson(response, Array.isArray(input) ? input.map(answer) : answer(input))
       })
     })
     closers.push(server.close)
-    const http = createHttpClients({ log: silent, limitsOf: () => ({ whole: limit, history: limit }) })
+    const http = createHttpClients({ log: silent, limitsOf: () => ({ total: limit, history: limit }) })
     const client = http.open({
       provider: 'rpc-test',
       baseUrl: server.baseUrl,
@@ -112,21 +117,23 @@ describe('batch of calls to a node', () => {
 
   it('is resent for the calls that the node rejected for lack of capacity', async () => {
     const refused = new Set([2, 7])
-    const { node, asked } = await startNode((call) =>
+    const { node, sentRequests } = await startNode((call) =>
       refused.delete(numberOf(call)) ? refuse(-32005, 'Rate limit exceeded') : blockOf(numberOf(call)),
     )
     expect([...(await node.blocks([9, 2, 7], signal)).values()]).toMatchObject([9, 2, 7].map((number) => ({ number })))
-    expect(asked.map(numberOf)).toEqual([9, 2, 7, 2, 7])
+    expect(sentRequests.map(numberOf)).toEqual([9, 2, 7, 2, 7])
   })
 
   it('rejects each call if it is rejected as a whole', async () => {
-    const { node } = await startNode(() => refuse(1), { whole: () => ({ body: refuse(-32600, 'batch too large') }) })
+    const { node } = await startNode(() => refuse(1), {
+      fullReply: () => ({ body: refuse(-32600, 'batch too large') }),
+    })
     const blocks = await node.blocks([1, 2], signal)
     for (const number of [1, 2]) expect(blocks.get(number)).toMatchObject({ code: 'provider_rejected' })
   })
 
   it('reports a call without a reply as malformed', async () => {
-    const { node } = await startNode(() => refuse(1), { whole: () => ({ body: [{ id: 0, ...blockOf(1) }] }) })
+    const { node } = await startNode(() => refuse(1), { fullReply: () => ({ body: [{ id: 0, ...blockOf(1) }] }) })
     const blocks = await node.blocks([1, 2], signal)
     expect(blocks.get(1)).toMatchObject({ number: 1 })
     expect(blocks.get(2)).toMatchObject({ code: 'provider_malformed' })
@@ -150,17 +157,17 @@ describe('node client', () => {
       status: 429,
       headers: { 'retry-after': '0' },
     }
-    let left = 2
-    const whole = () => (left-- > 0 ? throttled : undefined)
-    const { node, calls } = await startNode((call) => blockOf(numberOf(call)), { whole })
+    let remaining = 2
+    const full = () => (remaining-- > 0 ? throttled : undefined)
+    const { node, calls } = await startNode((call) => blockOf(numberOf(call)), { fullReply: full })
     expect((await node.blocks([3], signal)).get(3)).toEqual({ number: 3, timestamp: START + 36 })
     expect(calls).toMatchObject([{ outcome: 'ok', retries: 2, path: 'eth_getBlockByNumber' }])
-    const always = await startNode(() => refuse(1), { whole: () => throttled })
+    const always = await startNode(() => refuse(1), { fullReply: () => throttled })
     await expect(always.node.blocks([3], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
   })
 
   it('never includes the URL in an error, because it may contain a key', async () => {
-    const { node } = await startNode(() => refuse(1), { whole: () => ({ body: { error: 'no' }, status: 403 }) })
+    const { node } = await startNode(() => refuse(1), { fullReply: () => ({ body: { error: 'no' }, status: 403 }) })
     const error = await node.blocks([3], signal).catch((reason: unknown) => String(reason))
     expect(error).toContain('eth_getBlockByNumber')
     expect(error).not.toContain('secret')
@@ -168,11 +175,11 @@ describe('node client', () => {
 
   it('returns the final block, or the twelfth before the newest if the node has no finalized tag', async () => {
     const tags: unknown[] = []
-    const answer = (known: boolean) => (call: Call) => {
+    const answer = (existing: boolean) => (call: Call) => {
       tags.push(call.params[0])
       if (call.method === 'eth_blockNumber') return { result: hex(1_000) }
       if (call.params[0] !== 'finalized') return blockOf(numberOf(call))
-      return known ? blockOf(936) : refuse(-32602, 'unknown block tag')
+      return existing ? blockOf(936) : refuse(-32602, 'unknown block tag')
     }
     const modern = await startNode(answer(true))
     expect(await modern.node.finalized(signal)).toMatchObject({ number: 936 })
@@ -191,10 +198,10 @@ describe('node that is rate limited', () => {
     [-32005, 'daily request count exceeded, request rate limited'],
     [-32000, 'Your app has exceeded its compute units per second capacity'],
   ])('does not halve a page after error %i %s', async (code, message) => {
-    const { node, asked } = await startNode(() => refuse(code, message))
+    const { node, sentRequests } = await startNode(() => refuse(code, message))
     const page = node.logs(filter, { from: 1, to: 2_000, last: false }, signal)
     await expect(page).rejects.toMatchObject({ code: 'provider_unavailable' })
-    expect(asked).toHaveLength(1)
+    expect(sentRequests).toHaveLength(1)
   })
 
   it('halves a page with too many logs, which has the same error code', async () => {
@@ -217,10 +224,10 @@ describe('search for the block of a time', () => {
   it.each([1, 12, 13, 5_000 * 12, 5_000 * 12 + 1, 999_999 * 12])(
     'finds the first block at or after second %i',
     async (at) => {
-      const { node, asked } = await startNode((call) => blockOf(numberOf(call)))
+      const { node, sentRequests } = await startNode((call) => blockOf(numberOf(call)))
       const head = { number: 1_000_000, timestamp: START + 12_000_000 }
       expect(await findBlockAt(node, START + at, head, signal)).toBe(Math.max(1, Math.ceil(at / 12)))
-      expect(asked.length).toBeLessThan(25)
+      expect(sentRequests.length).toBeLessThan(25)
     },
   )
 
@@ -231,13 +238,13 @@ describe('search for the block of a time', () => {
 
   it('works on a chain that changed its block time', async () => {
     const timeOf = (number: number) => START + (number < 900_000 ? number * 13 : 900_000 * 13 + (number - 900_000) * 2)
-    const { node, asked } = await startNode((call) => {
+    const { node, sentRequests } = await startNode((call) => {
       const number = numberOf(call)
       return { result: { number: hex(number), timestamp: hex(timeOf(number)) } }
     })
     const head = { number: 1_000_000, timestamp: timeOf(1_000_000) }
     expect(await findBlockAt(node, timeOf(950_123), head, signal)).toBe(950_123)
-    expect(asked.length).toBeLessThan(40)
+    expect(sentRequests.length).toBeLessThan(40)
   })
 })
 
@@ -262,7 +269,7 @@ describe('request for a page of logs', () => {
   it('is requested with both topics and all pools', async () => {
     const started = await startNode(() => ({ result: [] }))
     await readAll(started, 1, 10)
-    expect(started.asked).toMatchObject([
+    expect(started.sentRequests).toMatchObject([
       {
         method: 'eth_getLogs',
         params: [
@@ -286,23 +293,23 @@ describe('request for a page of logs', () => {
   })
 
   it('is halved after a response that is too large or too slow', async () => {
-    const whole = (calls: readonly Call[]): Sent | undefined => {
+    const fullReply = (calls: readonly Call[]): Sent | undefined => {
       const [call] = calls
       const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
       if (toBlock - fromBlock > 1_500) return { body: undefined }
       if (toBlock - fromBlock > 600) return { body: {}, status: 413 }
       return toBlock - fromBlock > 200 ? { body: { id: 0, result: ' '.repeat(CAP) } } : undefined
     }
-    const started = await startNode(() => ({ result: [] }), { whole, timeoutMs: 150 })
+    const started = await startNode(() => ({ result: [] }), { fullReply, timeoutMs: 150 })
     expect(covered(await readAll(started, 1, 3_000))).toEqual(blocks(1, 3_000))
   })
 
   it.each([500, 502, 504])('is halved after gateway error %i, in this reading and the next', async (status) => {
-    const whole = ([call]: readonly Call[]): Sent | undefined => {
+    const fullReply = ([call]: readonly Call[]): Sent | undefined => {
       const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
       return toBlock - fromBlock >= 600 ? { body: {}, status } : undefined
     }
-    const started = await startNode(() => ({ result: [] }), { whole })
+    const started = await startNode(() => ({ result: [] }), { fullReply })
     const read = () => readAll(started, 1, 6_000)
     // 2,000 and 1,000 blocks are too many.
     await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable' })
@@ -327,11 +334,14 @@ describe('request for a page of logs', () => {
   }
   const readLogs = async (result: unknown[], addresses = pool) => {
     const answer = ({ params: [filter] }: Call) => {
-      const asked = z.object({ address: z.array(z.string()) }).parse(filter).address
-      const isAsked = (one: unknown) => one === null || asked.includes(String(Reflect.get(Object(one), 'address')))
+      const requested = z.object({ address: z.array(z.string()) }).parse(filter).address
+      const isRequested = (one: unknown) =>
+        one === null || requested.includes(String(Reflect.get(Object(one), 'address')))
       // The null log belongs to the last contract.
       return {
-        result: result.filter((one) => isAsked(one) && (one !== null || asked.includes(addresses.at(-1) ?? ''))),
+        result: result.filter(
+          (one) => isRequested(one) && (one !== null || requested.includes(addresses.at(-1) ?? '')),
+        ),
       }
     }
     const { node } = await startNode(answer)
@@ -355,9 +365,9 @@ describe('request for a page of logs', () => {
   })
 
   it('finds the contract of a log without an address', async () => {
-    const others = ['1', '2', '3', '4'].map((digit) => `0x${digit.repeat(40)}`)
-    const logs = await readLogs([{ ...GOOD, address: others[0] }, null], others)
-    expect(logs).toMatchObject([{ address: others[0] }, { address: others[3], fault: expect.any(String) }])
+    const rest = ['1', '2', '3', '4'].map((digit) => `0x${digit.repeat(40)}`)
+    const logs = await readLogs([{ ...GOOD, address: rest[0] }, null], rest)
+    expect(logs).toMatchObject([{ address: rest[0] }, { address: rest[3], fault: expect.any(String) }])
   })
 
   it.each([
@@ -397,11 +407,11 @@ describe('request for a page of logs', () => {
       const refused = bodies.flatMap((body) => refusal.safeParse(body).data ?? [])
       expect(refused.map(({ error }) => error.message)).toEqual(['eth_getLogs is limited to a 1000 blocks range'])
       const body = bodies.find((each) => refusal.safeParse(each).success)
-      const whole = ([call]: readonly Call[]): Sent | undefined => {
+      const fullReply = ([call]: readonly Call[]): Sent | undefined => {
         const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
         return toBlock - fromBlock >= 1_000 ? { body } : undefined
       }
-      const pages = await readAll(await startNode(() => ({ result: [] }), { whole }), 50_000, 59_999)
+      const pages = await readAll(await startNode(() => ({ result: [] }), { fullReply }), 50_000, 59_999)
       expect(covered(pages)).toEqual(blocks(50_000, 59_999))
       expect(pages.every(([from, to]) => to - from < 1_000)).toBe(true)
     },

@@ -54,11 +54,11 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
     expect(trades.size).toBe(2_000)
     for (const swap of swaps()) {
       const trade = trades.get(swap.hash)
-      const told = sides.get(swap.hash)
-      expect(trade).toMatchObject({ side: told?.side, log_index: swap.logIndex, block_number: swap.block })
+      const observed = sides.get(swap.hash)
+      expect(trade).toMatchObject({ side: observed?.side, log_index: swap.logIndex, block_number: swap.block })
       expect(trade?.amount).toBe(Math.abs(Number(formatUnits(swap.uni, 18))))
       // The other file has fewer digits for small amounts.
-      expect(relative(trade?.amount, told?.amount ?? Number.NaN)).toBeLessThan(1e-7)
+      expect(relative(trade?.amount, observed?.amount ?? Number.NaN)).toBeLessThan(1e-7)
       expect(Date.parse(trade?.traded_at ?? '')).toBe(swap.at * 1000)
       expect(relative(trade?.amount_usd ?? undefined, swap.usd)).toBeLessThan(1e-9)
     }

@@ -136,10 +136,10 @@ describe('GET /data/tokens/historic-dex-trades', () => {
     const before = await trades('name=uniswap&limit=7')
     // One more record, so that no cached response is used.
     await pipeline.database.db.command({ name: 'stop', sql: 'SYSTEM STOP MERGES dex_trades' })
-    const again = 'INSERT INTO dex_trades SELECT * FROM dex_trades FINAL WHERE token = {token:UInt64}'
+    const repeated = 'INSERT INTO dex_trades SELECT * FROM dex_trades FINAL WHERE token = {token:UInt64}'
     for (let copy = 0; copy < 9; copy += 1) {
       const params = { token: pipeline.tokenOf('UNI').key }
-      await pipeline.database.db.command({ name: 'again', sql: again, params })
+      await pipeline.database.db.command({ name: 'again', sql: repeated, params })
     }
     expect((await trades('name=uniswap&limit=8')).slice(0, 7)).toEqual(before)
     await pipeline.database.db.command({ name: 'start', sql: 'SYSTEM START MERGES dex_trades' })

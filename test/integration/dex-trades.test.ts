@@ -44,17 +44,17 @@ describe('trades of a chain', () => {
     ['drpc', 100],
   ] as const)('are read from %s in pages of %i blocks, the limit in its first error', async (host, mostBlocks) => {
     const chain = toChain([swapAt(10), swapAt(900)], { habits: { host, mostBlocks } })
-    const asked: number[] = []
+    const requests: number[] = []
     const logs = (from: number, to: number, addresses: ReadonlySet<string>) => {
-      asked.push(to - from + 1)
+      requests.push(to - from + 1)
       return chain.logs(from, to, addresses)
     }
     const run = await start({ now: nowAt(1_000), chains: { ethereum: { ...chain, logs } } })
     await run.runSlot()
     expect(await readTrades(run)).toHaveLength(2)
-    expect(Math.max(...asked)).toBe(mostBlocks)
+    expect(Math.max(...requests)).toBe(mostBlocks)
     // Only the last page of a reading is smaller.
-    expect(asked.filter((width) => width < mostBlocks).length).toBeLessThan(asked.length / 10 + 3)
+    expect(requests.filter((width) => width < mostBlocks).length).toBeLessThan(requests.length / 10 + 3)
   })
 
   it('start at the configured number of hours', async () => {
@@ -87,14 +87,16 @@ describe('trades of a chain', () => {
 
   it('have the times of their blocks if logs have none', async () => {
     const logs = [swapAt(10), swapAt(900)]
-    const told = await start({ now: nowAt(1_000), chains: { ethereum: toChain(logs) } })
-    const untold = await start({
+    const observed = await start({ now: nowAt(1_000), chains: { ethereum: toChain(logs) } })
+    const withoutAnswer = await start({
       now: nowAt(1_000),
       chains: { ethereum: toChain(logs, { habits: { logTimes: false, finalizedTag: false } }) },
     })
-    await Promise.all([told.runSlot(), untold.runSlot()])
-    expect(await readTrades(untold)).toEqual(await readTrades(told))
-    expect((await readTrades(told)).map(({ traded_at }) => Date.parse(traded_at) / 1000 - START)).toEqual([120, 10_800])
+    await Promise.all([observed.runSlot(), withoutAnswer.runSlot()])
+    expect(await readTrades(withoutAnswer)).toEqual(await readTrades(observed))
+    expect((await readTrades(observed)).map(({ traded_at }) => Date.parse(traded_at) / 1000 - START)).toEqual([
+      120, 10_800,
+    ])
   })
 
   it('wait for a block that the node lacks, and skip none', async () => {

@@ -63,15 +63,15 @@ beforeAll(async () => {
 afterAll(() => pipeline?.close())
 beforeEach(() => pipeline.upstream.faults.clear())
 
-const ask = async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
+const request = async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
   const response = await fetch(pipeline.upstream.url + path, { headers: { 'x-cmc_pro_api_key': 'demo' } })
   return schema.parse(await response.json())
 }
 
 /** CoinMarketCap's values at the clock's time, by the token's key. */
-async function toldByCoinMarketCap(): Promise<Map<number, z.infer<typeof quote>>> {
+async function fetchCoinMarketCapQuotes(): Promise<Map<number, z.infer<typeof quote>>> {
   const ids = tokens.flatMap(({ cmcId }) => cmcId ?? [])
-  const { data } = await ask(`/coinmarketcap/v3/cryptocurrency/quotes/latest?id=${ids.join(',')}`, cmcAnswer)
+  const { data } = await request(`/coinmarketcap/v3/cryptocurrency/quotes/latest?id=${ids.join(',')}`, cmcAnswer)
   return new Map(
     data.map(({ id, circulating_supply, quote: [{ last_updated, ...usd }] }) => [
       tokens.find(({ cmcId }) => cmcId === String(id))?.key ?? 0,
@@ -81,11 +81,11 @@ async function toldByCoinMarketCap(): Promise<Map<number, z.infer<typeof quote>>
 }
 
 /** The same from CoinGecko, which has no 60-day values. */
-async function toldByCoinGecko(): Promise<Map<number, z.infer<typeof quote>>> {
+async function fetchCoinGeckoQuotes(): Promise<Map<number, z.infer<typeof quote>>> {
   const ids = tokens.map(({ coingeckoId }) => coingeckoId).join(',')
   const path = `/coingecko/api/v3/coins/markets?vs_currency=usd&per_page=250&price_change_percentage=7d&ids=${ids}`
   return new Map(
-    (await ask(path, geckoAnswer)).map((coin) => [
+    (await request(path, geckoAnswer)).map((coin) => [
       tokens.find(({ coingeckoId }) => coingeckoId === coin.id)?.key ?? 0,
       {
         observed_at: coin.last_updated,
@@ -122,21 +122,21 @@ const runSlot = (slot: number) =>
 
 describe('providers with different prices', () => {
   it('return another price per token, at another time, within a narrow range', async () => {
-    const [cmc, gecko] = [await toldByCoinMarketCap(), await toldByCoinGecko()]
+    const [cmc, gecko] = [await fetchCoinMarketCapQuotes(), await fetchCoinGeckoQuotes()]
     expect(cmc.size).toBeGreaterThan(80)
-    for (const [token, told] of cmc) {
-      const other = gecko.get(token)
-      const basisPoints = Math.abs((other?.price ?? Number.NaN) / told.price - 1) * 1e4
+    for (const [token, observed] of cmc) {
+      const second = gecko.get(token)
+      const basisPoints = Math.abs((second?.price ?? Number.NaN) / observed.price - 1) * 1e4
       expect(basisPoints).toBeGreaterThan(1)
       expect(basisPoints).toBeLessThan(200)
-      expect(other?.observed_at).not.toBe(told.observed_at)
+      expect(second?.observed_at).not.toBe(observed.observed_at)
     }
-    expect(await toldByCoinGecko()).toEqual(gecko)
+    expect(await fetchCoinGeckoQuotes()).toEqual(gecko)
   })
 
   it('are used in order: each quote comes completely from the first provider that knows the token', async () => {
     await runSlot(NOW - (NOW % (5 * MINUTE)))
-    const [cmc, gecko, quotes] = [await toldByCoinMarketCap(), await toldByCoinGecko(), await latest()]
+    const [cmc, gecko, quotes] = [await fetchCoinMarketCapQuotes(), await fetchCoinGeckoQuotes(), await latest()]
     expect(quotes.size).toBe(tokens.length)
     const byGecko = tokens.filter(({ cmcId }) => cmcId === null)
     expect(byGecko.map(({ symbol }) => symbol)).toEqual(['DINERO'])
@@ -147,7 +147,7 @@ describe('providers with different prices', () => {
     pipeline.clock.now += 5 * MINUTE
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
     await runSlot(pipeline.clock.now - (pipeline.clock.now % (5 * MINUTE)))
-    const [gecko, quotes] = [await toldByCoinGecko(), await latest()]
+    const [gecko, quotes] = [await fetchCoinGeckoQuotes(), await latest()]
     for (const { key } of tokens) expect(quotes.get(key)).toEqual(gecko.get(key))
   })
 })
@@ -179,11 +179,11 @@ describe('history of providers with different prices', () => {
     pipeline.upstream.faults.clear()
     const points = await stored('token_prices', row, within)
     const [uni, aave] = [tokenOf('UNI'), tokenOf('AAVE')]
-    const asked = `id=${uni?.cmcId}&interval=1h&count=25&time_start=${from / 1000 - 3600}&time_end=${to / 1000 - 1}`
-    const { data } = await ask(`/coinmarketcap/v3/cryptocurrency/quotes/historical?${asked}`, past)
+    const query = `id=${uni?.cmcId}&interval=1h&count=25&time_start=${from / 1000 - 3600}&time_end=${to / 1000 - 1}`
+    const { data } = await request(`/coinmarketcap/v3/cryptocurrency/quotes/historical?${query}`, past)
     const cmc = data[uni?.cmcId ?? '']?.quotes.map((one) => [one.timestamp, one.quote.USD.price])
     const range = `vs_currency=usd&from=${from / 1000}&to=${to / 1000}`
-    const gecko = await ask(`/coingecko/api/v3/coins/${aave?.coingeckoId}/market_chart/range?${range}`, chart)
+    const gecko = await request(`/coingecko/api/v3/coins/${aave?.coingeckoId}/market_chart/range?${range}`, chart)
     const toPoints = (token?: Token) =>
       points.get(token?.key ?? 0)?.map(({ observed_at, price }) => [observed_at, price])
     expect(toPoints(uni)).toHaveLength(24)
@@ -215,15 +215,15 @@ describe('treasuries of providers with different prices', () => {
       const held = wallets.flatMap(({ chain, address }) =>
         (world.treasury(chain, address, NOW) ?? []).map((holding) => ({ ...holding, chain })),
       )
-      const [one, ...others] = held.filter((holding) => holding.symbol === symbol)
+      const [one, ...rest] = held.filter((holding) => holding.symbol === symbol)
       // Holdings of a symbol in several wallets are summed.
-      if (one === undefined || one.price === null || others.length > 0) continue
+      if (one === undefined || one.price === null || rest.length > 0) continue
       const basisPoints = (price / one.price - 1) * 1e4
       const isOwn = basisPoints > -52 && basisPoints < -44
       counts[isOwn ? 'own' : 'coins'] += 1
       if (isOwn) continue
       const coin = `${one.chain}:${one.contract}`
-      const { coins } = await ask(`/defillama-coins/prices/current/${coin}`, coinPrices)
+      const { coins } = await request(`/defillama-coins/prices/current/${coin}`, coinPrices)
       expect(price / (coins[coin]?.price ?? Number.NaN)).toBeCloseTo(1, 9)
     }
     expect(counts.own).toBeGreaterThan(20)

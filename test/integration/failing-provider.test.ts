@@ -4,12 +4,12 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { DataError } from '../../shared/errors.ts'
 import { enqueueRanges } from '../../shared/queue/queues.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { toAgain, wantAsked } from '../../workers/backfill/ask.ts'
 import { readOutcome } from '../../workers/backfill/outcome.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
+import { recordExpectedHistory, toRepeated } from '../../workers/backfill/request.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
 import { createWorkerMetrics } from '../../workers/watch/worker-metrics.ts'
 import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
 
@@ -80,9 +80,9 @@ describe('a failing provider', () => {
     pipeline.clock.now += 30 * MINUTE
     const { failed } = await untilDone(runner, 1)
     expect(failed[0]?.reason).toContain('its time ends at 2024-05-06T07:35:09.000Z')
-    const again = once(runner, 'failed')
+    const repeated = once(runner, 'failed')
     await (await queue.getJob('range'))?.retry('failed', { resetAttemptsMade: true })
-    expect((await again)[0].finishedOn).toBeUndefined()
+    expect((await repeated)[0].finishedOn).toBeUndefined()
   })
 
   it('is retried, even if Redis cannot store the remaining entities', async () => {
@@ -100,8 +100,8 @@ describe('a failing provider', () => {
   it('postpones a range if its plan is exhausted, and the range is planned again after the reset', async () => {
     const to = pipeline.clock.now - 24 * HOUR
     const request = { dataset: 'prices', from: new Date(to - HOUR).toISOString(), to: new Date(to).toISOString() }
-    const ask = planBackfill({ ...request, interval: '5m', only: 'UNI' }, pipeline.registry, pipeline.clock.now)
-    await wantAsked(pipeline.context.db, ask)
+    const plan = planBackfill({ ...request, interval: '5m', only: 'UNI' }, pipeline.registry, pipeline.clock.now)
+    await recordExpectedHistory(pipeline.context.db, plan)
     const usedUp = new DataError('provider_exhausted', 'acme: used up', { retryAfterMs: 8 * HOUR })
     const collector = { provider: 'acme', covers: () => true, collect: () => Promise.reject(usedUp) }
     const job = { ...prices, connect: () => [collector] }
@@ -109,13 +109,13 @@ describe('a failing provider', () => {
     const runner = createRunner(job, { ...pipeline.context, metrics: createWorkerMetrics(metrics) }, 'history')
     pipeline.runners.push(runner)
     const { history } = pipeline.queues('prices')
-    await enqueueRanges(history, ask.chunks)
+    await enqueueRanges(history, plan.chunks)
     expect((await untilDone(runner, 1)).failed).toEqual([])
     expect((await history.getCompleted())[0]?.returnvalue.postponed).toContain('acme: used up')
     const counted = await metrics.metrics()
     expect(counted).toMatch(/^worker_jobs_total\{dataset="prices",outcome="postponed",.*\} 1$/m)
     expect(counted).toMatch(/^worker_jobs_total\{dataset="prices",outcome="failed",.*\} 0$/m)
-    const outcome = await readOutcome(pipeline.context.db, ask, {
+    const outcome = await readOutcome(pipeline.context.db, plan, {
       ended: [],
       isRenewal: false,
       now: pipeline.clock.now,
@@ -126,11 +126,11 @@ describe('a failing provider', () => {
     pipeline.clock.now += 8 * HOUR
     expect(await enqueueMissing(job, history, pipeline.scheduler)).toBeGreaterThan(0)
     // No gap scan plans a range that is covered and was to be collected again.
-    const again = createRunner(job, pipeline.context, 'history')
-    pipeline.runners.push(again)
+    const repeated = createRunner(job, pipeline.context, 'history')
+    pipeline.runners.push(repeated)
     await history.obliterate({ force: true })
-    await enqueueRanges(history, toAgain(ask.chunks))
-    expect((await untilDone(again, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
+    await enqueueRanges(history, toRepeated(plan.chunks))
+    expect((await untilDone(repeated, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
   })
 
   it("is not retried for a range that a coarser provider filled, although each attempt stores that provider's rows", async () => {

@@ -17,7 +17,7 @@ import { silent } from '../support/silent.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
-const lastMomentOf = (day: number) => new Date(day + DAY - 1).toISOString()
+const endOf = (day: number) => new Date(day + DAY - 1).toISOString()
 
 describe('fees from provider to answer', () => {
   let pipeline: Pipeline
@@ -62,22 +62,22 @@ describe('fees from provider to answer', () => {
     const report = await run({ kind: 'slot', slot: TODAY, again: true })
     expect(report).toMatchObject({ rejected: 0, providers: ['defillama'] })
     const rows = await stored()
-    expect(daysOf(rows)).toEqual([3, 2, 1].map((ago) => lastMomentOf(TODAY - ago * DAY)))
+    expect(daysOf(rows)).toEqual([3, 2, 1].map((ago) => endOf(TODAY - ago * DAY)))
     expect(rows.every(({ fees_usd }) => fees_usd !== null)).toBe(true)
     const withRevenue = rows.filter(({ revenue_usd }) => revenue_usd !== null)
     expect(withRevenue.length).toBeGreaterThan(0)
     expect(withRevenue.length).toBeLessThan(rows.length)
     const entities = fees.entities(pipeline.registry)
-    const known = new Set(rows.map(({ dao }) => dao))
-    expect(known.size).toBeGreaterThan(entities.length / 2)
-    expect(known.size).toBeLessThan(entities.length)
+    const values = new Set(rows.map(({ dao }) => dao))
+    expect(values.size).toBeGreaterThan(entities.length / 2)
+    expect(values.size).toBeLessThan(entities.length)
     // A DAO without fees costs one request, because its revenue is not requested.
     const requests = pipeline.upstream.requests.count('defillama')
-    expect(requests).toBe(2 * known.size + (entities.length - known.size))
+    expect(requests).toBe(2 * values.size + (entities.length - values.size))
   })
 
   it('stores a day again when the provider corrects it, and keeps the value that was collected later', async () => {
-    const yesterday = (await stored()).filter(({ observed_at }) => observed_at === lastMomentOf(TODAY - DAY))
+    const yesterday = (await stored()).filter(({ observed_at }) => observed_at === endOf(TODAY - DAY))
     const collected_at = new Date(TODAY + 120_000).toISOString()
     const partial = yesterday.map((row) => ({ ...row, fees_usd: 1, revenue_usd: null, collected_at }))
     await pipeline.database.db.insert({ table: 'dao_fees', rows: partial })
@@ -87,7 +87,7 @@ describe('fees from provider to answer', () => {
     pipeline.clock.now += DAY
     await run({ kind: 'slot', slot: TODAY + DAY, again: true })
     const rows = await stored()
-    expect(daysOf(rows)).toEqual([3, 2, 1, 0].map((ago) => lastMomentOf(TODAY - ago * DAY)))
+    expect(daysOf(rows)).toEqual([3, 2, 1, 0].map((ago) => endOf(TODAY - ago * DAY)))
     expect(rows).toEqual(expect.arrayContaining(yesterday))
   })
 
@@ -97,10 +97,10 @@ describe('fees from provider to answer', () => {
     await run({ kind: 'range', from, to: TODAY + 3 * DAY, interval: '1d', entities: ids })
     const rows = await stored()
     expect(daysOf(rows)).toHaveLength(40)
-    expect(daysOf(rows).at(-1)).toBe(lastMomentOf(TODAY))
+    expect(daysOf(rows).at(-1)).toBe(endOf(TODAY))
   })
 
-  it('serves sums and changes of what is stored', async () => {
+  it('serves sums and changes of stored fees', async () => {
     const rows = await stored()
     const records = feesRoute.response.parse(await get('fees?limit=500')) as {
       _id: string
@@ -117,7 +117,7 @@ describe('fees from provider to answer', () => {
       const change = (days: number) => 100 * ((own[0]?.fees_usd ?? 0) / (own[days]?.fees_usd ?? 0) - 1)
       expect(feesData.percentChange24h).toBeCloseTo(change(1), 4)
       expect(feesData.percentChange30d).toBeCloseTo(change(30), 4)
-      expect(feesData.lastUpdated).toBe(lastMomentOf(TODAY))
+      expect(feesData.lastUpdated).toBe(endOf(TODAY))
     }
     const { _id } = records[0] ?? { _id: '' }
     const points = feesHistoricRoute.response.parse(await get(`fees/historic?id=${_id}&limit=3`)) as object[]
@@ -125,8 +125,8 @@ describe('fees from provider to answer', () => {
   })
 
   it('gives the reason in the coverage when the provider has no fees of a DAO', async () => {
-    const known = new Set((await stored()).map(({ dao }) => dao))
-    const without = fees.entities(pipeline.registry).find(({ key }) => !known.has(key))
+    const values = new Set((await stored()).map(({ dao }) => dao))
+    const without = fees.entities(pipeline.registry).find(({ key }) => !values.has(key))
     const start = new Date(TODAY - DAY).toISOString()
     const end = new Date(TODAY + DAY).toISOString()
     const url = `${api.url}/data/status/coverage?dataset=fees&id=${without?.id}&start=${start}&end=${end}`
@@ -151,7 +151,7 @@ describe('defillamaFees', () => {
   }
   const typeOf = (url: URL) => url.searchParams.get('dataType')
 
-  it('asks for fees and revenue by the slug of the name, without the breakdown', async () => {
+  it('requests fees and revenue by the slug of the name, without the breakdown', async () => {
     const { server, fetch } = await connect((_, response) => sendJson(response, { totalDataChart: chart }))
     const { rows } = await fetch({ ...alfa, defillamaSlug: 'omega' })
     expect(rows).toMatchObject([{ fees_usd: 98, revenue_usd: 98 }, { fees_usd: 99 }])
@@ -189,7 +189,7 @@ describe('defillamaFees', () => {
         : void response.writeHead(500).end('Internal Error'),
     )
     await expect(fetch()).rejects.toMatchObject({ code: 'provider_unavailable' })
-    const other = await connect((_, response) => sendJson(response, []))
-    await expect(other.fetch()).rejects.toMatchObject({ code: 'provider_malformed' })
+    const second = await connect((_, response) => sendJson(response, []))
+    await expect(second.fetch()).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 })

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { toBuckets } from '../../shared/coverage/grid.ts'
 import { readCoverage } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { recordProviders } from '../../workers/job/state.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
-import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
 import { getToken } from '../support/entities.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -51,7 +51,7 @@ describe('range with only an hourly provider', () => {
     const { coinmarketcap } = context.config.providers
     const providers = { ...context.config.providers, coinmarketcap: { ...coinmarketcap, apiKey: undefined } }
     const keyless = { ...context, config: { ...context.config, providers } }
-    await want(context.db, prices.dataset, [{ entity: EVERYBODY, ...RANGE, interval: '5m' }])
+    await recordExpected(context.db, prices.dataset, [{ entity: EVERYBODY, ...RANGE, interval: '5m' }])
     expect(await collectMissing(keyless)).toBeGreaterThan(0)
     expect(await steps()).toEqual([3600])
     expect(await collectMissing(keyless)).toBe(0)

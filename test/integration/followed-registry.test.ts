@@ -33,15 +33,15 @@ let db: Database
 let folder: RegistryFolder
 let followed: FollowedRegistry
 /** Log messages of level info or higher. */
-let told: { level: number; msg: string; version?: string }[]
+let messages: { level: number; msg: string; version?: string }[]
 let changes: number
 
 const createListener = () =>
-  pino({ level: 'info' }, { write: (line: string) => void told.push(JSON.parse(line)) }) as Logger
+  pino({ level: 'info' }, { write: (line: string) => void messages.push(JSON.parse(line)) }) as Logger
 const store = () => putInForce(db, silent, folder.dir)
 
 beforeEach(async () => {
-  told = []
+  messages = []
   changes = 0
   folder = createRegistryFolder()
   pipeline = await createPipeline({ now: MORNING + 60_000 })
@@ -68,7 +68,7 @@ describe('followed registry', () => {
     expect(followed.registry.daoBySlug.get('uniswap')?.name).toBe('Unisvap')
     expect(before.daoBySlug.get('uniswap')?.name).toBe('Uniswap')
     expect(withoutVersion({ ...followed.registry })).toEqual(withoutVersion(await readRegistry(db)))
-    expect(told.filter(({ msg }) => msg === 'a new registry is active')).toHaveLength(1)
+    expect(messages.filter(({ msg }) => msg === 'a new registry is active')).toHaveLength(1)
   })
 
   it('notifies again if the joined tables had another registry', async () => {
@@ -78,8 +78,8 @@ describe('followed registry', () => {
     expect(followed.registry.changedAt).toBe(before)
     // A run with other files was stopped before its registry was active.
     const [token] = followed.registry.tokens
-    const others = followed.registry.tokens.map((one) => (one === token ? { ...one, name: 'Another' } : one))
-    await storeRegistry(db, { ...loadRegistry(folder.dir), tokens: others }, silent)
+    const rest = followed.registry.tokens.map((one) => (one === token ? { ...one, name: 'Another' } : one))
+    await storeRegistry(db, { ...loadRegistry(folder.dir), tokens: rest }, silent)
     await store()
     await followed.refresh()
     expect(followed.registry.changedAt).toBeGreaterThan(before)
@@ -100,7 +100,7 @@ describe('followed registry', () => {
     await followed.refresh()
     await followed.refresh()
     expect([followed.registry.version, changes]).toEqual([before, 0])
-    expect(told.filter(({ level }) => level === 40)).toHaveLength(1)
+    expect(messages.filter(({ level }) => level === 40)).toHaveLength(1)
     await db.insert({ table: 'registry_records', rows })
     await followed.refresh()
     expect([followed.registry.version, changes]).toEqual([version, 1])
@@ -123,7 +123,7 @@ if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', recor
     await followed.refresh()
     await followed.refresh()
     expect([followed.registry.version, changes]).toEqual([before, 0])
-    const errors = told.filter(({ level }) => level === 50)
+    const errors = messages.filter(({ level }) => level === 50)
     expect(errors).toMatchObject([
       { version: 'strange', reason: expect.stringContaining('chains of the stored registry[0]') },
     ])
@@ -142,7 +142,7 @@ if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', recor
     own.stop()
     expect(own.registry.tokens.filter(({ name }) => name === 'Another name')).toHaveLength(1)
     expect(() => own.registry.daos).toThrow(/were not read/)
-    expect(told.map(({ msg }) => msg)).toContain('a new registry is active')
+    expect(messages.map(({ msg }) => msg)).toContain('a new registry is active')
   })
 })
 
@@ -159,13 +159,13 @@ describe('job and the active registry', () => {
     expect(protocolTvl.entities(followed.registry)).toHaveLength(all.length - 1)
     const context = { ...pipeline.context, registry: followed.registry }
     const collectors = tvl.connect(context)
-    const asked: number[] = []
+    const requests: number[] = []
     // The DAO becomes live again while the job runs.
     const changing = collectors.map(
       (collector): Collector => ({
         ...collector,
         collect: async (request) => {
-          asked.push(request.entities.length)
+          requests.push(request.entities.length)
           folder.edit('daos', (rows) => rows.map((row) => (row.slug === dao?.slug ? { ...row, live: true } : row)))
           await store()
           await followed.refresh()
@@ -175,7 +175,7 @@ describe('job and the active registry', () => {
     )
     const payload = { kind: 'slot', slot: MORNING, again: true }
     await runJob(tvl, changing, context, payload)
-    expect(asked[0]).toBe(all.length - 1)
+    expect(requests[0]).toBe(all.length - 1)
     const sql = 'SELECT DISTINCT dao FROM protocol_tvl'
     expect(await toRows(sql)).not.toContain(dao?.key)
     await runJob(tvl, collectors, context, payload)
@@ -226,7 +226,7 @@ describe('API and the active registry', () => {
     const commits = createHandFeed()
     const own = followRegistry(reader, await readInForce(reader), { log: silent, commits })
     const api = await startApi({ config: pipeline.config, db: reader, registry: own.registry, commits })
-    const ask = async (path: string) => {
+    const sendRequest = async (path: string) => {
       const response = await fetch(`${api.url}${path}`)
       return { status: response.status, text: await response.text(), tag: response.headers.get('etag') }
     }
@@ -237,21 +237,21 @@ describe('API and the active registry', () => {
       `/marks/${dao?.id}.svg`,
       '/data/daos/treasury/historic?name=Uniswap',
     ]
-    const before = await Promise.all(paths.map(ask))
+    const before = await Promise.all(paths.map(sendRequest))
     // The responses are cached now.
-    expect(await Promise.all(paths.map(ask))).toEqual(before)
+    expect(await Promise.all(paths.map(sendRequest))).toEqual(before)
     folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
     folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, name: 'Other' } : row)))
     await store()
     await own.refresh()
-    const after = await Promise.all(paths.map(ask))
+    const after = await Promise.all(paths.map(sendRequest))
     expect(after[0]?.text).toContain('Made up')
     expect(after[0]?.tag).not.toBe(before[0]?.tag)
     expect(before[1]?.text).toContain('Uniswap')
     expect(after[1]?.text).not.toContain('"name":"Uniswap"')
     expect(after[2]?.text).toContain('Other')
     expect([before[3]?.status, after[3]?.status]).toEqual([200, 404])
-    expect((await ask('/data/daos/treasury/historic?name=Other')).status).toBe(200)
+    expect((await sendRequest('/data/daos/treasury/historic?name=Other')).status).toBe(200)
     own.stop()
     await api.close()
     await reader.close()

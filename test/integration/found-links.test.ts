@@ -56,8 +56,8 @@ describe('discovered links', () => {
     expect(report.rows).toBeGreaterThan(accounts.length * 0.9)
     // Discovered links may change: the files do not have them yet.
     expect(daoLinks.entities(registry).length).toBe(daoLinks.entities(pipeline.registry).length)
-    const [asked] = daos.entities(registry).filter((dao) => accounts.some(({ id }) => id === dao.id))
-    expect(asked).toMatchObject({ missing: expect.arrayContaining(['twitter']) })
+    const [queries] = daos.entities(registry).filter((dao) => accounts.some(({ id }) => id === dao.id))
+    expect(queries).toMatchObject({ missing: expect.arrayContaining(['twitter']) })
   })
 
   it('change with the discovered values, and disappear with them', async () => {

@@ -88,9 +88,9 @@ describe('goldrush', () => {
     expect(row).toMatchObject({ value_usd: 15 })
     expect([row?.holdings].flat()[0]).toMatchObject({ contract: address(7), price_source: 'defillama' })
     expect(row?.tokens).toHaveLength(100)
-    const asked = server.requests.map(({ url }) => url.href).filter((href) => href.includes('/coins/'))
-    expect(asked).toHaveLength(2)
-    expect(Math.max(...asked.map((href) => href.length))).toBeLessThan(4_096)
+    const requests = server.requests.map(({ url }) => url.href).filter((href) => href.includes('/coins/'))
+    expect(requests).toHaveLength(2)
+    expect(Math.max(...requests.map((href) => href.length))).toBeLessThan(4_096)
   })
 
   it('is unavailable while DefiLlama is: missing prices are not stored as unknown', async () => {
@@ -192,13 +192,13 @@ describe('goldrush', () => {
     const portfolio = (path: string) =>
       data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3, 4) })])
     const prices = (href: URL) => {
-      const wanted = JSON.parse(href.searchParams.get('coins') ?? '{}') as Record<string, number[]>
+      const required = JSON.parse(href.searchParams.get('coins') ?? '{}') as Record<string, number[]>
       const points = (times: number[]) =>
         // The provider has no price for one of the days, except a much older one.
         times.map((timestamp, n) => ({ timestamp: n === 0 ? timestamp - 86_400 : timestamp + 60, price: 2 }))
-      return Object.fromEntries(Object.entries(wanted).map(([coin, times]) => [coin, { prices: points(times) }]))
+      return Object.fromEntries(Object.entries(required).map(([coin, times]) => [coin, { prices: points(times) }]))
     }
-    const other = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
+    const second = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
     const { server, source } = await connectTreasury(goldrush, (_, response, url) => {
       if (url.pathname === '/coins/batchHistorical') return sendJson(response, { coins: prices(url) })
       if (url.pathname.startsWith('/coins/'))
@@ -206,14 +206,14 @@ describe('goldrush', () => {
       if (!url.pathname.includes('/portfolio_v2/'))
         return sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')]))
       const { items } = portfolio(url.pathname).data
-      sendJson(response, data([...items, other]))
+      sendJson(response, data([...items, second]))
     })
     const range = { from: TODAY - 5 * DAY, to: TODAY, interval: '1d' } as const
     const rows = await source.fetchHistory({ ...alfa, wallets: [wallet(1), wallet(2)] }, range, signal)
     const byDay = Object.fromEntries(rows.map((row) => [String(row.observed_at).slice(0, 10), row.value_usd]))
     expect(byDay).toEqual({ '2024-05-05': 8, '2024-05-04': 28, '2024-05-03': 18 })
-    const asked = server.requests.filter(({ url }) => url.pathname.includes('/portfolio_v2/'))
-    expect(asked.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
+    const requests = server.requests.filter(({ url }) => url.pathname.includes('/portfolio_v2/'))
+    expect(requests.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
   })
 
   it('counts holdings on earlier days that were sold today', async () => {
@@ -245,8 +245,8 @@ describe('goldrush', () => {
   })
 
   it('returns no history for a DAO without a complete day in the range', async () => {
-    const told = [[holding(0, 5)], [{ ...holding(1, 5), open: null }]]
-    for (const holdings of told) {
+    const observed = [[holding(0, 5)], [{ ...holding(1, 5), open: null }]]
+    for (const holdings of observed) {
       const { source } = await connectTreasury(
         goldrush,
         answering({
@@ -262,11 +262,11 @@ describe('goldrush', () => {
   it('does not treat an address as unused if it was emptied within the range', async () => {
     const emptied = [holding(20, 5), { ...holding(1, 0), open: { balance: '0', quote: 0 } }]
     const { source } = await connectTreasury(goldrush, (_, response, url) => {
-      const isOther = url.pathname.includes(address(2))
-      if (url.pathname.includes('/balances_v2/')) return sendJson(response, data(isOther ? [] : [item('0x1', 'A')]))
-      const holdings = isOther ? emptied : [holding(1, 5), holding(20, 5)]
-      const isTold = !isOther || Number(url.searchParams.get('days')) > 20
-      sendJson(response, data(isTold ? [item('0x1', 'A', { holdings })] : []))
+      const isSecond = url.pathname.includes(address(2))
+      if (url.pathname.includes('/balances_v2/')) return sendJson(response, data(isSecond ? [] : [item('0x1', 'A')]))
+      const holdings = isSecond ? emptied : [holding(1, 5), holding(20, 5)]
+      const isReported = !isSecond || Number(url.searchParams.get('days')) > 20
+      sendJson(response, data(isReported ? [item('0x1', 'A', { holdings })] : []))
     })
     const range = { from: TODAY - 30 * DAY, to: TODAY, interval: '1d' } as const
     const two = { ...alfa, wallets: [wallet(1), wallet(2)] }

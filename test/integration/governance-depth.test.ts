@@ -36,9 +36,9 @@ interface Proposal {
 const PATH = '/data/daos/governance'
 let pipeline: ServedPipeline
 
-const ask = (path: string) => fetch(`${pipeline.url}${PATH}${path}`)
+const target = (path: string) => fetch(`${pipeline.url}${PATH}${path}`)
 async function get<T>(path: string): Promise<T> {
-  const response = await ask(path)
+  const response = await target(path)
   expect(response.status, path).toBe(200)
   return (await response.json()) as T
 }
@@ -48,7 +48,7 @@ async function all<T>(path: string, limit = 400): Promise<T[]> {
   let next: string | undefined = `${path}&limit=${limit}`
   let total = ''
   while (next !== undefined) {
-    const response = await ask(next)
+    const response = await target(next)
     expect(response.status, next).toBe(200)
     records.push(...((await response.json()) as T[]))
     total = response.headers.get('x-total-count') ?? ''
@@ -79,12 +79,12 @@ async function recount(dao: { id: string }) {
     expect(isDescending(list.map(({ createdAt }) => createdAt))).toBe(true)
   }
   expect(isDescending(voters.map(({ votes }) => votes))).toBe(true)
-  for (const { voter, ...told } of voters) {
+  for (const { voter, ...observed } of voters) {
     const cast = votes.filter((vote) => vote.voter === voter)
     const times = cast.map(({ createdAt }) => createdAt).sort()
-    expect(told).toMatchObject({ votes: cast.length, firstVoteAt: times[0], lastVoteAt: times.at(-1) })
+    expect(observed).toMatchObject({ votes: cast.length, firstVoteAt: times[0], lastVoteAt: times.at(-1) })
     const last = cast.filter(({ createdAt }) => createdAt === times.at(-1)).map(({ votingPower }) => votingPower)
-    expect(last).toContain(told.lastVotingPower)
+    expect(last).toContain(observed.lastVotingPower)
   }
   return { counts, proposals, votes, voters }
 }
@@ -127,7 +127,7 @@ describe('governance lists in a simulated world', () => {
       expect([proposals, lastProposalAt]).toEqual([listed.length, listed[0]?.createdAt ?? null])
       expect(activeProposals).toBe((await all<Proposal>(`/proposals?id=${_id}&state=active`)).length)
       const since = new Date(Math.floor(NOW / 3_600_000) * 3_600_000 - 30 * DAY).toISOString()
-      const recent = await ask(`/votes?id=${_id}&limit=1&filter=${encodeURIComponent(`createdAt>${since}`)}`)
+      const recent = await target(`/votes?id=${_id}&limit=1&filter=${encodeURIComponent(`createdAt>${since}`)}`)
       expect(votes30d).toBe(Number(recent.headers.get('x-total-count')))
     }
     const [most] = await get<Summary[]>('/summary?sort=-votes.count&limit=1')
@@ -139,7 +139,7 @@ describe('governance lists in a simulated world', () => {
     const votes = await all<Vote>(`/votes?id=${most?._id}`, 10_000)
     const forms = new Set(votes.map(({ choice }) => (Array.isArray(choice) ? 'list' : typeof choice)))
     expect([...forms].sort()).toEqual(['list', 'number', 'object'])
-    const csv = await (await ask(`/votes?id=${most?._id}&limit=10000&format=csv&fields=_id,choice`)).text()
+    const csv = await (await target(`/votes?id=${most?._id}&limit=10000&format=csv&fields=_id,choice`)).text()
     const choices = new Map(votes.map(({ _id, choice }) => [_id, JSON.stringify(choice)]))
     const lines = csv.trimEnd().split('\n').slice(1)
     expect(lines).toHaveLength(votes.length)
@@ -148,7 +148,7 @@ describe('governance lists in a simulated world', () => {
       expect(choice).toBe(choices.get(id))
     }
     for (const format of ['parquet', 'arrow', 'ndjson']) {
-      const response = await ask(`/votes?id=${most?._id}&limit=10&format=${format}`)
+      const response = await target(`/votes?id=${most?._id}&limit=10&format=${format}`)
       expect([format, response.status]).toEqual([format, 200])
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(100)
     }
@@ -175,23 +175,23 @@ describe('governance lists in a simulated world', () => {
   it('return no_data for a DAO without a space', async () => {
     const spaceless = pipeline.registry.daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)
     for (const list of ['proposals', 'votes', 'voters']) {
-      expect(await (await ask(`/${list}?id=${spaceless?.id}`)).json()).toMatchObject({ code: 'no_data' })
-      expect(await (await ask(`/${list}`)).json()).toMatchObject({ code: 'missing_parameter' })
+      expect(await (await target(`/${list}?id=${spaceless?.id}`)).json()).toMatchObject({ code: 'no_data' })
+      expect(await (await target(`/${list}`)).json()).toMatchObject({ code: 'missing_parameter' })
     }
     expect(await get(`/summary?id=${spaceless?.id}`)).toEqual([])
     expect(await get('/votes?proposal=0123456789abcdef01234567')).toEqual([])
-    const [other] = await get<Proposal[]>('/proposals?name=uniswap&limit=1')
-    expect(await get(`/votes?proposal=${other?._id}&name=aave`)).toEqual([])
-    expect((await get<Vote[]>(`/votes?proposal=${other?._id}&name=uniswap`)).length).toBeGreaterThan(0)
+    const [second] = await get<Proposal[]>('/proposals?name=uniswap&limit=1')
+    expect(await get(`/votes?proposal=${second?._id}&name=aave`)).toEqual([])
+    expect((await get<Vote[]>(`/votes?proposal=${second?._id}&name=uniswap`)).length).toBeGreaterThan(0)
   })
 
   it('compute proposal states from the clock, without a collection', async () => {
     const { clock, commits, database } = pipeline
     const dao = pipeline.registry.daoBySlug.get('aave') as VotingDao
     const [start, end] = [NOW + DAY, NOW + 2 * DAY]
-    const made = { dao: dao.key, space: dao.snapshotSpace, kind: 'proposal', proposal: '0xsoon', address: '0x1' }
+    const created = { dao: dao.key, space: dao.snapshotSpace, kind: 'proposal', proposal: '0xsoon', address: '0x1' }
     const times = { starts_at: new Date(start).toISOString(), ends_at: new Date(end).toISOString() }
-    const row = { ...made, at: new Date(NOW).toISOString(), title: 'Soon', ...times }
+    const row = { ...created, at: new Date(NOW).toISOString(), title: 'Soon', ...times }
     await database.db.insert({ table: 'governance_in', rows: [row] })
     commits.commit('governance')
     const [{ activeProposals: before } = { activeProposals: 0 }] = await get<Summary[]>(`/summary?id=${dao.id}`)

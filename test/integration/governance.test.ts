@@ -66,9 +66,9 @@ async function collect() {
   commits.commit('governance')
   return report
 }
-const ask = (query: string) => fetch(`${api.url}/data/daos/governance?${query}`)
+const target = (query: string) => fetch(`${api.url}/data/daos/governance?${query}`)
 const get = async (query: string) => {
-  const response = await ask(query)
+  const response = await target(query)
   expect(response.status, query).toBe(200)
   return governanceRoute.response.parse(await response.json()) as GovernanceRecord
 }
@@ -128,15 +128,15 @@ describe('governance in a simulated world', () => {
   })
 
   it('returns the same bytes after it is collected again', async () => {
-    const [before, body] = [await counts(), await (await ask('name=uniswap')).text()]
+    const [before, body] = [await counts(), await (await target('name=uniswap')).text()]
     await collect()
     expect(await counts()).toEqual(before)
-    expect(await (await ask('name=uniswap')).text()).toBe(body)
+    expect(await (await target('name=uniswap')).text()).toBe(body)
     // Also if everything is read from the start.
     await pipeline.database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE job_state' })
     await collect()
     expect(await counts()).toEqual(before)
-    expect(await (await ask('name=uniswap')).text()).toBe(body)
+    expect(await (await target('name=uniswap')).text()).toBe(body)
   })
 
   it('keeps only the last vote of a voter on a proposal', async () => {
@@ -146,16 +146,16 @@ describe('governance in a simulated world', () => {
     const params = { dao: daoOf('aave').key }
     const [vote] = await pipeline.database.db.rows({ name: 'vote', sql, params, schema })
     const { voter: address, ...rest } = vote ?? expect.unreachable('no vote')
-    const again = { dao: params.dao, kind: 'vote', address, at: new Date(MORNING).toISOString(), ...rest }
-    await pipeline.database.db.insert({ table: 'governance_in', rows: [again] })
+    const repeated = { dao: params.dao, kind: 'vote', address, at: new Date(MORNING).toISOString(), ...rest }
+    await pipeline.database.db.insert({ table: 'governance_in', rows: [repeated] })
     commits.commit('governance')
     expect((await get('name=aave')).votes).toEqual(votes)
   })
 
   it('returns 404 for a DAO without a space and for an unknown DAO', async () => {
     const spaceless = pipeline.registry.daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)
-    expect((await ask(`id=${spaceless?.id}`)).status).toBe(404)
-    expect((await ask('name=nobody-at-all')).status).toBe(404)
+    expect((await target(`id=${spaceless?.id}`)).status).toBe(404)
+    expect((await target('name=nobody-at-all')).status).toBe(404)
   })
 
   // The last test on this day: the clock moves by a month.
@@ -179,7 +179,7 @@ describe('governance before its first reading', () => {
   afterAll(close)
 
   it('returns 404 with no_data', async () => {
-    const unread = await ask('name=aave')
+    const unread = await target('name=aave')
     expect(unread.status).toBe(404)
     expect(await unread.json()).toMatchObject({
       code: 'no_data',
@@ -211,7 +211,7 @@ describe('existing and missing space', () => {
   })
 
   it('returns 404 for a DAO without a space', async () => {
-    expect((await ask('name=Unknown')).status).toBe(404)
+    expect((await target('name=Unknown')).status).toBe(404)
   })
 })
 
@@ -247,8 +247,8 @@ describe('DAO that moved to another space', () => {
     expect(await get('name=Moved')).toMatchObject({ votes: { count: 2 }, proposals: 1 })
 
     await collect()
-    const whole = await get('name=uniswap')
-    const expected = { votes: { count: whole.votes.count + 2 }, proposals: whole.proposals + 2 }
+    const full = await get('name=uniswap')
+    const expected = { votes: { count: full.votes.count + 2 }, proposals: full.proposals + 2 }
     expect(await get('name=Moved')).toMatchObject(expected)
 
     const sql = 'SELECT proposal FROM dao_proposals FINAL WHERE space = {space: String} LIMIT 1'
@@ -314,8 +314,8 @@ describe.skipIf(isAbsent)('19,970 recorded votes', () => {
         .filter((row) => row.symbol === symbol)
         .map(({ proposal_id, title, author = '', scores_total, votes: count, quorum, start = '', end = '' }) => {
           const what = { _id: idOf(proposal_id), title, author: author.toLowerCase(), state: 'closed' }
-          const told = { scoresTotal: Number(scores_total), votes: Number(count), quorum: Number(quorum) }
-          return { ...what, ...told, startsAt: new Date(start).toISOString(), endsAt: new Date(end).toISOString() }
+          const fields = { scoresTotal: Number(scores_total), votes: Number(count), quorum: Number(quorum) }
+          return { ...what, ...fields, startsAt: new Date(start).toISOString(), endsAt: new Date(end).toISOString() }
         })
       const listed = sortById(await all(`proposals?id=${dao.id}`))
       expect(listed, name).toMatchObject(sortById(recorded))

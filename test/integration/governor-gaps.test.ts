@@ -82,7 +82,7 @@ describe('governor whose first logs the node has pruned', () => {
     )
     const chain = toGovernorChain(LOGS, { habits: { firstLogs: FIRST_BLOCK - 10 } })
     pipeline = await createGovernorPipeline({ now: nowAt(1_000), registry: own, chains: { ethereum: chain } })
-    expect(await pipeline.collectGovernors()).toMatchObject({ uncovered: 4 })
+    expect(await pipeline.collectGovernors()).toMatchObject({ uncovered: 6 })
     const notes = await pipeline.notes()
     expect(notes.find(({ entity }) => entity === own.daoBySlug.get('compound')?.key)?.reason).toMatch(
       /rpc-ethereum has no logs of block 19795000 any more \(error 4444.*RPC_URLS needs a node that has the logs from block/,
@@ -99,8 +99,8 @@ describe('governor whose first logs the node has pruned', () => {
     const { config, db, now } = pipeline.context
     const own = { config, db, now: now(), log: silent, isShort: false, timeoutMs: 20_000, backoffMs: 1 }
     const probes = await probeProviders({ ...own, registry: old, signal: new AbortController().signal })
-    const told = probes.filter(({ dataset }) => dataset === 'governors')
-    expect(told.map(({ entity, finding }) => [entity, finding])).toContainEqual(['Compound', 'unconfigured'])
+    const observed = probes.filter(({ dataset }) => dataset === 'governors')
+    expect(observed.map(({ entity, finding }) => [entity, finding])).toContainEqual(['Compound', 'unconfigured'])
     expect(toReport(probes)).toMatch(/governors.*Compound.*RPC_URLS needs a node that has the logs from block/)
   })
 
@@ -110,9 +110,9 @@ describe('governor whose first logs the node has pruned', () => {
       slug === 'compound' ? all.map((one) => ({ ...one, fromBlock: first })) : all,
     )
     const chain = toGovernorChain(LOGS)
-    const asked: { from: number; addresses: ReadonlySet<string> }[] = []
+    const requests: { from: number; addresses: ReadonlySet<string> }[] = []
     const logs: typeof chain.logs = (from, to, addresses) => {
-      asked.push({ from, addresses })
+      requests.push({ from, addresses })
       return chain.logs(from, to, addresses)
     }
     pipeline = await createGovernorPipeline({
@@ -121,8 +121,8 @@ describe('governor whose first logs the node has pruned', () => {
       chains: { ethereum: { ...chain, logs } },
     })
     await pipeline.collectGovernors()
-    for (const { from, addresses } of asked) expect(addresses.has(ENS.address)).toBe(from >= FIRST_BLOCK)
-    expect(asked.at(-1)?.addresses.has(ALPHA.address)).toBe(true)
+    for (const { from, addresses } of requests) expect(addresses.has(ENS.address)).toBe(from >= FIRST_BLOCK)
+    expect(requests.at(-1)?.addresses.has(ALPHA.address)).toBe(true)
     expect(await powersOf('ens')).toEqual([2, 1])
   })
 })
@@ -157,8 +157,8 @@ describe('governor with unusual counting', () => {
       logAt(900, ENS.address, encodeOutcome('ProposalExecuted', 2n)),
     ])
     await pipeline.collectGovernors()
-    const told = (await pipeline.proposalsOf('ens')).map(({ startsAt, endsAt, state }) => [startsAt, endsAt, state])
-    expect(told).toEqual([
+    const fields = (await pipeline.proposalsOf('ens')).map(({ startsAt, endsAt, state }) => [startsAt, endsAt, state])
+    expect(fields).toEqual([
       [null, null, 'closed'],
       [null, null, null],
     ])

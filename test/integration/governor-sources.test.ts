@@ -31,12 +31,12 @@ describe('proposals and votes of two sources', () => {
     )
     expect(ofVote).toEqual('_id proposal voter choice votingPower createdAt'.split(' '))
     for (const source of ['snapshot', 'governor', 'all']) {
-      const asked = `&source=${source}`
-      expect(await membersOf('/proposals', asked)).toEqual([
+      const query = `&source=${source}`
+      expect(await membersOf('/proposals', query)).toEqual([
         ...ofProposal,
-        ...['source', 'outcome', 'timesEstimated', 'flagged'],
+        ...['source', 'outcome', 'timesEstimated', 'flagged', 'queuedAt', 'executableAt', 'executedAt', 'canceledAt'],
       ])
-      expect(await membersOf('/votes', asked)).toEqual([...ofVote, 'source'])
+      expect(await membersOf('/votes', query)).toEqual([...ofVote, 'source'])
     }
     expect(await membersOf('/proposals', '&fields=source,_id')).toEqual(['_id', 'source'])
     expect(await membersOf('/votes', '&fields=voter,source&source=all')).toEqual(['voter', 'source'])

@@ -7,7 +7,6 @@ import { logAt, timeAt, toGovernorChain } from '../support/governor-chain.ts'
 import {
   ALPHA,
   AUTHOR,
-  askFor,
   BRAVO,
   blockOf,
   ENS,
@@ -17,6 +16,7 @@ import {
   proposal,
   startGovernors,
   TRUEFI,
+  toQuery,
   voterOf,
 } from '../support/governor-pipeline.ts'
 import {
@@ -94,11 +94,11 @@ describe("votes on Compound's governors", () => {
   it('count each voter once, and do not change the counts of Snapshot', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collect(governance)
-    const asked = ['', '/proposals', '/votes', '/voters'].map((path) => `${path}?id=${idOf('compound')}`)
-    const before = await Promise.all([...asked, '/summary'].map((path) => pipeline.get(path)))
+    const query = ['', '/proposals', '/votes', '/voters'].map((path) => `${path}?id=${idOf('compound')}`)
+    const before = await Promise.all([...query, '/summary'].map((path) => pipeline.get(path)))
     await pipeline.collectGovernors()
-    expect(await Promise.all([...asked, '/summary'].map((path) => pipeline.get(path)))).toEqual(before)
-    const voters = await pipeline.get<Voter[]>(`/voters${askFor('compound')}`)
+    expect(await Promise.all([...query, '/summary'].map((path) => pipeline.get(path)))).toEqual(before)
+    const voters = await pipeline.get<Voter[]>(`/voters${toQuery('compound')}`)
     governanceVotersRoute.response.parse(voters)
     const votes = await pipeline.votesOf('compound')
     expect(voters.map(({ voter }) => voter).sort()).toEqual([...new Set(votes.map(({ voter }) => voter))].sort())
@@ -108,7 +108,7 @@ describe("votes on Compound's governors", () => {
     }
     const totals = await Promise.all(
       ['snapshot', 'governor', 'all'].map(async (source) => {
-        const response = await fetch(`${pipeline.url}/data/daos/governance/votes${askFor('compound', source)}`)
+        const response = await fetch(`${pipeline.url}/data/daos/governance/votes${toQuery('compound', source)}`)
         return Number(response.headers.get('x-total-count'))
       }),
     )
@@ -121,17 +121,17 @@ describe("votes on Compound's governors", () => {
   it('do not change when they are read again, with any page size of a node', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()
-    const once = await pipeline.dump()
+    const first = await pipeline.dump()
     pipeline.clock.now = nowAt(1_001)
     await pipeline.collectGovernors()
-    expect(await pipeline.dump()).toEqual(once)
+    expect(await pipeline.dump()).toEqual(first)
     await pipeline.close()
     pipeline = await startGovernors(
       1_000,
       toGovernorChain(logs, { habits: { host: 'alchemy', mostBlocks: 10, logTimes: false } }),
     )
     await pipeline.collectGovernors()
-    expect(await pipeline.dump()).toEqual(once)
+    expect(await pipeline.dump()).toEqual(first)
   })
 })
 
@@ -184,7 +184,7 @@ describe("votes on OpenZeppelin's governors", () => {
         { voter: voterOf(1), choice: { 1: 4, 2: 1 }, votingPower: 5 },
       ])
       expect(new Set(votes.map(({ _id }) => _id)).size).toBe(3)
-      const voters = await pipeline.get<Voter[]>(`/voters${askFor('ens')}`)
+      const voters = await pipeline.get<Voter[]>(`/voters${toQuery('ens')}`)
       expect(voters.find(({ voter }) => voter === voterOf(1))).toMatchObject({
         ...{ votes: 1, firstVoteAt: timeAt(30), lastVoteAt: timeAt(40) },
       })
@@ -229,30 +229,30 @@ FROM dao_cast_votes FINAL WHERE voter = {voter: String} AND JSONHas(choice, '2')
     ]
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()
-    const tell = async (slug: string) =>
+    const publish = async (slug: string) =>
       (await pipeline.proposalsOf(slug)).map(({ title, state, startsAt, endsAt, outcome, timesEstimated }) =>
         [title, state, startsAt, endsAt, outcome, timesEstimated].join(' '),
       )
-    expect(await tell('ens')).toEqual([
+    expect(await publish('ens')).toEqual([
       `Proposal 3 active ${timeAt(20)} ${timeAt(5_000)}  true`,
       `Proposal 2 pending ${timeAt(1_200)} ${timeAt(1_900)}  true`,
       `Proposal 1 active ${timeAt(20)} ${timeAt(1_500)}  true`,
     ])
-    expect(await tell('hop')).toEqual([` active ${timeAt(20)} ${timeAt(1_500)}  false`])
+    expect(await publish('hop')).toEqual([` active ${timeAt(20)} ${timeAt(1_500)}  false`])
     pipeline.clock.now = nowAt(1_560)
     await pipeline.collectGovernors()
-    expect(await tell('ens')).toEqual([
+    expect(await publish('ens')).toEqual([
       `Proposal 3 closed ${timeAt(20)} ${timeAt(5_000)} canceled true`,
       `Proposal 2 active ${timeAt(1_200)} ${timeAt(1_900)}  true`,
       `Proposal 1 active ${timeAt(20)} ${timeAt(1_600)}  true`,
     ])
-    expect(await tell('hop')).toEqual([` active ${timeAt(20)} ${timeAt(1_600)}  false`])
+    expect(await publish('hop')).toEqual([` active ${timeAt(20)} ${timeAt(1_600)}  false`])
     pipeline.clock.now = nowAt(2_100)
     await pipeline.collectGovernors()
-    expect((await tell('ens')).slice(1)).toEqual([
+    expect((await publish('ens')).slice(1)).toEqual([
       `Proposal 2 closed ${timeAt(1_200)} ${timeAt(1_900)}  false`,
       `Proposal 1 closed ${timeAt(20)} ${timeAt(1_600)}  false`,
     ])
-    expect(await tell('hop')).toEqual([` closed ${timeAt(20)} ${timeAt(1_600)}  false`])
+    expect(await publish('hop')).toEqual([` closed ${timeAt(20)} ${timeAt(1_600)}  false`])
   })
 })

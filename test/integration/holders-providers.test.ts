@@ -159,18 +159,19 @@ describe('moralis', () => {
   it("stops at its own budget and at the provider's until midnight", async () => {
     const upstream = await createUpstream({ registry, now: () => slot, plan: 'free' })
     closers.push(upstream.close)
-    const askAll = async (unitsPerDay: string) => {
+    const requestAll = async (unitsPerDay: string) => {
       const settings = { ...toStandInSettings(upstream.url), MORALIS_UNITS_PER_DAY: unitsPerDay }
       const { source } = await connect(moralis, () => undefined, settings)
       const [uni] = registry.tokens.filter(({ symbol }) => symbol === 'UNI')
-      for (let asked = 0; asked < 450; asked += 1) await source.fetchHolders(uni ?? alfa, slot, signal)
+      for (let requestCount = 0; requestCount < 450; requestCount += 1)
+        await source.fetchHolders(uni ?? alfa, slot, signal)
     }
-    await expect(askAll('1000')).rejects.toMatchObject({
+    await expect(requestAll('1000')).rejects.toMatchObject({
       code: 'provider_exhausted',
       message: expect.stringContaining('20 requests of a day'),
     })
     expect(upstream.requests.count('moralis')).toBe(20)
-    await expect(askAll('80000')).rejects.toMatchObject({
+    await expect(requestAll('80000')).rejects.toMatchObject({
       code: 'provider_exhausted',
       message: expect.stringContaining('free-plan-daily'),
     })

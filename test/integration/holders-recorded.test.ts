@@ -35,14 +35,14 @@ describe.skipIf(recorded === undefined)('recorded holders of UNI', () => {
   it('are served as they were recorded', async () => {
     if (recorded === undefined) return
     const uni = pipeline.tokenOf('UNI')
-    const ask = `${pipeline.upstream.url}/ethplorer/getTopTokenHolders/${uni.contractAddress}?apiKey=freekey&limit=100`
-    expect(await (await fetch(ask)).json()).toEqual(recorded.body)
+    const target = `${pipeline.upstream.url}/ethplorer/getTopTokenHolders/${uni.contractAddress}?apiKey=freekey&limit=100`
+    expect(await (await fetch(target)).json()).toEqual(recorded.body)
 
     pipeline.upstream.faults.set('moralis', { kind: 'status', status: 401 })
     expect(await pipeline.collect(holders).catch(toPendingReport)).toMatchObject({ rows: 1, providers: ['ethplorer'] })
     const response = await fetch(`${pipeline.url}/data/tokens/holders`)
-    const [record, ...others] = holdersRoute.response.parse(await response.json()) as HoldersRecord[]
-    expect(others).toEqual([])
+    const [record, ...rest] = holdersRoute.response.parse(await response.json()) as HoldersRecord[]
+    expect(rest).toEqual([])
     const { totalHolders, top100Share, topHolders } = record?.holdersData ?? { topHolders: [] }
     expect(totalHolders).toBe(300_232)
     expect(topHolders.map(({ address }) => address)).toEqual(recorded.holders.map(({ address }) => address))
@@ -78,6 +78,6 @@ describe.skipIf(recorded === undefined)('recorded holders of UNI', () => {
 /** The float's own digits, followed by zeros: 1.25e+3 is 1250. */
 function toDigits(value: number): string {
   const [mantissa = '', exponent = '0'] = value.toExponential().split('e')
-  const [whole = '', fraction = ''] = mantissa.split('.')
-  return whole + fraction.padEnd(Number(exponent), '0')
+  const [full = '', fraction = ''] = mantissa.split('.')
+  return full + fraction.padEnd(Number(exponent), '0')
 }

@@ -24,7 +24,7 @@ const stored = (table = 'token_holders') =>
     sql: `SELECT * EXCEPT collected_at FROM ${table} FINAL ORDER BY token, observed_at`,
     schema: tokenHoldersRow,
   })
-const wanted = () => holders.entities(pipeline.registry)
+const collected = () => holders.entities(pipeline.registry)
 
 describe('token holders from provider to response', () => {
   beforeAll(async () => {
@@ -38,11 +38,11 @@ describe('token holders from provider to response', () => {
   })
 
   it('stores a snapshot of every live token on an EVM chain, with two requests each', async () => {
-    expect(await collect()).toEqual({ rows: wanted().length, rejected: 0, uncovered: 0, providers: ['moralis'] })
-    expect(pipeline.upstream.requests.count('moralis')).toBe(2 * wanted().length)
+    expect(await collect()).toEqual({ rows: collected().length, rejected: 0, uncovered: 0, providers: ['moralis'] })
+    expect(pipeline.upstream.requests.count('moralis')).toBe(2 * collected().length)
     const rows = await stored()
     expect(rows.map(({ token }) => token).sort()).toEqual(
-      wanted()
+      collected()
         .map(({ key }) => key)
         .sort(),
     )
@@ -53,17 +53,17 @@ describe('token holders from provider to response', () => {
       sql: 'SELECT count() AS inserted FROM token_holders',
       schema: z.object({ inserted: z.number() }),
     })
-    expect(observed).toEqual([{ inserted: wanted().length }])
+    expect(observed).toEqual([{ inserted: collected().length }])
   })
 
   it("serves the provider's exact values", async () => {
     const token = tokenOf('UNI')
     const path = `${pipeline.upstream.url}/moralis/api/v2.2/erc20/${token.contractAddress}`
-    const ask = async (url: string) => (await fetch(url, { headers: { 'x-api-key': 'test' } })).json()
-    const { result } = (await ask(`${path}/owners?chain=eth&limit=100&order=DESC`)) as {
+    const request = async (url: string) => (await fetch(url, { headers: { 'x-api-key': 'test' } })).json()
+    const { result } = (await request(`${path}/owners?chain=eth&limit=100&order=DESC`)) as {
       result: Record<string, string>[]
     }
-    const { totalHolders } = (await ask(`${path}/holders?chain=eth`)) as { totalHolders: number }
+    const { totalHolders } = (await request(`${path}/holders?chain=eth`)) as { totalHolders: number }
     const [uni] = await get(`id=${token.id}`)
     expect(uni).toMatchObject({ _id: token.id, name: token.name, holdersData: { totalHolders } })
     expect(uni?.holdersData.topHolders).toEqual(
@@ -79,7 +79,7 @@ describe('token holders from provider to response', () => {
 
   it('lists every token with a snapshot, in the order of the token list', async () => {
     const all = await get()
-    expect(all).toHaveLength(wanted().length)
+    expect(all).toHaveLength(collected().length)
     const tokens = (await (await fetch(`${pipeline.url}/data/tokens?limit=500`)).json()) as { _id: string }[]
     const listed = new Set(all.map(({ _id }) => _id))
     const priced = tokens.map(({ _id }) => _id).filter((id) => listed.has(id))
@@ -131,7 +131,7 @@ describe('token holders from provider to response', () => {
     pipeline.upstream.faults.set('moralis', { kind: 'status', status: 404 }, { match: unknown.contractAddress })
     pipeline.upstream.faults.set('moralis', { kind: 'empty' }, { match: empty.contractAddress })
     const report = await collect().catch(toPendingReport)
-    expect(report).toMatchObject({ rows: wanted().length, uncovered: 0, providers: ['moralis', 'ethplorer'] })
+    expect(report).toMatchObject({ rows: collected().length, uncovered: 0, providers: ['moralis', 'ethplorer'] })
     expect(pipeline.upstream.requests.count('ethplorer')).toBe(6)
     const [uni] = await get(`id=${id}`)
     // Shares with two decimals identify the provider.
@@ -143,36 +143,38 @@ describe('token holders from provider to response', () => {
   it('continues with the next provider if the first one rejects requests', async () => {
     pipeline.clock.now += HOUR
     pipeline.upstream.faults.set('moralis', { kind: 'status', status: 401 })
-    const covered = wanted().filter((token) => ['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')))
+    const covered = collected().filter((token) => ['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')))
     const report = await collect().catch(toPendingReport)
     expect(report).toMatchObject({ rows: covered.length, providers: ['ethplorer'] })
-    expect(report.uncovered).toBe(wanted().length - covered.length)
+    expect(report.uncovered).toBe(collected().length - covered.length)
     expect(pipeline.upstream.requests.count('moralis')).toBeLessThan(10)
     // Tokens of the first provider only keep their last snapshot.
-    expect(await get()).toHaveLength(wanted().length)
+    expect(await get()).toHaveLength(collected().length)
   })
 
   it('does not buy an unusable response of a token repeatedly', async () => {
     pipeline.clock.now += HOUR
-    const [useless, away] = wanted().filter((token) => !['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')))
+    const [useless, unavailable] = collected().filter(
+      (token) => !['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')),
+    )
     const pathOf = (token?: Entity) => `/erc20/${Reflect.get(token ?? {}, 'contractAddress')}/owners`
-    const asked = (token?: Entity) => pipeline.upstream.requests.count('moralis', pathOf(token))
+    const requests = (token?: Entity) => pipeline.upstream.requests.count('moralis', pathOf(token))
     pipeline.upstream.faults.set('moralis', { kind: 'shape' }, { match: pathOf(useless) })
-    pipeline.upstream.faults.set('moralis', { kind: 'status', status: 503 }, { match: pathOf(away) })
-    const tryAgain = () => {
+    pipeline.upstream.faults.set('moralis', { kind: 'status', status: 503 }, { match: pathOf(unavailable) })
+    const retry = () => {
       const slot = toBucketStart(pipeline.clock.now, '1h')
       const job = runJob(holders, holders.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
       return job.catch(toPendingReport)
     }
-    for (let tries = 0; tries < 6; tries += 1) await tryAgain()
-    expect(asked(useless)).toBe(3)
-    expect(asked(away)).toBeGreaterThanOrEqual(6)
+    for (let tries = 0; tries < 6; tries += 1) await retry()
+    expect(requests(useless)).toBe(3)
+    expect(requests(unavailable)).toBeGreaterThanOrEqual(6)
     pipeline.upstream.faults.clear()
     // A failed request is not billed, and is retried normally.
-    expect(await tryAgain()).toMatchObject({ rows: 1, uncovered: 1 })
-    expect(asked(useless)).toBe(3)
+    expect(await retry()).toMatchObject({ rows: 1, uncovered: 1 })
+    expect(requests(useless)).toBe(3)
     pipeline.clock.now += HOUR
-    expect(await tryAgain()).toMatchObject({ rows: wanted().length, uncovered: 0 })
+    expect(await retry()).toMatchObject({ rows: collected().length, uncovered: 0 })
   })
 
   it('keeps its newest snapshot if an older one is stored later', async () => {

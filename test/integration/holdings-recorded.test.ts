@@ -16,7 +16,7 @@ if (!isThere) console.log(`no recorded treasuries at ${recording}: their test is
 /** Chains with other names in the recording than in the registry. */
 const CHAINS: Readonly<Record<string, string>> = { bsc: 'bnb', avax: 'avalanche', xdai: 'gnosis' }
 /** The chains that the provider has. */
-const KNOWN = new Set(['ethereum', 'optimism', 'bnb', 'polygon', 'base', 'arbitrum', 'avalanche'])
+const SUPPORTED = new Set(['ethereum', 'optimism', 'bnb', 'polygon', 'base', 'arbitrum', 'avalanche'])
 const ADDRESS = /^0x[0-9a-f]{40}$/
 
 const onChain = z.object({ owners: z.array(z.string()).default([]), ownTokens: z.array(z.unknown()).default([]) })
@@ -33,7 +33,7 @@ function toRecorded(entry: Readonly<Record<string, unknown>>): Recorded {
     new Set(
       Object.entries(entry).flatMap(([name, value]) => {
         const [chain, of] = [CHAINS[name] ?? name, onChain.safeParse(value)]
-        if (!KNOWN.has(chain) || !of.success) return []
+        if (!SUPPORTED.has(chain) || !of.success) return []
         const addresses = pick(of.data).map((address) => String(address).toLowerCase())
         return addresses.filter((address) => ADDRESS.test(address)).map((address) => `${chain}/${address}`)
       }),
@@ -84,8 +84,8 @@ describe.skipIf(!isThere)('recorded treasuries', () => {
       expect(new Set(holdings.map(({ chain, address }) => placeOf(chain, address))), dao.slug).toEqual(owners)
       const isOwn = ({ chain, contractAddress }: z.infer<typeof record>) =>
         ownTokens.has(placeOf(chain, contractAddress))
-      const known = new Set(tokens.filter((token) => token.dao === dao.slug).map(({ id }) => id))
-      for (const one of holdings.filter((each) => isOwn(each) && known.has(each.token ?? ''))) {
+      const values = new Set(tokens.filter((token) => token.dao === dao.slug).map(({ id }) => id))
+      for (const one of holdings.filter((each) => isOwn(each) && values.has(each.token ?? ''))) {
         expect(one.kind, `${dao.slug} ${one.symbol}`).toBe('own')
         own += 1
       }

@@ -32,7 +32,7 @@ describe('HTTP client: successful responses', () => {
     expect(Object.fromEntries(server.requests[0]?.url.searchParams ?? [])).toEqual({ id: '1,2', page: '3' })
     expect(server.requests[0]?.headers).toMatchObject({ 'x-api-key': KEY, 'content-type': 'application/json' })
     expect(calls).toMatchObject([
-      { provider: 'acme', path: '/{things}', outcome: 'ok', status: 200, retries: 0, quotaLeft: 41 },
+      { provider: 'acme', path: '/{things}', outcome: 'ok', status: 200, retries: 0, remainingQuota: 41 },
     ])
   })
 
@@ -131,14 +131,14 @@ describe('HTTP client: permanent failures', () => {
   })
 
   it('never follows a redirect to another host', async () => {
-    const other = await connectClient(ok)
+    const another = await connectClient(ok)
     const { fail } = await connectClient((_, response) => {
-      response.writeHead(302, { location: `${other.server.baseUrl}/things` }).end()
+      response.writeHead(302, { location: `${another.server.baseUrl}/things` }).end()
     })
     const error = await fail()
     expect(error.code).toBe('provider_rejected')
-    expect(error.message).toContain(new URL(other.server.baseUrl).host)
-    expect(other.server.requests).toEqual([])
+    expect(error.message).toContain(new URL(another.server.baseUrl).host)
+    expect(another.server.requests).toEqual([])
   })
 
   it('stops a redirect loop after four requests', async () => {

@@ -137,11 +137,11 @@ it('any value of the index can be computed from public data, as in the guide', a
   const all = compositions.parse(body)
   const moments = [...CHANGES, ...Array.from({ length: 30 }, () => random.pick(points).at)]
   let found = 0
-  for (const moment of moments) {
-    const slot = moment - (moment % SLOT)
+  for (const time of moments) {
+    const slot = time - (time % SLOT)
     const range = { start: iso(slot), end: iso(slot + SLOT) }
-    const [inForce, ...others] = all.filter(({ from, to }) => from <= range.start && (to === null || range.start < to))
-    expect(others).toEqual([])
+    const [inForce, ...rest] = all.filter(({ from, to }) => from <= range.start && (to === null || range.start < to))
+    expect(rest).toEqual([])
     const own = await Promise.all(
       (inForce?.elements ?? []).map(async ({ token: id, quantity }) => {
         const query = { id, interval: '5m', ...range }
@@ -170,8 +170,8 @@ describe('GET /data/index/compositions', () => {
         return [id, iso(validFrom), next === undefined ? null : iso(next.validFrom)]
       }),
     )
-    const known = await get('/data/index/compositions', { asOf: iso((CHANGES[1] as number) - 1) })
-    expect(compositions.parse(known.body).map(({ to }) => to)).toEqual([iso(CHANGES[0] as number), null])
+    const existing = await get('/data/index/compositions', { asOf: iso((CHANGES[1] as number) - 1) })
+    expect(compositions.parse(existing.body).map(({ to }) => to)).toEqual([iso(CHANGES[0] as number), null])
   })
 
   it('includes the next composition when it becomes active', async () => {
@@ -193,14 +193,14 @@ function recount(last: Point) {
   let rebalanced = 0
   for (const [n, to] of way.slice(1).entries()) {
     const from = way[n] as Point
-    let kept = from.value
+    let cached = from.value
     for (const { token, quantity } of from.composition.elements) {
       const before = priceIn(token.key, from.at) ?? Number.NaN
       const gain = Number(quantity) * ((priceIn(token.key, to.at) ?? before) - before)
       gains.set(token.id, (gains.get(token.id) ?? 0) + gain)
-      kept += gain
+      cached += gain
     }
-    rebalanced += to.value - kept
+    rebalanced += to.value - cached
   }
   const percent = (usd: number) => (100 * usd) / begin.value
   const of = new Map([...gains].map(([token, usd]) => [token, percent(usd)]))
@@ -252,13 +252,13 @@ describe('GET /data/index/weights', () => {
   it('explains values at random times with the data known then', async () => {
     const moments = Array.from({ length: 25 }, () => FIRST + random.below(NOW - FIRST))
     const [withChange, without] = [new Set<number>(), new Set<number>()]
-    for (const moment of moments) {
-      const last = points.findLast(({ observed }) => observed <= moment && observed > moment - 2 * SLOT)
-      const { body, headers } = await get('/data/index/weights', { asOf: iso(moment) })
+    for (const time of moments) {
+      const last = points.findLast(({ observed }) => observed <= time && observed > time - 2 * SLOT)
+      const { body, headers } = await get('/data/index/weights', { asOf: iso(time) })
       if (last === undefined) expect(body).toEqual([])
       else {
         expectExplained(weights.parse(body), headers, last)
-        ;(headers.has('x-index-change-24h') ? withChange : without).add(moment)
+        ;(headers.has('x-index-change-24h') ? withChange : without).add(time)
       }
     }
     expect(withChange.size).toBeGreaterThan(5)
@@ -273,8 +273,8 @@ describe('GET /data/index/weights', () => {
 
   it('sorts and filters, and is cached until the index changes', async () => {
     const sorted = weights.parse((await get('/data/index/weights', { sort: '-contribution24h' })).body)
-    const made = sorted.map(({ contribution24h }) => contribution24h ?? Number.NaN)
-    expect(made).toEqual(made.toSorted((a, b) => b - a))
+    const created = sorted.map(({ contribution24h }) => contribution24h ?? Number.NaN)
+    expect(created).toEqual(created.toSorted((a, b) => b - a))
     const { body, headers } = await get('/data/index/weights', { filter: 'symbol=UNI' })
     expect(weights.parse(body).map(({ symbol }) => symbol)).toEqual(['UNI'])
     expect(headers.get('x-total-count')).toBe('1')

@@ -14,7 +14,7 @@ import { createServedPipeline, type ServedPipeline } from '../support/served-pip
 const SLOT = 300_000
 const NOW = Date.parse('2024-05-06T07:06:09Z')
 /** A correction has at least the known values of the corrected row. */
-const KNOWN = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
+const COMPLETE_QUOTE = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
 const HISTORIC = '/data/index/historic'
 
 const answer = z.array(
@@ -44,7 +44,7 @@ describe('index computation', () => {
     return report
   }
   const storePrices = (tokens: readonly number[], at: number, price: number) => {
-    const values = { observed_at: new Date(at).toISOString(), is_latest: false, price, ...KNOWN }
+    const values = { observed_at: new Date(at).toISOString(), is_latest: false, price, ...COMPLETE_QUOTE }
     const rows = tokens.map((token) => ({ token, ...values }))
     return pipeline.database.db.insert({ table: prices.dataset.table, rows })
   }
@@ -132,9 +132,9 @@ describe('index computation', () => {
 
   it('stores no point if a member has no price', async () => {
     const slot = Date.parse('2024-05-05T00:00:00Z')
-    const [last, ...others] = basket.compositions[0]?.elements ?? []
+    const [last, ...rest] = basket.compositions[0]?.elements ?? []
     await storePrices(
-      others.map(({ token }) => token.key),
+      rest.map(({ token }) => token.key),
       slot,
       10,
     )
@@ -246,7 +246,7 @@ describe('index after a back-fill and a late correction', () => {
     const recomputed = new Promise<void>((resolve) => {
       runners[1]?.on('completed', (job) => job.data.kind === 'range' && job.returnvalue.rows > 0 && resolve())
     })
-    const row = { token: uni.key, observed_at: at, is_latest: false, price: 1234.5, ...KNOWN }
+    const row = { token: uni.key, observed_at: at, is_latest: false, price: 1234.5, ...COMPLETE_QUOTE }
     await pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
     await pipeline.context.recomputation.enqueue(prices.dataset, [row])
     await recomputed
@@ -270,10 +270,15 @@ it('GET /data/status names the member without a price that blocks the index', as
     }
     await pipeline.collect(prices)
     expect(await noteOf()).toBe('')
-    const [dead, ...others] = pipeline.registry.index.compositions[0]?.elements ?? []
+    const [dead, ...rest] = pipeline.registry.index.compositions[0]?.elements ?? []
     pipeline.clock.now += 3_600_000
-    const values = { observed_at: new Date(pipeline.clock.now).toISOString(), is_latest: true, price: 5, ...KNOWN }
-    const rows = others.map(({ token }) => ({ token: token.key, ...values }))
+    const values = {
+      observed_at: new Date(pipeline.clock.now).toISOString(),
+      is_latest: true,
+      price: 5,
+      ...COMPLETE_QUOTE,
+    }
+    const rows = rest.map(({ token }) => ({ token: token.key, ...values }))
     await pipeline.database.db.insert({ table: prices.dataset.table, rows })
     expect(await noteOf()).toMatch(`no new value without a price of ${dead?.token.symbol} (last at 2024-05-06T07:0`)
   } finally {

@@ -107,9 +107,9 @@ describe.skipIf(!present)('index of real units at real prices', () => {
     const at = '2022-06-18T00:00:00.000Z'
     const maker = elements.find(({ token }) => token.symbol === 'MKR')
     // A correction has at least the known values of the corrected row.
-    const known = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
+    const existing = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
     const price = 2 * (maker === undefined ? 0 : (readChart(maker).get(Date.parse(at)) ?? 0))
-    const row = { token: maker?.token.key, observed_at: at, is_latest: false, price, ...known }
+    const row = { token: maker?.token.key, observed_at: at, is_latest: false, price, ...existing }
     const computed = new Promise<void>((resolve) => {
       runners[1]?.on('completed', (job) => job.returnvalue.rows > 0 && resolve())
     })

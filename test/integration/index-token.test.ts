@@ -7,7 +7,7 @@ import indexToken from '../../workers/jobs/index-token.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { SchedulerContext } from '../../workers/schedule/due-slots.ts'
-import { tellLost } from '../../workers/schedule/lost.ts'
+import { reportMissed } from '../../workers/schedule/missed.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
@@ -58,13 +58,13 @@ const stored = async () => {
 
 /** A node that forwards every call to the stand-in, replaces replies for a test and records the calls. */
 async function startNode(change: (call: Call) => object | undefined = () => undefined) {
-  const asked: Call[] = []
+  const requests: Call[] = []
   const server = await startProviderServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
-    const given: unknown = JSON.parse(Buffer.concat(chunks).toString())
-    const calls = (Array.isArray(given) ? given : [given]).map((one) => call.parse(one))
-    asked.push(...calls)
+    const input: unknown = JSON.parse(Buffer.concat(chunks).toString())
+    const calls = (Array.isArray(input) ? input : [input]).map((one) => call.parse(one))
+    requests.push(...calls)
     const body = JSON.stringify(calls)
     const answer = await fetch(`${pipeline.upstream.url}/rpc/ethereum`, { method: 'POST', body })
     const replies = (await answer.json()) as { id: number }[]
@@ -72,10 +72,10 @@ async function startNode(change: (call: Call) => object | undefined = () => unde
       const own = change(calls.find(({ id }) => id === reply.id) ?? { id: 0, method: '', params: [] })
       return own === undefined ? reply : { jsonrpc: '2.0', id: reply.id, ...own }
     })
-    sendJson(response, Array.isArray(given) ? changed : changed[0])
+    sendJson(response, Array.isArray(input) ? changed : changed[0])
   })
   closers.push(server.close)
-  return { url: server.baseUrl, asked }
+  return { url: server.baseUrl, requests }
 }
 
 const isFeed = ({ method, params: [target] }: Call) =>
@@ -178,10 +178,10 @@ describe('Index Token with components', () => {
   it('reads all values at one block', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
-    const { url, asked } = await startNode()
+    const { url, requests } = await startNode()
     await collect({ rpcUrl: url })
     const [row] = await stored()
-    const tags = asked.flatMap(({ method, params }) =>
+    const tags = requests.flatMap(({ method, params }) =>
       method === 'eth_blockNumber' ? [] : [method === 'eth_getBlockByNumber' ? params[0] : params[1]],
     )
     expect(tags).toHaveLength(4 + 1 + (pipeline.registry.index.compositions[0]?.elements.length ?? 0))
@@ -285,7 +285,7 @@ describe('Index Token with ether', () => {
     const entity = { ...pipeline.registry.index, ...index }
     const missing = [{ entity, runs: [{ first: bucket - 1, last: bucket - 1 }] }]
     const context = { ...pipeline.context, metrics } as unknown as SchedulerContext
-    await tellLost(indexToken, missing, context)
+    await reportMissed(indexToken, missing, context)
     expect(counted).toEqual([['lost', 1]])
   })
 
@@ -302,16 +302,16 @@ describe('Index Token with ether', () => {
   })
 })
 
-async function askNode(method: string, params: readonly unknown[]): Promise<unknown> {
+async function callNode(method: string, params: readonly unknown[]): Promise<unknown> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method, params })
   const answer = await fetch(`${pipeline.upstream.url}/rpc/ethereum`, { method: 'POST', body })
   return z.object({ result: z.unknown() }).parse(await answer.json()).result
 }
 
-const headBlock = async () => Number(await askNode('eth_blockNumber', []))
+const headBlock = async () => Number(await callNode('eth_blockNumber', []))
 
 async function blockTime(): Promise<number> {
-  const block = await askNode('eth_getBlockByNumber', [`0x${((await headBlock()) - 12).toString(16)}`, false])
+  const block = await callNode('eth_getBlockByNumber', [`0x${((await headBlock()) - 12).toString(16)}`, false])
   return Number(z.object({ timestamp: z.string() }).parse(block).timestamp)
 }
 

@@ -22,8 +22,8 @@ it('job state deletes temporary entries after a month and keeps cursors', async 
   }
   await db.command({ name: 'merge', sql: 'OPTIMIZE TABLE job_state FINAL' })
   const sql = "SELECT concat(job, ' ', name) AS state FROM job_state FINAL ORDER BY state"
-  const left = await db.rows({ name: 'left', sql, schema: z.object({ state: z.string() }) })
-  expect(left.map(({ state }) => state)).toEqual([
+  const remaining = await db.rows({ name: 'left', sql, schema: z.object({ state: z.string() }) })
+  expect(remaining.map(({ state }) => state)).toEqual([
     'commits 29 days',
     'dex-trades 29 days',
     'dex-trades 31 days',
@@ -41,10 +41,10 @@ it('job state accepts new values after a clock that was ahead', async () => {
   expect(await state.store()).toBe(true)
   expect(await open(0).get('cursor')).toBe('second')
   // A write without a read gets a later version too, and so do the following ones.
-  const other = open(0)
-  other.set('cursor', 'third')
-  await other.store()
-  await other.save('cursor', 'fourth')
+  const second = open(0)
+  second.set('cursor', 'third')
+  await second.store()
+  await second.save('cursor', 'fourth')
   expect(await open(0).get('cursor')).toBe('fourth')
 })
 
@@ -85,22 +85,22 @@ it('job state batches values that are saved during an insert, and keeps the late
     ),
   ])
   expect(inserted).toEqual([['a'], ['b', 'c', 'a']])
-  const other = openState(db, 'twitter-sentiment', Date.now)
-  expect(await Promise.all(['a', 'b', 'c'].map((name) => other.get(name)))).toEqual(['2', '0', '3'])
+  const second = openState(db, 'twitter-sentiment', Date.now)
+  expect(await Promise.all(['a', 'b', 'c'].map((name) => second.get(name)))).toEqual(['2', '0', '3'])
 })
 
 it('job state rejects only the save calls of values that were not stored', async () => {
   const { db } = database
-  let isAway = true
+  let isUnavailable = true
   const insert: typeof db.insert = async (options) => {
-    if (isAway) throw new Error('away')
+    if (isUnavailable) throw new Error('away')
     await db.insert(options)
   }
   const state = openState({ ...db, insert }, 'twitter-sentiment', Date.now)
   const saving = state.save('d', 'lost')
   await expect(saving).rejects.toThrow('away')
-  isAway = false
+  isUnavailable = false
   await state.save('e', 'stored')
-  const other = openState(db, 'twitter-sentiment', Date.now)
-  expect(await Promise.all(['d', 'e'].map((name) => other.get(name)))).toEqual([undefined, 'stored'])
+  const second = openState(db, 'twitter-sentiment', Date.now)
+  expect(await Promise.all(['d', 'e'].map((name) => second.get(name)))).toEqual([undefined, 'stored'])
 })

@@ -92,7 +92,7 @@ describe('limits per minute', () => {
     await Promise.all(connections.map((redis) => redis.ping()))
     time = createMovedTime(START)
     const workers = connections.map((redis) => {
-      time.tellTo(redis)
+      time.applyTo(redis)
       return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, { redis, prefix: config.redis.prefix })
     })
     const asking = workers.flatMap((worker) => {
@@ -110,15 +110,15 @@ describe('limits per minute', () => {
     time = createMovedTime(START)
     const worker = startWorker({ COINGECKO_REQUESTS_PER_MINUTE: '600' })
     const source = coingecko.connect(worker.live)
-    const told = toRun<Token>({ slot: START })
+    const testRun = toRun<Token>({ slot: START })
     const tokens = registry.tokens.filter(({ coingeckoId }) => coingeckoId !== null).slice(0, 40)
     const range = { from: START - DAY_MS, to: START, interval: '1h' } as const
-    await time.live(source.fetchHistory(tokens, range, told.run))
+    await time.live(source.fetchHistory(tokens, range, testRun.run))
     // Five succeed. Then three fail in a row, with four attempts each.
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(5)
     expect(countRefused(worker.statuses)).toBe(3 * 4)
-    expect(told.refused.size).toBe(35)
-    expect(new Set([...told.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
+    expect(testRun.refused.size).toBe(35)
+    expect(new Set([...testRun.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
   })
 })
 
@@ -155,12 +155,12 @@ describe('limits per day', () => {
     const worker = startWorker({ MORALIS_API_KEY: 'demo' })
     const [collector] = holders.connect(worker.live)
     const entities = holders.entities(registry).filter((token) => collector?.covers(token))
-    const told = toRun({ entities, slot: START + HOUR_MS })
-    await time.live(collector?.collect(told.run) ?? expect.unreachable())
+    const testRun = toRun({ entities, slot: START + HOUR_MS })
+    await time.live(collector?.collect(testRun.run) ?? expect.unreachable())
     expect(worker.statuses.filter((status) => status === 200)).toHaveLength(6)
     // A rejection for each concurrent request.
     expect(countRefused(worker.statuses)).toBeLessThanOrEqual(4)
-    const reasons = [...told.refused.values()]
+    const reasons = [...testRun.refused.values()]
     expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['provider_exhausted']))
     expect(reasons.every(({ retryAfterMs = 0 }) => retryAfterMs > 22.9 * HOUR_MS && retryAfterMs <= 23 * HOUR_MS)).toBe(
       true,
@@ -178,10 +178,10 @@ describe('day of a monthly plan', () => {
     let slots = 0
     for (let slot = START; slot < START + DAY_MS; slot += 5 * MINUTE) {
       await time.moveTo(slot)
-      const wanted = past.fetchHistory(tokens, range, toRun<Token>({ slot }).run).catch((error: unknown) => error)
-      const told = toRun<Token>({ slot })
-      const [rows] = await time.live(Promise.all([own.fetchLatest(tokens, told.run), wanted]))
-      if (rows.length > 90 && told.refused.size === 0) slots += 1
+      const expected = past.fetchHistory(tokens, range, toRun<Token>({ slot }).run).catch((error: unknown) => error)
+      const testRun = toRun<Token>({ slot })
+      const [rows] = await time.live(Promise.all([own.fetchLatest(tokens, testRun.run), expected]))
+      if (rows.length > 90 && testRun.refused.size === 0) slots += 1
     }
     expect(slots).toBe(288)
     expect(countRefused(worker.statuses)).toBe(0)

@@ -55,7 +55,7 @@ async function start(options: { anonymous?: number; redisUrl?: string; trustedPr
   const service = await startApi({ config: { ...config, api }, ...database, commits: createHandFeed(), limits })
   closers.push(service.close)
   return {
-    ask: (path = PATH, headers: Record<string, string> = {}) => fetch(service.url + path, { headers }),
+    request: (path = PATH, headers: Record<string, string> = {}) => fetch(service.url + path, { headers }),
     url: service.url,
   }
 }
@@ -106,58 +106,58 @@ describe('API keys', () => {
 
   it('have separate limits, with either header, and return their use', async () => {
     const key = createKey('a program', '4/3600')
-    const { ask } = await start({ anonymous: 1 })
-    const first = await ask(PATH, { 'x-api-key': key })
+    const { request } = await start({ anonymous: 1 })
+    const first = await request(PATH, { 'x-api-key': key })
     expect(first.status).toBe(200)
     expect(first.headers.get('ratelimit-policy')).toBe('"key";q=4;w=3600')
     expect(first.headers.get('ratelimit')).toBe('"key";r=3;t=3600')
     // Cached by now: it counts like an uncached request.
-    const kept = await ask(PATH, { authorization: `Bearer ${key}` })
-    expect(kept.headers.get('server-timing')).toMatch(/^cache/)
-    expect(kept.headers.get('ratelimit')).toMatch(/^"key";r=2;t=\d+$/)
-    expect(kept.headers.get('access-control-expose-headers')).toContain('RateLimit-Policy, RateLimit')
-    const use = await (await ask('/data/usage', { 'x-api-key': key })).json()
+    const cached = await request(PATH, { authorization: `Bearer ${key}` })
+    expect(cached.headers.get('server-timing')).toMatch(/^cache/)
+    expect(cached.headers.get('ratelimit')).toMatch(/^"key";r=2;t=\d+$/)
+    expect(cached.headers.get('access-control-expose-headers')).toContain('RateLimit-Policy, RateLimit')
+    const use = await (await request('/data/usage', { 'x-api-key': key })).json()
     expect(use).toMatchObject({
       key: { name: 'a program' },
       limit: { requests: 4, seconds: 3600, used: 3, remaining: 1 },
     })
-    expect((await ask('/data/nowhere', { 'x-api-key': key })).headers.get('ratelimit')).toMatch(/^"key";r=0/)
-    const over = await ask(PATH, { 'x-api-key': key })
+    expect((await request('/data/nowhere', { 'x-api-key': key })).headers.get('ratelimit')).toMatch(/^"key";r=0/)
+    const over = await request(PATH, { 'x-api-key': key })
     expect(over.status).toBe(429)
     expect(problemBody.parse(await over.json()).code).toBe('rate_limited')
     expect(Number(over.headers.get('retry-after'))).toBeGreaterThan(WINDOW - 300)
     expect(over.headers.get('ratelimit')).toMatch(/^"key";r=0;t=\d+$/)
     // No request was counted for the address.
-    expect((await ask(PATH)).headers.get('ratelimit')).toBe('"address";r=0;t=3600')
+    expect((await request(PATH)).headers.get('ratelimit')).toBe('"address";r=0;t=3600')
   })
 
   it('are rejected if invalid, and accepted when the file has them', async () => {
-    const { ask } = await start()
-    expect((await ask(PATH)).headers.get('ratelimit')).toBeNull()
-    const wrong = await ask(PATH, { 'x-api-key': `daod_00000000_${'0'.repeat(48)}` })
+    const { request } = await start()
+    expect((await request(PATH)).headers.get('ratelimit')).toBeNull()
+    const wrong = await request(PATH, { 'x-api-key': `daod_00000000_${'0'.repeat(48)}` })
     expect([wrong.status, wrong.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(problemBody.parse(await wrong.json()).code).toBe('invalid_key')
     const key = createKey('made later', '1000/60')
-    await expect.poll(async () => (await ask(PATH, { 'x-api-key': key })).status).toBe(200)
+    await expect.poll(async () => (await request(PATH, { 'x-api-key': key })).status).toBe(200)
     const before = readKeys(file)
     writeFileSync(file, JSON.stringify({ keys: before.map((one) => ({ ...one, revokedAt: one.createdAt })) }))
-    await expect.poll(async () => (await ask(PATH, { 'x-api-key': key })).status).toBe(401)
+    await expect.poll(async () => (await request(PATH, { 'x-api-key': key })).status).toBe(401)
   })
 })
 
 describe('file of API keys', () => {
   it('is reported at startup if missing, and its keys stay valid if it is deleted', async () => {
     const path = join(folder, 'made-later.json')
-    const told: string[] = []
-    const log = pino({}, { write: (line: string) => void told.push(JSON.parse(line).msg) })
+    const messages: string[] = []
+    const log = pino({}, { write: (line: string) => void messages.push(JSON.parse(line).msg) })
     const keys = openKeyRing(path, log)
     closers.push(keys.close)
-    expect(told.splice(0)).toEqual([expect.stringContaining('there is no such file yet')])
+    expect(messages.splice(0)).toEqual([expect.stringContaining('the file does not exist yet')])
     expect(() => runKeys(path, ['list'], '', 0)).toThrow('no such file')
     const key = String(runKeys(path, ['create', 'a notebook'], '5/60', 0).split('\n')[0])
     await expect.poll(() => keys.find(key)?.name).toBe('a notebook')
     rmSync(path)
-    await expect.poll(() => told).toEqual([expect.stringContaining('the keys stay as they were')])
+    await expect.poll(() => messages).toEqual([expect.stringContaining('the previous keys remain valid')])
     expect(keys.find(key)?.name).toBe('a notebook')
   })
 })
@@ -167,11 +167,11 @@ describe('rate limits', () => {
     const plain = await start({ anonymous: 2 })
     const forwarded = (address: string) => ({ 'x-forwarded-for': address })
     const statuses: number[] = []
-    for (const n of [1, 2, 3]) statuses.push((await plain.ask(PATH, forwarded(`192.0.2.${n}`))).status)
+    for (const n of [1, 2, 3]) statuses.push((await plain.request(PATH, forwarded(`192.0.2.${n}`))).status)
     expect(statuses).toEqual([200, 200, 429])
     const behind = await start({ anonymous: 1, trustedProxies: ['127.0.0.0/8', '10.0.0.1'] })
     // Addresses before the last untrusted hop may be forged.
-    const asked = [
+    const queries = [
       '192.0.2.1',
       '6.6.6.6, 192.0.2.1, 10.0.0.1',
       '192.0.2.2',
@@ -180,15 +180,15 @@ describe('rate limits', () => {
       '2001:db8:0:1::1',
     ]
     const answers: number[] = []
-    for (const address of asked) answers.push((await behind.ask(PATH, forwarded(address))).status)
+    for (const address of queries) answers.push((await behind.request(PATH, forwarded(address))).status)
     expect(answers).toEqual([200, 429, 200, 200, 429, 200])
   })
 
   it('count an invalid key for its address', async () => {
-    const { ask } = await start({ anonymous: 1 })
+    const { request } = await start({ anonymous: 1 })
     const wrong = { 'x-api-key': 'none of them' }
     const statuses: number[] = []
-    for (const headers of [wrong, wrong, {}]) statuses.push((await ask(PATH, headers)).status)
+    for (const headers of [wrong, wrong, {}]) statuses.push((await request(PATH, headers)).status)
     expect(statuses).toEqual([401, 429, 429])
   })
 
@@ -209,29 +209,29 @@ describe('rate limits', () => {
       await own.stop()
       rmSync(dir, { recursive: true, force: true })
     })
-    const { ask } = await start({ anonymous: 2, redisUrl: own.url })
-    expect((await ask()).headers.get('ratelimit')).toMatch(/^"address";r=1;/)
+    const { request } = await start({ anonymous: 2, redisUrl: own.url })
+    expect((await request()).headers.get('ratelimit')).toMatch(/^"address";r=1;/)
     own.child.kill('SIGSTOP')
     const statuses: number[] = []
-    for (const _ of [1, 2, 3]) statuses.push((await ask()).status)
+    for (const _ of [1, 2, 3]) statuses.push((await request()).status)
     expect(statuses).toEqual([200, 200, 429])
   })
 
   it('exclude health checks and CORS preflight requests', async () => {
-    const { ask, url } = await start({ anonymous: 1 })
-    expect((await ask()).status).toBe(200)
-    expect((await ask()).status).toBe(429)
-    expect((await ask('/health/live')).status).toBe(200)
+    const { request, url } = await start({ anonymous: 1 })
+    expect((await request()).status).toBe(200)
+    expect((await request()).status).toBe(429)
+    expect((await request('/health/live')).status).toBe(200)
     expect((await fetch(url + PATH, { method: 'OPTIONS' })).status).toBe(204)
-    expect((await ask('/reference')).status).toBe(429)
+    expect((await request('/reference')).status).toBe(429)
   })
 
   it('are enforced per process without Redis', async () => {
-    const [one, other] = [
+    const [one, second] = [
       await start({ anonymous: 500, redisUrl: 'redis://127.0.0.1:1' }),
       await start({ anonymous: 500, redisUrl: 'redis://127.0.0.1:1' }),
     ]
-    for (const { url } of [one, other])
+    for (const { url } of [one, second])
       expect(await crowd([url + PATH])).toEqual(
         new Map([
           [200, 500],
@@ -285,24 +285,26 @@ describe('requests reserved in advance', () => {
       },
     })
     const processes = [1, 2, 3].map(() => createCounting(counted, `${config.redis.prefix}:ahead`))
-    const given: number[] = []
-    const ask = (counting: Counting) =>
+    const input: number[] = []
+    const countRequest = (counting: Counting) =>
       new Promise<boolean>((resolve, reject) => {
         counting.count('somebody', allowance, ({ isWithin, remaining }, error) => {
           if (error !== undefined) return reject(error)
-          if (isWithin) given.push(remaining)
+          if (isWithin) input.push(remaining)
           resolve(isWithin)
         })
       })
     // Every process sends requests in every round, so that none keeps its reservation.
-    let isLeft = true
-    while (isLeft) {
-      const crowd = processes.flatMap((one) => Array.from({ length: pick([1, 2, 30]) + below(3) }, () => ask(one)))
+    let isRemaining = true
+    while (isRemaining) {
+      const crowd = processes.flatMap((one) =>
+        Array.from({ length: pick([1, 2, 30]) + below(3) }, () => countRequest(one)),
+      )
       const answers = await Promise.all(crowd)
-      isLeft = answers.some(Boolean)
+      isRemaining = answers.some(Boolean)
     }
     // Each request returns its position in the window: all positions, without duplicates or gaps.
-    expect(given.sort((a, b) => a - b)).toEqual(Array.from({ length: allowance.requests }, (_, index) => index))
+    expect(input.sort((a, b) => a - b)).toEqual(Array.from({ length: allowance.requests }, (_, index) => index))
     expect(statements).toBeLessThan(allowance.requests / 10)
   })
 })

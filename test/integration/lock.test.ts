@@ -34,21 +34,21 @@ const countHolders = async () => {
 }
 
 it('withLock returns the result of finished work if the lock cannot be released', async () => {
-  const away: Database = { ...db, command: () => Promise.reject(new DataError('storage', 'away')) }
-  expect(await withLock(away, lock, async () => 'done')).toBe('done')
+  const unavailable: Database = { ...db, command: () => Promise.reject(new DataError('storage', 'away')) }
+  expect(await withLock(unavailable, lock, async () => 'done')).toBe('done')
   await kill()
 })
 
 it('withLock does not release the lock of its next owner after it lost its own', async () => {
   const steps = new EventEmitter()
-  const [began, told] = [once(steps, 'began'), once(steps, 'over')]
+  const [began, observed] = [once(steps, 'began'), once(steps, 'over')]
   let next: Promise<number | undefined> | undefined
   await withLock(db, lock, async ({ requireHeld }) => {
     await kill()
     await expect.poll(() => toReasonOf(requireHeld)).toMatch(/was lost/)
     next = withLock(db, lock, async () => {
       steps.emit('began')
-      await told
+      await observed
       return countHolders()
     })
     await began

@@ -25,6 +25,6 @@ it('scan for missing buckets uses constant memory for years of many entities', a
     tokenPrices,
     keys.map((entity) => ({ entity, ...newest })),
   )
-  const missing = await readMissing(frugal, tokenPrices, keys, { wanted: [{ first, last }], seconds: 300 })
+  const missing = await readMissing(frugal, tokenPrices, keys, { expected: [{ first, last }], seconds: 300 })
   expect(missing).toEqual(new Map(keys.map((key) => [key, [{ first, last: last - 1 }]])))
 })

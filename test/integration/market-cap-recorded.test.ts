@@ -104,9 +104,9 @@ describe.skipIf(!present)('back-fill of ten months of recorded market caps', () 
     return outcome.rows
   }
   const computed = () => untilIdle(runners[1] as Worker, pipeline.queue('market-cap', 'history'))
-  const ask = (path: string) => fetch(api.url + path)
-  const tagOf = async (path: string) => (await ask(path)).headers.get('etag')
-  const series = async () => points.parse(await (await ask(PATH)).json())
+  const sendRequest = (path: string) => fetch(api.url + path)
+  const tagOf = async (path: string) => (await sendRequest(path)).headers.get('etag')
+  const series = async () => points.parse(await (await sendRequest(PATH)).json())
 
   /** A token's day with another market cap, as a provider may send it later. */
   async function correct(token: Token, at: number, market_cap: number) {
@@ -122,9 +122,11 @@ describe.skipIf(!present)('back-fill of ten months of recorded market caps', () 
     })
     const { context } = pipeline
     const range = { kind: 'range', from: at, to: at + 1, interval: '1d', again: true }
-    const heard = new Promise<void>((resolve) => feed.follow((change) => change?.dataset === 'market-cap' && resolve()))
+    const receipt = new Promise<void>((resolve) =>
+      feed.follow((change) => change?.dataset === 'market-cap' && resolve()),
+    )
     await runJob(correction, correction.connect(context), context, range)
-    await heard
+    await receipt
     await computed()
   }
 
@@ -157,12 +159,12 @@ describe.skipIf(!present)('back-fill of ten months of recorded market caps', () 
 
   it('changes only the day of a late correction', async () => {
     const day = '2022-06-15T00:00:00.000Z'
-    const others = [
+    const rest = [
       '/data/tokens',
       '/data/categories',
       `/data/tokens/historic-financial?name=aave&interval=1d&start=${FROM}`,
     ]
-    const tags = () => Promise.all(others.map(tagOf))
+    const tags = () => Promise.all(rest.map(tagOf))
     const [before, tag, tagsBefore] = [await series(), await tagOf(PATH), await tags()]
     const maker = tokens().find(({ coingeckoId }) => coingeckoId === 'maker') as Token
     const ofDay = caps.get(day)

@@ -25,9 +25,9 @@ let retired: Token
 beforeAll(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: NOW })
   live = pipeline.registry.tokens.filter((token) => token.live).slice(0, 12)
-  const other = pipeline.registry.tokens.at(-1)
-  if (other === undefined || live.includes(other)) throw new Error('the registry is too small')
-  retired = other
+  const second = pipeline.registry.tokens.at(-1)
+  if (second === undefined || live.includes(second)) throw new Error('the registry is too small')
+  retired = second
   await setLive(retired, false)
   await store(market())
 })
@@ -69,8 +69,8 @@ function sumByDay(quotes: readonly Quote[]) {
     const day = Math.floor(quote.at / DAY) * DAY
     const ofDay = firsts.get(day) ?? new Map<number, Quote>()
     firsts.set(day, ofDay)
-    const known = ofDay.get(quote.token.key)
-    if (known === undefined || quote.at < known.at) ofDay.set(quote.token.key, quote)
+    const existing = ofDay.get(quote.token.key)
+    if (existing === undefined || quote.at < existing.at) ofDay.set(quote.token.key, quote)
   }
   return new Map(
     [...firsts].map(([day, ofDay]) => {
@@ -139,8 +139,8 @@ describe('market cap of all tokens', () => {
     expect(await compute()).toMatchObject({ rows: 1 })
     await expectDays(quotes.map((quote) => (quote === corrected ? { ...quote, cap } : quote)))
     const day = new Date(Math.floor(corrected.at / DAY) * DAY).toISOString()
-    const others = (rows: typeof before) => rows.filter(({ recorded_at }) => recorded_at !== day)
-    expect(others(await storedDays())).toEqual(others(before))
+    const rest = (rows: typeof before) => rows.filter(({ recorded_at }) => recorded_at !== day)
+    expect(rest(await storedDays())).toEqual(rest(before))
     await store([corrected])
     expect(await compute()).toMatchObject({ rows: 1 })
   })

@@ -122,12 +122,12 @@ describe('/mcp', () => {
       const params = { name: 'query', arguments: { topic: 'daos/governance', of } }
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
       const { text, headers } = await sendTo(limited.url, { headers: {}, body })
-      return { text, left: Number(/;r=(\d+);/.exec(String(headers.ratelimit))?.[1]) }
+      return { text, remaining: Number(/;r=(\d+);/.exec(String(headers.ratelimit))?.[1]) }
     }
     const ids = database.registry.daos.map(({ id }) => id)
-    expect((await query(ids.slice(0, 5))).left).toBe(7)
-    const { text, left } = await query(ids.slice(0, 20))
-    expect(left).toBe(0)
+    expect((await query(ids.slice(0, 5))).remaining).toBe(7)
+    const { text, remaining } = await query(ids.slice(0, 20))
+    expect(remaining).toBe(0)
     expect(text).toContain('rate_limited')
     await limited.close()
   })

@@ -36,16 +36,16 @@ afterAll(async () => {
   await site?.close()
 })
 
-const ask = <Shape extends z.ZodObject>(sql: string, schema: Shape) => db.rows({ name: 'question', sql, schema })
+const query = <Shape extends z.ZodObject>(sql: string, schema: Shape) => db.rows({ name: 'question', sql, schema })
 
 /** Numbers have eight significant digits. */
 const SEVEN_DIGITS = 1e-7
 
 /** Compares two columns of numbers to their significant digits. */
-function expectSame(told: readonly unknown[], stored: readonly number[]): void {
-  expect(told).toHaveLength(stored.length)
+function expectSame(messages: readonly unknown[], stored: readonly number[]): void {
+  expect(messages).toHaveLength(stored.length)
   for (const [index, value] of stored.entries())
-    expect(Math.abs(Number(told[index]) - value)).toBeLessThanOrEqual(Math.abs(value) * SEVEN_DIGITS)
+    expect(Math.abs(Number(messages[index]) - value)).toBeLessThanOrEqual(Math.abs(value) * SEVEN_DIGITS)
 }
 
 const named = z.object({ name: z.string(), value: z.number() })
@@ -59,22 +59,22 @@ describe('assistant with tool calls only', () => {
     // The total bounds the value without the own token: no DAO below the fifth can exceed it.
     for (let isOver = false; !isOver; ) {
       const input = { topic: TOPIC, fields: FIELDS, sort: '-treasuryData.valueUsd', limit: 20 }
-      const { data } = await assistant.tell('query', { ...input, ...(cursor === undefined ? {} : { cursor }) })
+      const { data } = await assistant.publish('query', { ...input, ...(cursor === undefined ? {} : { cursor }) })
       const page = data.rows as [string, string, number][]
       const parts = await assistant.rows('query', {
         ...{ topic: 'daos/treasury/historic', of: page.map(([id]) => id), limit: 1 },
         fields: ['stablecoinUsd', 'otherUsd'],
       })
-      const known = parts.map(({ of, stablecoinUsd, otherUsd }) => ({
+      const values = parts.map(({ of, stablecoinUsd, otherUsd: restUsd }) => ({
         name: page.find(([id]) => id === of)?.[1],
-        value: Number(stablecoinUsd) + Number(otherUsd),
+        value: Number(stablecoinUsd) + Number(restUsd),
       }))
-      best.push(...known)
+      best.push(...values)
       best.sort((a, b) => b.value - a.value)
       cursor = data.next as string | undefined
       isOver = cursor === undefined || (page.at(-1)?.[2] ?? 0) < (best[4]?.value ?? 0)
     }
-    const stored = await ask(
+    const stored = await query(
       `SELECT d.name AS name, arraySum(h -> if(h.kind = 'own', 0, ifNull(h.value_usd, 0)), t.holdings) AS value
 FROM dao_treasuries AS t FINAL INNER JOIN (SELECT key, name FROM daos FINAL WHERE live) AS d ON d.key = t.dao
 WHERE observed_at = (SELECT max(observed_at) FROM dao_treasuries) ORDER BY value DESC LIMIT 5`,
@@ -90,39 +90,39 @@ WHERE observed_at = (SELECT max(observed_at) FROM dao_treasuries) ORDER BY value
 
   it('finds the tokens with the largest change in a day', async () => {
     const member = 'financialData.percentChange24h'
-    const told = await assistant.rows('query', {
+    const answer = await assistant.rows('query', {
       ...{ topic: 'tokens', sort: `-${member}`, fields: ['name', member], limit: 5 },
       filter: [`${member}!=null`],
     })
-    const stored = await ask(
+    const stored = await query(
       `SELECT t.name AS name, assumeNotNull(q.percent_change_24h) AS value FROM (SELECT * FROM token_quotes FINAL) AS q
 INNER JOIN (SELECT key, name FROM tokens FINAL WHERE live) AS t ON t.key = q.token
 WHERE q.percent_change_24h IS NOT NULL ORDER BY value DESC, name LIMIT 5`,
       named,
     )
-    expect(told.map(({ name }) => name)).toEqual(stored.map(({ name }) => name))
+    expect(answer.map(({ name }) => name)).toEqual(stored.map(({ name }) => name))
     expectSame(
-      told.map((row) => row[member]),
+      answer.map((row) => row[member]),
       stored.map(({ value }) => value),
     )
   })
 
   it('finds the weight of each token in the Index', async () => {
-    const told = await assistant.rows('query', { topic: 'index/weights', fields: ['symbol', 'weight', 'valueUsd'] })
-    const sum = told.reduce((total, { weight }) => total + Number(weight), 0)
+    const answer = await assistant.rows('query', { topic: 'index/weights', fields: ['symbol', 'weight', 'valueUsd'] })
+    const sum = answer.reduce((total, { weight }) => total + Number(weight), 0)
     expect(sum).toBeCloseTo(1, 6)
-    const [point] = await ask(
+    const [point] = await query(
       'SELECT value_usd AS value FROM index_points FINAL WHERE NOT is_retracted ORDER BY created_at DESC LIMIT 1',
       z.object({ value: z.coerce.number() }),
     )
-    expectSame([told.reduce((total, { valueUsd }) => total + Number(valueUsd), 0)], [point?.value ?? 0])
+    expectSame([answer.reduce((total, { valueUsd }) => total + Number(valueUsd), 0)], [point?.value ?? 0])
   })
 
   it("finds the change of a token's holders", async () => {
-    const { data } = await assistant.tell('series', {
+    const { data } = await assistant.publish('series', {
       ...{ topic: 'tokens/holders/historic', of: 'Uniswap', members: ['totalHolders'], last: '7d' },
     })
-    const stored = await ask(
+    const stored = await query(
       `SELECT toString(toDate(observed_at)) AS name, toFloat64(argMin(total_holders, observed_at)) AS value
 FROM token_holders FINAL WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live) GROUP BY name ORDER BY name`,
       named,
@@ -134,11 +134,11 @@ FROM token_holders FINAL WHERE token = (SELECT key FROM tokens FINAL WHERE symbo
   })
 
   it('finds the DEX volume of a token', async () => {
-    const { data } = await assistant.tell('series', {
+    const { data } = await assistant.publish('series', {
       ...{ topic: 'tokens/historic-dex-ohlcv', of: 'Uniswap', members: ['volumeUsd', 'trades'] },
       ...{ last: '7d', interval: '1d' },
     })
-    const stored = await ask(
+    const stored = await query(
       `SELECT toString(toDate(traded_at)) AS name, sum(ifNull(amount_usd, 0)) AS value FROM dex_trades FINAL
 WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live) GROUP BY name ORDER BY name`,
       named,
@@ -154,7 +154,7 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live) GROUP
   it('finds the number of voters of a DAO, and the most active ones', async () => {
     const [summary] = await assistant.rows('query', { topic: 'daos/governance/summary', of: ['Uniswap'], limit: 1 })
     const voters = await assistant.rows('query', { topic: 'daos/governance/voters', of: ['Uniswap'], limit: 3 })
-    const stored = await ask(
+    const stored = await query(
       `SELECT voter AS name, toFloat64(count()) AS value FROM dao_votes FINAL
 WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) AND NOT startsWith(space, 'eip155:') GROUP BY voter ORDER BY value DESC, name`,
       named,
@@ -165,17 +165,17 @@ WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) AND NOT
   })
 
   it('finds stale datasets', async () => {
-    const told = await assistant.rows('status', {})
-    const [newest] = await ask(
+    const answer = await assistant.rows('status', {})
+    const [newest] = await query(
       'SELECT toUnixTimestamp64Milli(max(observed_at)) AS at FROM token_quotes',
       z.object({ at: z.number() }),
     )
-    const ofPrices = told.find(({ dataset }) => dataset === 'prices')
+    const ofPrices = answer.find(({ dataset }) => dataset === 'prices')
     expect(ofPrices).toMatchObject({ state: 'fresh', lastUpdated: new Date(newest?.at ?? 0).toISOString() })
     const later = await startApi({ ...served(), now: () => SITE_NOW + DAY_MS })
     const tomorrow = await connectTo(later.url)
-    const { text } = await tomorrow.tell('status')
-    const { data } = await tomorrow.tell('query', { topic: 'tokens', limit: 1 })
+    const { text } = await tomorrow.publish('status')
+    const { data } = await tomorrow.publish('query', { topic: 'tokens', limit: 1 })
     await tomorrow.close()
     await later.close()
     expect(text).toMatch(/Not fresh: prices stale/)
@@ -184,11 +184,11 @@ WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) AND NOT
 
   it('finds missing data and its reason', async () => {
     const { id } = getToken(site.registry, 'UNI')
-    const { data } = await assistant.tell('series', {
+    const { data } = await assistant.publish('series', {
       ...{ topic: 'tokens/historic-financial', of: id, members: ['quote.USD.price'], interval: '1h' },
       ...{ start: '2026-05-02', end: '2026-05-04' },
     })
-    const [stored] = await ask(
+    const [stored] = await query(
       `SELECT uniqExact(toStartOfHour(observed_at)) AS hours FROM token_prices FINAL
 WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
   AND observed_at >= toDateTime64('2026-05-02', 3, 'UTC') AND observed_at < toDateTime64('2026-05-04', 3, 'UTC')`,
@@ -196,11 +196,11 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
     )
     expect(data.missing).toBe(48 - (stored?.hours ?? 0))
     expect(data.missing).toBeGreaterThan(40)
-    const why = await assistant.tell('status', { dataset: 'prices', id, start: '2026-03-01', end: '2026-03-03' })
+    const why = await assistant.publish('status', { dataset: 'prices', id, start: '2026-03-01', end: '2026-03-03' })
     expect(why.data.missing).toMatchObject([
       { entity: id, state: 'unserved', reason: expect.stringContaining('back-fill') },
     ])
-    const today = await assistant.tell('status', { dataset: 'prices', id, start: '2026-05-05' })
+    const today = await assistant.publish('status', { dataset: 'prices', id, start: '2026-05-05' })
     const ranges = (await (
       await fetch(`${api.url}/data/status/coverage?dataset=prices&id=${id}&start=2026-05-05`)
     ).json()) as {
@@ -214,11 +214,11 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
 
   it('compares two tokens over a month', async () => {
     for (const of of COMPARED) {
-      const { data } = await assistant.tell('series', {
+      const { data } = await assistant.publish('series', {
         ...{ topic: 'tokens/historic-financial', of, members: ['quote.USD.price'] },
         ...{ start: '2026-04-06', end: '2026-05-06', interval: '1d' },
       })
-      const stored = await ask(
+      const stored = await query(
         `SELECT toString(toDate(observed_at)) AS name, argMin(price, observed_at) AS value FROM token_prices FINAL
 WHERE token = (SELECT key FROM tokens FINAL WHERE name = '${of}' AND live)
   AND observed_at >= toDateTime64('2026-04-06', 3, 'UTC') AND observed_at < toDateTime64('2026-05-06', 3, 'UTC')
@@ -241,7 +241,7 @@ GROUP BY name ORDER BY name`,
       ...{ topic: 'aggregated/categories', sort: '-change24h', filter: ['change24h!=null'], limit: 1 },
     })
     const categories = await assistant.rows('query', { topic: 'categories', filter: [`_id=${best?.category}`] })
-    const stored = await ask(
+    const stored = await query(
       `SELECT category AS name, 100 * (sum(q.market_cap) / sum(q.market_cap / (1 + q.percent_change_24h / 100)) - 1) AS value
 FROM (SELECT * FROM token_quotes FINAL) AS q INNER JOIN (SELECT * FROM tokens FINAL WHERE live) AS t ON t.key = q.token
 INNER JOIN (SELECT * FROM daos FINAL) AS d ON d.key = t.dao_key ARRAY JOIN d.category_ids AS category

@@ -91,7 +91,7 @@ describe('MCP tools', () => {
     ['status', { dataset: 'prices' }],
   ]
   it.each(CALLS)('%s %j returns a bounded result with its source, equal over both transports', async (tool, input) => {
-    const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
+    const [http, stdio] = await Promise.all([overHttp.publish(tool, input), overStdio.publish(tool, input)])
     expect(http.isError, http.text).toBe(false)
     expect(toTokens(http.length)).toBeLessThanOrEqual(6_000)
     const [source] = [http.data.source].flat()
@@ -105,14 +105,14 @@ describe('MCP tools', () => {
   })
 
   it('describe every topic within the size limit', async () => {
-    const { data } = await overHttp.tell('describe')
+    const { data } = await overHttp.publish('describe')
     const topics = (data.topics as { topic: string }[]).map(({ topic }) => topic)
     expect(topics.length).toBeGreaterThan(30)
     for (const topic of topics) {
-      const told = await overHttp.tell('describe', { topic })
-      expect(told.isError, told.text).toBe(false)
-      expect(toTokens(told.length), topic).toBeLessThanOrEqual(6_000)
-      const members = told.data.members as { meaning: string }[]
+      const answer = await overHttp.publish('describe', { topic })
+      expect(answer.isError, answer.text).toBe(false)
+      expect(toTokens(answer.length), topic).toBeLessThanOrEqual(6_000)
+      const members = answer.data.members as { meaning: string }[]
       expect(members.length, topic).toBeGreaterThan(0)
       expect(
         members.filter(({ meaning }) => meaning === ''),
@@ -125,7 +125,7 @@ describe('MCP tools', () => {
     const ids: unknown[] = []
     let cursor: string | undefined
     do {
-      const { data } = await overHttp.tell('query', { topic: 'tokens', limit: 5, ...(cursor && { cursor }) })
+      const { data } = await overHttp.publish('query', { topic: 'tokens', limit: 5, ...(cursor && { cursor }) })
       ids.push(...toRows(data).map(({ _id }) => _id))
       cursor = data.next as string | undefined
       expect('showing' in data).toBe(cursor !== undefined)
@@ -136,7 +136,7 @@ describe('MCP tools', () => {
   })
 
   it('return the number of unknown values and of rows not shown', async () => {
-    const { data } = await overHttp.tell('query', {
+    const { data } = await overHttp.publish('query', {
       topic: 'tokens',
       sort: 'name',
       fields: ['name', 'financialData.marketCap'],
@@ -153,12 +153,12 @@ describe('MCP tools', () => {
     ['daos/treasury', 'treasuryData.tokens', ['valueUsd', 'token']],
     ['index/compositions', 'elements', ['symbol']],
   ])('return list members of %s by the described paths', async (topic, list, names) => {
-    const { data: described } = await overHttp.tell('describe', { topic, member: `${list}[]` })
+    const { data: described } = await overHttp.publish('describe', { topic, member: `${list}[]` })
     const fields = names.map((name) => `${list}[].${name}`)
     expect((described.members as { member: string }[]).map(({ member }) => member)).toEqual(
       expect.arrayContaining(fields),
     )
-    const { data, text, isError } = await overHttp.tell('query', { topic, fields })
+    const { data, text, isError } = await overHttp.publish('query', { topic, fields })
     expect(isError, text).toBe(false)
     const source = String(data.source).replace(config.api.publicUrl, api.url)
     const records = (await (await fetch(source)).json()) as object[]
@@ -186,7 +186,7 @@ describe('MCP tools', () => {
     const voting = daos.find(({ live, snapshotSpace }) => live && snapshotSpace !== null)?.id ?? ''
     const silent = daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)?.id ?? ''
     const input = { topic: 'daos/governance', of: [silent, voting, 'Avee'], fields: ['votes.count'] }
-    const { data, text } = await overHttp.tell('query', input)
+    const { data, text } = await overHttp.publish('query', input)
     expect(toRows(data)).toEqual([{ of: voting, 'votes.count': expect.any(Number) }])
     expect(data.failed).toEqual([
       { of: silent, why: expect.stringMatching(/^no_data: /) },
@@ -199,16 +199,16 @@ describe('MCP tools', () => {
     const [first, second] = await overHttp.rows('query', { topic: 'tokens', fields: ['name', 'symbol'], limit: 2 })
     const bySymbol = String(first?.symbol).toLowerCase()
     const input = { topic: 'tokens', of: [bySymbol, 'Nonexistent', second?.name], fields: ['symbol'], limit: 1 }
-    const { data } = await overHttp.tell('query', input)
+    const { data } = await overHttp.publish('query', input)
     expect(data.failed).toEqual([{ of: 'Nonexistent', why: expect.stringMatching(/^not_found: No record fits\./) }])
     const filter = [`symbol=${first?.symbol}`]
-    const filtered = await overHttp.tell('query', { ...input, of: [bySymbol, second?.name], filter })
+    const filtered = await overHttp.publish('query', { ...input, of: [bySymbol, second?.name], filter })
     expect(toRows(filtered.data)).toEqual([{ symbol: first?.symbol }])
     expect(filtered.data.failed).toMatchObject([{ of: second?.name }])
   })
 
   it.each(['x', '治理'])('find no metrics without a usable word: %s', async (q) => {
-    expect((await overHttp.tell('search', { q })).data.metrics).toEqual([])
+    expect((await overHttp.publish('search', { q })).data.metrics).toEqual([])
   })
 
   it('return a series with its gaps and summary', async () => {
@@ -216,7 +216,7 @@ describe('MCP tools', () => {
     const path = `/data/tokens/holders/historic?id=${of}&start=2024-03-01&end=2024-03-10&order=asc`
     const points = (await (await fetch(api.url + path)).json()) as { recordedAt: string; totalHolders: number }[]
     const input = { topic: 'tokens/holders/historic', of, start: '2024-03-01', end: '2024-03-10' }
-    const { data } = await overHttp.tell('series', { ...input, members: ['totalHolders'] })
+    const { data } = await overHttp.publish('series', { ...input, members: ['totalHolders'] })
     const days = points.map(({ recordedAt, totalHolders }) => [recordedAt.slice(0, 10), totalHolders])
     expect(days.length).toBeGreaterThan(3)
     expect(data.rows).toEqual(days)
@@ -234,23 +234,23 @@ describe('MCP tools', () => {
 
   it('return the same data as text and as structured content, with a summary', async () => {
     for (const assistant of [overHttp, overStdio]) {
-      const { data, text } = await assistant.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
+      const { data, text } = await assistant.publish('query', { topic: 'tokens', fields: ['name'], limit: 2 })
       expect(JSON.parse(text)).toEqual(data)
       expect(data.summary).toMatch(/^2 of 12 records of tokens/)
     }
   })
 
   it('link the complete data as files if the result is partial', async () => {
-    const { files } = await overHttp.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
+    const { files } = await overHttp.publish('query', { topic: 'tokens', fields: ['name'], limit: 2 })
     expect(files).toHaveLength(2)
     for (const file of files) expect((await fetch(file.replace(config.api.publicUrl, api.url))).status).toBe(200)
-    const { files: ofStdio } = await overStdio.tell('query', { topic: 'tokens', fields: ['name'], limit: 2 })
+    const { files: ofStdio } = await overStdio.publish('query', { topic: 'tokens', fields: ['name'], limit: 2 })
     expect(ofStdio).toHaveLength(2)
-    expect((await overHttp.tell('query', { topic: 'tokens', fields: ['name'], limit: 500 })).files).toEqual([])
+    expect((await overHttp.publish('query', { topic: 'tokens', fields: ['name'], limit: 500 })).files).toEqual([])
   })
 
   it('find categories and their entities', async () => {
-    const { data } = await overHttp.tell('search', { q: 'lending' })
+    const { data } = await overHttp.publish('search', { q: 'lending' })
     expect(data.categories).toEqual([{ id: expect.any(String), name: 'Lending', slug: 'lending' }])
     expect((data.entities as { matched: string }[]).map(({ matched }) => matched)).toContain('category')
   })
@@ -258,7 +258,7 @@ describe('MCP tools', () => {
   it('accept arguments in the forms that models send', async () => {
     const usual = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['name'], limit: 3 }
     const texts = { topic: 'tokens', of: '["Uniswap","Aave"]', fields: '["name"]', limit: '3', where: '', sort: null }
-    const [first, second] = await Promise.all([overHttp.tell('query', usual), overHttp.tell('query', texts)])
+    const [first, second] = await Promise.all([overHttp.publish('query', usual), overHttp.publish('query', texts)])
     expect(second.isError, second.text).toBe(false)
     expect(second.data).toEqual(first.data)
   })
@@ -271,10 +271,10 @@ describe('MCP tools', () => {
       }),
     )
     const input = { topic: 'tokens', fields: ['name'], limit: 2 }
-    const [told, usual] = await Promise.all([asText.tell('query', input), overStdio.tell('query', input)])
+    const [answer, usual] = await Promise.all([asText.publish('query', input), overStdio.publish('query', input)])
     await asText.close()
-    expect(told.data).toEqual({})
-    expect(JSON.parse(told.text)).toEqual(usual.data)
+    expect(answer.data).toEqual({})
+    expect(JSON.parse(answer.text)).toEqual(usual.data)
   })
 })
 
@@ -308,34 +308,36 @@ describe('invalid MCP tool call', () => {
     ['profile', { kind: 'dao', of: 'Uniswap', sections: ['gold'] }, /Sections: dao, token/],
     ['status', { dataset: 'price' }, /Datasets: prices/],
   ] as const)('%s %j returns an error with the next step', async (tool, input, said) => {
-    const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
+    const [http, stdio] = await Promise.all([overHttp.publish(tool, input), overStdio.publish(tool, input)])
     expect(http).toMatchObject({ isError: true, text: expect.stringMatching(said) })
     expect(stdio.text).toBe(http.text)
   })
 
-  const tellAt = async (url: string) => {
+  const answerAt = async (url: string) => {
     const args = ['--import', 'tsx', PROGRAM, '--url', url]
     const alone = await connect(new StdioClientTransport({ command: process.execPath, args }))
-    const told = await alone.tell('status')
+    const answer = await alone.publish('status')
     await alone.close()
-    return told
+    return answer
   }
 
   it('reports if no server responds at the URL', async () => {
-    expect(await tellAt('http://127.0.0.1:9')).toMatchObject({
+    expect(await answerAt('http://127.0.0.1:9')).toMatchObject({
       isError: true,
       text: expect.stringMatching(/^unavailable: Nobody answers at http:\/\/127\.0\.0\.1:9/),
     })
   })
 
   it('reports if another service responds at the URL', async () => {
-    const other = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<p>Hello'))
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
-    expect(await tellAt(url)).toMatchObject({
+    const another = createServer((_request, response) =>
+      response.setHeader('content-type', 'text/html').end('<p>Hello'),
+    )
+    await new Promise<void>((resolve) => another.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(another.address() as AddressInfo).port}`
+    expect(await answerAt(url)).toMatchObject({
       isError: true,
       text: `unavailable: What answers at ${url} is no API of dao-data.`,
     })
-    other.close()
+    another.close()
   })
 })

@@ -72,12 +72,12 @@ const read = (table: string) =>
   })
 
 /** Like the text formats. */
-const insertAsJson = (table: string, some: readonly object[]) =>
+const insertAsJson = (table: string, selected: readonly object[]) =>
   database.db.load({
     table,
-    columns: Object.keys(some[0] ?? {}),
+    columns: Object.keys(selected[0] ?? {}),
     format: 'JSONEachRow',
-    data: Readable.from([some.map((one) => JSON.stringify(one)).join('\n')]),
+    data: Readable.from([selected.map((one) => JSON.stringify(one)).join('\n')]),
   })
 
 describe('rows as a Native block', () => {

@@ -47,7 +47,7 @@ const takesQuery = ({ query }: Route) => Object.keys(query).length > 0
 const ofJson = routes.filter(({ mediaType }) => mediaType === 'application/json')
 
 /** Types without information, which no value of a response may have. */
-const KNOWN = `
+const DEFINITIONS = `
 type IsAny<T> = 0 extends 1 & T ? true : false
 type Known<T> = IsAny<T> extends true ? false : unknown extends T ? false
   : T extends readonly (infer Item)[] ? Known<Item>
@@ -82,7 +82,7 @@ describe('clients generated from the OpenAPI document', () => {
       'fetch.ts',
       `import createClient from 'openapi-fetch'
 import type { components, paths } from './schema.js'
-${KNOWN}
+${DEFINITIONS}
 type Answer<Path extends keyof paths> = paths[Path]['get'] extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never
 const api = createClient<paths, 'application/json' | 'application/problem+json'>({ baseUrl: 'http://127.0.0.1:3000' })
 ${calls.join('\n')}
@@ -118,7 +118,7 @@ await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uni
     compile(
       'redocly.ts',
       `import * as api from './client.js'
-${KNOWN}
+${DEFINITIONS}
 ${calls.join('\n')}
 const [token] = await api.listTokens({ query: { limit: 1 } })
 assert<Is<typeof token, api.Token | undefined>>()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { addCoverage, OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
@@ -60,7 +60,9 @@ describe('readStatus', () => {
     expect(off).toMatchObject({ state: 'empty', idle: 'off' })
     expect(off && isAlarming([off])).toBe(false)
     const entities = prices.entities(pipeline.registry)
-    await want(db, prices.dataset, [{ entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' }])
+    await recordExpected(db, prices.dataset, [
+      { entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' },
+    ])
     const first = (until - 10 * 5 * MINUTE) / (5 * MINUTE)
     const report = { state: 'stored' as const, provider: 'coingecko', seconds: 300, first, last: first + 8 }
     await addCoverage(
@@ -71,13 +73,13 @@ describe('readStatus', () => {
     await rememberFailing({ db, now: () => until }, 'prices', {
       slot: until,
       piece: undefined,
-      isWhole: true,
+      isComplete: true,
       failures: [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
       answered: [],
     })
-    const told = toStatusTable(await read(until + 6 * MINUTE))
-    expect(told).toMatch(/^prices .* 90 %$/m)
-    expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
+    const observed = toStatusTable(await read(until + 6 * MINUTE))
+    expect(observed).toMatch(/^prices .* 90 %$/m)
+    expect(observed).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
   })
 
   it('reports an unserved dataset as unknown, unless it once had data', async () => {
@@ -86,7 +88,7 @@ describe('readStatus', () => {
     const times = { from: now - HOUR, to: OPEN_END, since: now, nextTry: now, tries: 1 }
     const reason = { lane: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
     const keys = tvl.entities(pipeline.registry).map(({ key }) => key)
-    const toNotes = (some: number[]) => some.map((entity) => ({ entity, ...reason, ...times }))
+    const toNotes = (selected: number[]) => selected.map((entity) => ({ entity, ...reason, ...times }))
     const read = async () => {
       const [status] = await readStatus(db, [tvl.dataset], pipeline.registry, now)
       return [status?.state, status?.idle, status && isAlarming([status])]
@@ -187,10 +189,10 @@ describe('dead letters', () => {
   })
 
   it('reject invalid requests', () => {
-    const given = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
-    expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
-    expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
-    expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
+    const input = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
+    expect(() => toRequest(input)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
+    expect(() => toRequest({ ...input, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
+    expect(toRequest({ ...input, dataset: 'prices', state: undefined }).state).toBe('failed')
     const drop = { action: 'drop', dataset: undefined, state: undefined, reason: undefined }
     expect(() => toRequest({ ...drop, more: ['tvl'] })).toThrow(/tvl: .*--dataset/)
   })

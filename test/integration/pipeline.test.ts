@@ -4,7 +4,7 @@ import { planBackfill } from '../../workers/backfill/plan.ts'
 import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { enqueueDue } from '../../workers/schedule/due-slots.ts'
-import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
 import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
 import { runChunks } from '../support/run-chunks.ts'
 

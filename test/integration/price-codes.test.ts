@@ -4,8 +4,8 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Rows } from '../../api/answers/rows.ts'
-import { type pricePoint, toTier, writePoints } from '../../api/prices/points.ts'
-import { readStoredPoints } from '../../api/prices/stored-points.ts'
+import { type pricePoint, writePoints } from '../../api/prices/points.ts'
+import { readStoredPoints, toTier } from '../../api/prices/stored-points.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -215,8 +215,8 @@ describe('values of the token price tables', () => {
 
   it('are stored as decimal codes if short, and a market cap as an empty code if it is price times supply', async () => {
     const rows = [{ token: 100, observed_at: '2024-01-01T00:00:00Z', is_latest: false, price: 7.246, volume_24h: 12.5 }]
-    const known = rows.map((row) => ({ ...row, market_cap: 7.246 * 3, circulating_supply: 3 }))
-    await database.db.insert({ table: 'token_quotes_in', rows: known })
+    const values = rows.map((row) => ({ ...row, market_cap: 7.246 * 3, circulating_supply: 3 }))
+    await database.db.insert({ table: 'token_quotes_in', rows: values })
     const [codes] = await database.db.rows({
       name: 'codes',
       sql: 'SELECT price_code, volume_24h_code, market_cap_code FROM token_prices FINAL WHERE token = 100',

@@ -60,10 +60,10 @@ afterAll(async () => {
   await pipeline?.close()
 })
 
-const ask = (path: string, query: Record<string, string>) =>
+const request = (path: string, query: Record<string, string>) =>
   fetch(`${api.url}/data/${path}?${new URLSearchParams(query)}`)
 async function read(path: string, query: Record<string, string>) {
-  const response = await ask(path, query)
+  const response = await request(path, query)
   const text = await response.text()
   expect(response.status, `${path} ${JSON.stringify(query)} ${text}`).toBe(200)
   return text
@@ -96,8 +96,8 @@ async function expectSections(
     }
     const start = new Date(SITE_NOW - 3 * DAY_MS).toISOString()
     for (const dataset of datasets) {
-      const told = ranges.parse(JSON.parse(await read('status/coverage', { dataset, id, start })))
-      const reasons = told.flatMap((range) => (range.reason === null ? [] : [range.reason]))
+      const observed = ranges.parse(JSON.parse(await read('status/coverage', { dataset, id, start })))
+      const reasons = observed.flatMap((range) => (range.reason === null ? [] : [range.reason]))
       expect(
         [...reasons, READ_AND_EMPTY, 'what is stored of it is not current'].some((one) => reason?.includes(one)),
         `${name}: ${reason}; ${dataset}: ${reasons.join()}`,
@@ -110,9 +110,9 @@ describe('GET /data/daos/profile', () => {
   it('returns the records of the other routes, and a reason for each missing section', async () => {
     const { daos } = pipeline.registry
     const special = daos.filter((dao) => !dao.live || dao.token === null)
-    const some = Array.from({ length: 8 }, () => random.pick(daos.filter(({ live }) => live)))
+    const selected = Array.from({ length: 8 }, () => random.pick(daos.filter(({ live }) => live)))
     const seen = { unavailable: 0, available: 0 }
-    for (const dao of [...special.slice(0, 5), ...some]) {
+    for (const dao of [...special.slice(0, 5), ...selected]) {
       const text = await read('daos/profile', { id: dao.id })
       const body = daoProfileRoute.response.parse(JSON.parse(text))
       expect(JSON.stringify(body)).toBe(JSON.stringify(JSON.parse(text)))
@@ -170,15 +170,15 @@ describe('GET /data/daos/profile', () => {
   it('returns one DAO by id or name', async () => {
     const aave = getDao(pipeline.registry, 'aave')
     expect(await read('daos/profile', { name: 'aave' })).toBe(await read('daos/profile', { id: aave.id }))
-    expect((await ask('daos/profile', {})).status).toBe(400)
-    expect((await ask('daos/profile', { id: 'f'.repeat(24) })).status).toBe(404)
-    expect((await ask('daos/profile', { id: aave.id, fields: '_id' })).status).toBe(400)
+    expect((await request('daos/profile', {})).status).toBe(400)
+    expect((await request('daos/profile', { id: 'f'.repeat(24) })).status).toBe(404)
+    expect((await request('daos/profile', { id: aave.id, fields: '_id' })).status).toBe(400)
   })
 
   it('changes with each of its sections, and has the age of the newest', async () => {
     const { id } = getDao(pipeline.registry, 'aave')
-    const first = await ask('daos/profile', { id })
-    const token = await ask('tokens', { name: 'Aave', limit: '1' })
+    const first = await request('daos/profile', { id })
+    const token = await request('tokens', { name: 'Aave', limit: '1' })
     expect(first.headers.get('x-data-as-of')).toBe(token.headers.get('x-data-as-of'))
     const [record] = await db.rows({
       name: 'holders',
@@ -189,7 +189,7 @@ describe('GET /data/daos/profile', () => {
     const at = new Date(SITE_NOW - 1000).toISOString()
     const rows = [{ token: record?.token, observed_at: at, total_holders: 987654, top100_share: 1, holders: [] }]
     await pipeline.database.db.insert({ table: 'token_holders', rows })
-    expect(await (await ask('daos/profile', { id })).text()).toBe(await first.text())
+    expect(await (await request('daos/profile', { id })).text()).toBe(await first.text())
     commits.commit('holders')
     expect(await read('daos/profile', { id })).toContain('"totalHolders":987654')
   })
@@ -199,9 +199,9 @@ describe('GET /data/tokens/profile', () => {
   it('returns the records of the other routes, and a reason for each missing section', async () => {
     const { tokens, index, daoBySlug } = pipeline.registry
     const members = new Set(findComposition(index, SITE_NOW)?.elements.map(({ token }) => token.id))
-    const some = Array.from({ length: 8 }, () => random.pick(tokens.filter(({ live }) => live)))
+    const selected = Array.from({ length: 8 }, () => random.pick(tokens.filter(({ live }) => live)))
     const [member] = index.compositions.at(-1)?.elements.map(({ token }) => token) ?? []
-    for (const token of [...tokens.filter(({ live }) => !live).slice(0, 4), ...some, member]) {
+    for (const token of [...tokens.filter(({ live }) => !live).slice(0, 4), ...selected, member]) {
       if (token === undefined) continue
       const text = await read('tokens/profile', { id: token.id })
       const body = tokenProfileRoute.response.parse(JSON.parse(text))
@@ -229,19 +229,19 @@ describe('GET /data/tokens/profile', () => {
     const [joined, outside] = tokens.filter(isNew) as [Token, Token]
     const rebalanced = toComposition(SITE_NOW - 1000, [...elements, { token: joined, quantity: '1' }])
     const compositions = [...index.compositions, rebalanced]
-    const other = await startApi({
+    const second = await startApi({
       ...{ config: pipeline.config, db, commits: createHandFeed(), now: () => SITE_NOW },
       registry: { ...registry, index: { ...index, compositions } },
     })
     const reasonOf = async ({ id }: Token) => {
-      const response = await fetch(`${other.url}/data/tokens/profile?id=${id}`)
+      const response = await fetch(`${second.url}/data/tokens/profile?id=${id}`)
       return profile.parse(await response.json()).unavailable.find(({ section }) => section === 'index')?.reason
     }
     try {
       expect(await reasonOf(joined)).toMatch(/^the Index has no value with it yet/)
       expect(await reasonOf(outside)).toBe('it is not in the Index')
     } finally {
-      await other.close()
+      await second.close()
     }
   })
 })

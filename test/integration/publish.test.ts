@@ -216,15 +216,15 @@ describe('publish', () => {
     await expect(stopped).rejects.toThrow('killed')
     expect(await catalogOf()).toEqual(before)
     expect(await faultsOf()).toEqual([])
-    const left = await readTimes()
+    const remaining = await readTimes()
     at += 60_000
     const { written } = await run()
     // Each file that was finished is used as it is.
-    expect(written.filter((path) => left[join(folder, path)] === undefined)).toEqual([])
+    expect(written.filter((path) => remaining[join(folder, path)] === undefined)).toEqual([])
     expect(await faultsOf()).toEqual([])
   })
 
-  it('rewrites exactly the partitions of a correction, and tells it', async () => {
+  it('rewrites and reports exactly the partitions of a correction', async () => {
     const before = await catalogOf()
     const corrected = { token: tokenOf(2), at: Date.parse('2024-02-29T23:50:10Z'), price: 9, volume_24h: 5 }
     await storeQuotes(database.writer, [corrected])
@@ -280,8 +280,8 @@ describe('verify', () => {
     await file.write(Buffer.from([(buffer[0] ?? 0) ^ 1]), 0, 1, 100)
     await file.close()
     await rm(join(folder, missing))
-    const whole = await readFile(join(folder, 'catalog.json'), 'utf8')
-    const catalog = JSON.parse(whole) as Catalog
+    const full = await readFile(join(folder, 'catalog.json'), 'utf8')
+    const catalog = JSON.parse(full) as Catalog
     for (const { partitions } of catalog.datasets) for (const one of partitions) if (one.path === counted) one.rows += 1
     await writeFile(join(folder, 'catalog.json'), JSON.stringify(catalog))
     const faults = await faultsOf()
@@ -289,7 +289,7 @@ describe('verify', () => {
     expect(faults).toContainEqual(expect.stringMatching(`^${flipped}: SHA-256`))
     expect(faults).toContain(`${missing}: missing`)
     expect(faults).toContainEqual(expect.stringMatching(`^${counted}: \\d+ rows, the catalog has`))
-    await writeFile(join(folder, 'catalog.json'), whole)
+    await writeFile(join(folder, 'catalog.json'), full)
     await rm(join(folder, flipped))
     const { written } = await run()
     expect([...written].sort()).toEqual([flipped, missing].sort())
@@ -328,7 +328,7 @@ describe('npm run publish', () => {
     expect(await run('verify', '--from', to)).toMatchObject({ code: 1, stdout: `${tokens?.path}: missing\n` })
   })
 
-  it('names what is wrong with its options', async () => {
+  it('names each invalid option', async () => {
     expect(await run('--to', root, '--only', 'nothing')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/--only: there is no dataset "nothing"/),
@@ -340,12 +340,12 @@ describe('/published', () => {
   it('serves data files with ranges, a strong tag and immutable caching', async () => {
     const [part] = await partitionsOf('tokens')
     const url = `${api.url}/published/${part?.path}`
-    const whole = await fetch(url)
-    expect(whole.status).toBe(200)
-    expect((await whole.arrayBuffer()).byteLength).toBe(part?.bytes)
-    expect(whole.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
-    expect(whole.headers.get('access-control-allow-origin')).toBe('*')
-    const etag = whole.headers.get('etag') ?? ''
+    const full = await fetch(url)
+    expect(full.status).toBe(200)
+    expect((await full.arrayBuffer()).byteLength).toBe(part?.bytes)
+    expect(full.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+    expect(full.headers.get('access-control-allow-origin')).toBe('*')
+    const etag = full.headers.get('etag') ?? ''
     expect(etag).toMatch(/^"[0-9a-f]{16}-\d+"$/)
     const range = await fetch(url, { headers: { range: 'bytes=0-3', 'if-range': etag } })
     expect([range.status, await range.text()]).toEqual([206, 'PAR1'])
@@ -358,8 +358,8 @@ describe('/published', () => {
     const response = await fetch(`${api.url}/published/catalog.json`)
     expect(response.headers.get('cache-control')).toBe('no-cache')
     expect(await response.json()).toEqual(await catalogOf())
-    const known = { headers: { 'if-none-match': response.headers.get('etag') ?? '' } }
-    expect((await fetch(`${api.url}/published/catalog.json`, known)).status).toBe(304)
+    const existing = { headers: { 'if-none-match': response.headers.get('etag') ?? '' } }
+    expect((await fetch(`${api.url}/published/catalog.json`, existing)).status).toBe(304)
   })
 
   it.each(['', '/', '/tokens', '/nothing.parquet', '/..%2f..%2fetc%2fpasswd', '/.hidden', '/%00'])(

@@ -28,9 +28,9 @@ async function start(token?: string) {
   const password = (text: string) => ({ authorization: `Basic ${Buffer.from(`me:${text}`).toString('base64')}` })
   const remove = async (headers: Record<string, string> = {}) =>
     (await fetch(`${base}/api/queues/prices/slot/clean`, { method: 'PUT', headers })).status
-  const look = async (headers: Record<string, string> = {}) => fetch(`${base}/api/queues`, { headers })
+  const scan = async (headers: Record<string, string> = {}) => fetch(`${base}/api/queues`, { headers })
   const open = (path: string) => fetch(`${base}${path}`)
-  return { look, open, remove, password, close: () => new Promise((resolve) => server.close(resolve)) }
+  return { look: scan, open, remove, password, close: () => new Promise((resolve) => server.close(resolve)) }
 }
 
 describe('the queue dashboard', () => {
@@ -64,16 +64,16 @@ describe('the queue dashboard', () => {
 
   it('permits changes with the token, from its own pages only', async () => {
     const dashboard = await start('secret')
-    const known = dashboard.password('secret')
+    const existing = dashboard.password('secret')
     expect([(await dashboard.look()).status, (await dashboard.look(dashboard.password('guess'))).status]).toEqual([
       401, 401,
     ])
-    expect((await dashboard.look(known)).status).toBe(200)
-    expect([await dashboard.remove(), await dashboard.remove({ ...known, 'sec-fetch-site': 'cross-site' })]).toEqual([
-      401, 403,
-    ])
+    expect((await dashboard.look(existing)).status).toBe(200)
+    expect([await dashboard.remove(), await dashboard.remove({ ...existing, 'sec-fetch-site': 'cross-site' })]).toEqual(
+      [401, 403],
+    )
     expect(await queue.getWaitingCount()).toBe(1)
-    expect(await dashboard.remove({ ...known, 'sec-fetch-site': 'same-origin' })).toBeLessThan(300)
+    expect(await dashboard.remove({ ...existing, 'sec-fetch-site': 'same-origin' })).toBeLessThan(300)
     expect(await queue.getWaitingCount()).toBe(0)
     await dashboard.close()
   })

@@ -31,17 +31,17 @@ afterAll(async () => {
 })
 
 /** Another API behind the same proxy, without any request yet. */
-async function startOther(options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) {
+async function startSecond(options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
-  return { url: other.url, close: async () => void (await Promise.all([other.close(), fresh.close()])) }
+  const second = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
+  return { url: second.url, close: async () => void (await Promise.all([second.close(), fresh.close()])) }
 }
 
 /** The days of series whose statements have arrived. */
 const toDays = () => door.statements.flatMap((statement) => toValues(statement, 'from'))
 
 /** The number of readiness checks: statements without parameters. */
-const countAsks = () =>
+const countPings = () =>
   door.statements.filter(({ query }) => ![...query.keys()].some((name) => name.startsWith('param_'))).length
 
 const isReady = async () => (await fetch(`${api.url}/health/ready`)).status
@@ -65,53 +65,53 @@ describe('GET /health/ready', () => {
   })
 
   it('returns 200 while the limit of concurrent requests is reached and the queue is full', async () => {
-    const other = await startOther({ queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } })
+    const second = await startSecond({ queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } })
     door.hold()
     const before = toDays().length
     const refused: string[] = []
     // All different: no request shares the result of another.
-    const asked = Array.from({ length: PLACES + WAITING + 1 }, async (_, n) => {
+    const requested = Array.from({ length: PLACES + WAITING + 1 }, async (_, n) => {
       const day = `start=${END - (n + 1) * DAY_MS}&end=${END - n * DAY_MS}`
-      const answer = await fetch(`${other.url}/data/tokens/historic-financial?interval=5m&name=Uniswap&${day}`)
+      const answer = await fetch(`${second.url}/data/tokens/historic-financial?interval=5m&name=Uniswap&${day}`)
       if (answer.status === 503) refused.push(await answer.text())
     })
     await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are waited for at once')])
     await expect.poll(() => new Set(toDays().slice(before)).size).toBe(PLACES)
-    const asks = countAsks()
-    const answer = fetch(`${other.url}/health/ready`)
-    await expect.poll(() => countAsks()).toBe(asks + 1)
-    expect((await fetch(`${other.url}/health/live`)).status).toBe(200)
+    const countQueries = countPings()
+    const answer = fetch(`${second.url}/health/ready`)
+    await expect.poll(() => countPings()).toBe(countQueries + 1)
+    expect((await fetch(`${second.url}/health/live`)).status).toBe(200)
     door.release()
     expect((await answer).status).toBe(200)
-    await Promise.all(asked)
-    await other.close()
+    await Promise.all(requested)
+    await second.close()
   })
 
   it('runs one statement for any number of datasets and clients', async () => {
-    const other = await startOther()
+    const second = await startSecond()
     const before = door.statements.length
-    const ask = () => fetch(`${other.url}/health/ready`).then(({ status }) => status)
-    expect(await Promise.all(Array.from({ length: MANY }, ask))).toEqual(Array.from({ length: MANY }, () => 200))
-    expect(await ask()).toBe(200)
+    const target = () => fetch(`${second.url}/health/ready`).then(({ status }) => status)
+    expect(await Promise.all(Array.from({ length: MANY }, target))).toEqual(Array.from({ length: MANY }, () => 200))
+    expect(await target()).toBe(200)
     expect(door.statements.length - before).toBe(1)
-    await other.close()
+    await second.close()
   })
 
   it('returns 503 within seconds if the database is down or does not respond', async () => {
     const gone = await startStatementDoor(config.clickhouse.url)
     const db = createDatabase({ ...config.clickhouse, url: gone.url }, 'read')
-    const other = await startApi({ config, db, registry: stored.registry, commits: createHandFeed() })
-    const ask = async () => (await fetch(`${other.url}/health/ready`)).status
-    expect(await ask()).toBe(200)
+    const second = await startApi({ config, db, registry: stored.registry, commits: createHandFeed() })
+    const target = async () => (await fetch(`${second.url}/health/ready`)).status
+    expect(await target()).toBe(200)
     const since = performance.now()
     gone.hold()
-    await expect.poll(ask).toBe(503)
+    await expect.poll(target).toBe(503)
     expect(performance.now() - since).toBeLessThan(15_000)
     gone.release()
-    await expect.poll(ask).toBe(200)
+    await expect.poll(target).toBe(200)
     await gone.close()
-    await expect.poll(ask).toBe(503)
-    await other.close()
+    await expect.poll(target).toBe(503)
+    await second.close()
     await db.close()
   })
 

@@ -154,18 +154,18 @@ describe('rebuilt roll-up', () => {
     isOver = true
     await arriving
     await quote(8, UNTIL + 7_200_000, 88)
-    const kept = await dump('token_price_rollups')
+    const cached = await dump('token_price_rollups')
     await run('token_price_rollups')
-    expect(await dump('token_price_rollups')).toBe(kept)
+    expect(await dump('token_price_rollups')).toBe(cached)
     expect(await latePrices()).toEqual([77, 88])
   })
 
   it('contains an insert whose views both found the old table during the swap', async () => {
     await run('token_price_rollups', {}, withInsertAtSwap())
-    const kept = await dump('token_price_rollups')
+    const cached = await dump('token_price_rollups')
     expect(await latePrices()).toEqual([77])
     await run('token_price_rollups')
-    expect(await dump('token_price_rollups')).toBe(kept)
+    expect(await dump('token_price_rollups')).toBe(cached)
     expect(await tables()).toEqual([])
   })
 
@@ -189,10 +189,10 @@ describe('rebuilt roll-up', () => {
     await db.command({ name: 'upgrade', sql: `ALTER TABLE ${table} ADD COLUMN added UInt8 DEFAULT 1 AFTER token` })
     await run(table)
     expect([await latePrices(), await tables()]).toEqual([[77], []])
-    const kept = await dump(table)
-    expect(kept).not.toContain('2001-01-01')
+    const cached = await dump(table)
+    expect(cached).not.toContain('2001-01-01')
     await run(table)
-    expect(await dump(table)).toBe(kept)
+    expect(await dump(table)).toBe(cached)
   })
 
   it('is written by one run at a time', async () => {

@@ -98,8 +98,8 @@ describe('computation after a stored batch', () => {
   it('is enqueued before the storing job completes, and the job is retried if that fails', async () => {
     const { context } = pipeline
     const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') }
-    const away = { ...context.recomputation, enqueue: () => Promise.reject(new Error('connection lost')) }
-    const refused = runJob(prices, prices.connect(context), { ...context, recomputation: away }, slot)
+    const unavailable = { ...context.recomputation, enqueue: () => Promise.reject(new Error('connection lost')) }
+    const refused = runJob(prices, prices.connect(context), { ...context, recomputation: unavailable }, slot)
     await expect(refused).rejects.toMatchObject({ code: 'storage' })
     const [stored] = await context.db.rows({
       name: 'stored',

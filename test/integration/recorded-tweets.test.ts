@@ -92,13 +92,13 @@ describe.skipIf(!isThere)('recorded responses of X', () => {
   it('have the remaining quota of rate limits, and a reset in the past causes no wait', async () => {
     const [{ response: recorded } = { response: { headers: {} as Record<string, string[]>, body: {} } }] =
       read<object>('test_client_get_users')
-    const [left, reset] = ['x-rate-limit-remaining', 'x-rate-limit-reset'].map(
+    const [remaining, reset] = ['x-rate-limit-remaining', 'x-rate-limit-reset'].map(
       (name) => recorded.headers[name]?.[0] ?? '',
     )
-    const headers = { 'x-rate-limit-remaining': left ?? '', 'x-rate-limit-reset': reset ?? '' }
+    const headers = { 'x-rate-limit-remaining': remaining ?? '', 'x-rate-limit-reset': reset ?? '' }
     const { calls, source } = await connect(xCounts, (_, response) => sendJson(response, recorded.body, 200, headers))
     await source.fetchCounts([alfa], slot, signal)
-    expect(calls[0]?.quotaLeft).toBe(299)
+    expect(calls[0]?.remainingQuota).toBe(299)
     const { source: limited } = await connect(xCounts, (_, response) => sendJson(response, {}, 429, headers))
     expect((await failure(limited.fetchCounts([alfa], slot, signal))).retryAfterMs).toBeUndefined()
   })

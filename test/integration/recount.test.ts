@@ -92,9 +92,9 @@ describe('coverage check against stored rows', () => {
     for (const [name, buckets] of before) {
       if (name === 'governance') continue
       // The step of a day with one live slot or a few is unknown: a longer one is assumed.
-      const known = Number(after.get(name))
-      expect([name, known >= buckets]).toEqual([name, true])
-      if (['index', 'market-cap', 'twitter'].includes(name)) expect([name, known]).toEqual([name, buckets])
+      const existing = Number(after.get(name))
+      expect([name, existing >= buckets]).toEqual([name, true])
+      if (['index', 'market-cap', 'twitter'].includes(name)) expect([name, existing]).toEqual([name, buckets])
     }
   })
 

@@ -26,12 +26,12 @@ function connectTo(use: 'commands' | 'blocking') {
 }
 
 /** Commands that are in flight when the machine vanishes. */
-async function vanishBefore<T>(ask: () => Promise<T>) {
+async function vanishBefore<T>(request: () => Promise<T>) {
   const before = door.swallowed()
   door.vanish()
-  const asked = ask()
+  const pending = request()
   await expect.poll(() => door.swallowed()).toBeGreaterThan(before)
-  return { asked }
+  return { pending }
 }
 
 describe.each([
@@ -42,12 +42,12 @@ describe.each([
     const redis = connectTo(use)
     await redis.ping()
     const closed = new Promise((resolve) => redis.once('close', resolve))
-    const { asked } = await vanishBefore(() => redis.ping())
+    const { pending } = await vanishBefore(() => redis.ping())
     vi.advanceTimersByTime(patienceMs)
     await closed
     door.comeBack()
     await vi.runOnlyPendingTimersAsync()
-    expect(await asked).toBe('PONG')
+    expect(await pending).toBe('PONG')
   })
 })
 
@@ -61,9 +61,9 @@ describe('queue metrics', () => {
     createQueueMetrics([queue], registry, log)
     expect(await registry.metrics()).toMatch(/^queue_jobs\{dataset="prices",lane="live",state="waiting",.*\} 0$/m)
     const readLate = async () => {
-      const { asked } = await vanishBefore(() => registry.metrics())
+      const { pending } = await vanishBefore(() => registry.metrics())
       await vi.advanceTimersByTimeAsync(2_000)
-      return asked
+      return pending
     }
     const text = await readLate()
     expect(text).not.toMatch(/^queue_(jobs|oldest_job_age_seconds)\{/m)

@@ -32,11 +32,11 @@ describe('registry check against provider lists', () => {
   afterEach(() => upstream.faults.clear())
   afterAll(() => upstream?.close())
 
-  async function check(ours: Registry, settings: Record<string, string> = {}) {
+  async function check(own: Registry, settings: Record<string, string> = {}) {
     const config = parseConfig({ ...toStandInSettings(upstream.url), ...settings })
     const http = createHttpClients({ log: silent, backoffMs: 1 })
-    const lists = await fetchLists(ours, { config, http }, new AbortController().signal)
-    return { differences: compareRegistry(ours, lists, NOW), lists }
+    const lists = await fetchLists(own, { config, http }, new AbortController().signal)
+    return { differences: compareRegistry(own, lists, NOW), lists }
   }
 
   it('finds no difference for equal facts, and reads every list', async () => {
@@ -47,7 +47,7 @@ describe('registry check against provider lists', () => {
       ['coingecko', true],
       ['coinmarketcap', true],
     ])
-    expect(lists.spaces[0]?.known?.size).toBeGreaterThan(80)
+    expect(lists.spaces[0]?.knownSpaces?.size).toBeGreaterThan(80)
   })
 
   it.each([
@@ -55,9 +55,9 @@ describe('registry check against provider lists', () => {
     ['another id that is unknown', { coingeckoId: 'nothing' }, {}, ['coingecko', 'coingeckoId', 'nothing', null]],
     ['a protocol that is unknown', {}, { defillama: 'nothing' }, ['defillama', 'defillama', 'nothing', null]],
     ['a space that is unknown', {}, { snapshotSpace: 'no.eth' }, ['snapshot', 'snapshotSpace', 'no.eth', null]],
-  ])('finds %s', async (_, token, dao, [list, field, ours, theirs]) => {
+  ])('finds %s', async (_, token, dao, [list, field, own, listed]) => {
     const { differences } = await check(withFacts(token, dao))
-    expect(differences).toEqual([expect.objectContaining({ list, field, ours, theirs })])
+    expect(differences).toEqual([expect.objectContaining({ list, field, ours: own, theirs: listed })])
   })
 
   it('finds a different name, symbol and contract in each list that has them', async () => {

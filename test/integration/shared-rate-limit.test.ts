@@ -76,7 +76,7 @@ describe('shared rate limit', () => {
             waits.some((wait) => wait > 0),
       )
       for (const hasToWait of haveToWait) await until(hasToWait)
-      const waits = processes.flatMap((one) => one.waits).sort((one, other) => one - other)
+      const waits = processes.flatMap((a) => a.waits).sort((a, b) => a - b)
       expect(waits.filter((wait) => wait === 0)).toHaveLength(burst)
       const placeMs = 60_250 / (perMinute - burst + 1)
       for (const [n, wait] of waits.slice(burst).entries()) expect(Math.abs(wait - (n + 1) * placeMs)).toBeLessThan(2)
@@ -110,9 +110,9 @@ describe('shared rate limit', () => {
 
   it('grants all requests eventually', async () => {
     const { limit } = createLimit(6000)
-    const other = createLimit(6000).limit
-    const asked = Array.from({ length: 1300 }, (_, n) => (n % 2 === 0 ? limit : other).take(never))
-    await Promise.all(asked)
+    const second = createLimit(6000).limit
+    const requestCount = Array.from({ length: 1300 }, (_, n) => (n % 2 === 0 ? limit : second).take(never))
+    await Promise.all(requestCount)
   })
 
   it('passes the reservation of an aborted request to the next in the queue', async () => {
@@ -161,18 +161,18 @@ describe('shared rate limit with a share for history', () => {
     setMaxListeners(0, stop.signal)
     const of = (path: string) => server.requests.filter(({ url }) => url.pathname === path).length
     // Redis' clock stands still: 12 of 60 requests a minute are granted without a wait, and 6 of history's 30.
-    const asked = processes.flatMap(({ history }) =>
+    const requested = processes.flatMap(({ history }) =>
       Array.from({ length: 20 }, () => history.json({ path: '/past', signal: stop.signal })),
     )
     await until(() => of('/past') === 6)
-    const [one, other] = processes
+    const [one, second] = processes
     for (let n = 0; n < 3; n += 1) {
       await one?.live.json({ path: '/now', signal: never })
-      await other?.live.json({ path: '/now', signal: never })
+      await second?.live.json({ path: '/now', signal: never })
     }
     expect([of('/now'), of('/past')]).toEqual([6, 6])
     stop.abort(new Error('stop'))
-    await Promise.allSettled(asked)
+    await Promise.allSettled(requested)
     await server.close()
   })
 })
@@ -191,8 +191,8 @@ describe('shared hourly limit', () => {
 
   it('of 16 grants 16 requests over all processes, and rejects the others for the rest of the hour', async () => {
     const limits = [1, 2, 3].map(() => createHourLimit('provider', 16, share().sharedBy))
-    const asked = limits.flatMap((limit) => Array.from({ length: 16 }, () => limit.take(never)))
-    const settled = await Promise.allSettled(asked)
+    const grants = limits.flatMap((limit) => Array.from({ length: 16 }, () => limit.take(never)))
+    const settled = await Promise.allSettled(grants)
     const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
     expect(refused).toHaveLength(32)
     for (const reason of refused) {
@@ -230,12 +230,12 @@ describe('shared hourly limit', () => {
       const http = createHttpClients({ log: silent, sharedBy })
       return ethplorer.connect({ config: parsed, http, db: noDatabase, log: silent })
     }
-    const [one, other] = [connect(), connect()]
+    const [one, second] = [connect(), connect()]
     const on = (chain: string) => ({ ...toTestToken(1, {}), chain })
     await one.fetchHolders(on('ethereum'), 0, never)
-    await other.fetchHolders(on('bnb'), 0, never)
-    await other.fetchHolders(on('ethereum'), 0, never)
-    for (const source of [one, other, connect()]) {
+    await second.fetchHolders(on('bnb'), 0, never)
+    await second.fetchHolders(on('ethereum'), 0, never)
+    for (const source of [one, second, connect()]) {
       await expect(source.fetchHolders(on('bnb'), 0, never)).rejects.toMatchObject({ code: 'provider_exhausted' })
     }
     await server.close()

@@ -6,7 +6,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { askEach } from '../../workers/providers/ask.ts'
+import { requestEach } from '../../workers/providers/requests.ts'
 import { PartialFailureError } from '../../workers/run/retries.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'
@@ -49,7 +49,7 @@ async function runSlot(
     provider: 'discord',
     covers: () => true,
     collect: ({ entities, signal, slot, ...run }) =>
-      askEach(
+      requestEach(
         entities,
         async ({ key }) => {
           const { members } = z.object({ members: z.number() }).parse(await client.json({ path: `/${key}`, signal }))
@@ -58,10 +58,10 @@ async function runSlot(
         { ...run, providerName: 'discord', concurrency: 1 },
       ),
   }
-  const through = <A extends { name?: string; table?: string }, R>(ask: (statement: A) => R) => {
+  const through = <A extends { name?: string; table?: string }, R>(request: (statement: A) => R) => {
     return (statement: A): R => {
       options.onStatement?.(statement.name ?? `insert ${statement.table}`)
-      return ask(statement)
+      return request(statement)
     }
   }
   const { db } = context

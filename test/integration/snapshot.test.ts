@@ -115,7 +115,7 @@ describe('Snapshot client', () => {
     const tooMany = standIn.failure(429, 0)
     hub.next.push({ ...tooMany, headers: { ...tooMany.headers, 'retry-after': '0' } })
     expect(await read()).toMatchObject({ isComplete: true })
-    expect(calls[0]).toMatchObject({ provider: 'snapshot', outcome: 'ok', retries: 1, quotaLeft: 99 })
+    expect(calls[0]).toMatchObject({ provider: 'snapshot', outcome: 'ok', retries: 1, remainingQuota: 99 })
     hub.next.push({ ...tooMany, headers: { ...tooMany.headers, 'retry-after': '90' } })
     await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable', retryAfterMs: 90_000 })
     const { 'retry-after': _, ...headers } = tooMany.headers
@@ -151,14 +151,14 @@ describe('Snapshot client', () => {
 
   it('reads votes again after their proposal has ended, and continues from open ones', async () => {
     const [start, end] = [T + 1_000_000, T + 1_300_000]
-    const asked = toProposal({ created: start - 100, start, end })
+    const requested = toProposal({ created: start - 100, start, end })
     const later = toProposal({ id: '0xlater', created: end + 7200, start: end + 86_400, end: end + 200_000 })
     const before = { ...toVotes(1, start - 500_000)[0], proposal: '0xold' } as SpaceVote
     const hidden = { ...toVotes(1, start + 100)[0], choice: '0xhidden', power: 0 } as SpaceVote
-    const space = { proposals: [asked], votes: [before, hidden, ...toVotes(1, start + 90_000)] }
+    const space = { proposals: [requested], votes: [before, hidden, ...toVotes(1, start + 90_000)] }
     const { read } = await open(space)
     const first = await read(START, (start + 95_000) * 1000)
-    expect(first?.progress.proposals.from).toBe(asked.created - 3600)
+    expect(first?.progress.proposals.from).toBe(requested.created - 3600)
 
     space.votes[1] = { ...hidden, choice: 2, power: 7 }
     space.proposals.push(later)

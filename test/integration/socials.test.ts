@@ -83,11 +83,11 @@ const daoOf = (slug: string) => getDao(pipeline.registry, slug)
 describe('social counts and sentiment from provider to response', () => {
   it('are stored per day and network, each as a separate dataset', async () => {
     for (const job of JOBS) {
-      const wanted = job.entities(pipeline.registry)
+      const collected = job.entities(pipeline.registry)
       const report = await collect(job)
-      expect(report.rows + report.uncovered, job.name).toBe(wanted.length)
+      expect(report.rows + report.uncovered, job.name).toBe(collected.length)
       expect(report.rejected).toBe(0)
-      expect(report.rows, job.name).toBeGreaterThan(wanted.length * 0.8)
+      expect(report.rows, job.name).toBeGreaterThan(collected.length * 0.8)
     }
     const tables = await stored()
     for (const rows of tables) {
@@ -100,13 +100,13 @@ describe('social counts and sentiment from provider to response', () => {
 
   it("are served with the networks' values", async () => {
     const aave = daoOf('aave')
-    const ask = async (path: string, headers: Record<string, string>) =>
+    const request = async (path: string, headers: Record<string, string>) =>
       (await fetch(pipeline.upstream.url + path, { headers })).json() as Promise<never>
     const users = '/x/2/users/by?usernames=aave&user.fields=public_metrics'
-    const { data }: { data: { public_metrics: Record<string, number> }[] } = await ask(users, {
+    const { data }: { data: { public_metrics: Record<string, number> }[] } = await request(users, {
       authorization: 'Bearer t',
     })
-    const invite: Record<string, number> = await ask('/discord/api/v10/invites/CvKUrqM?with_counts=true', {
+    const invite: Record<string, number> = await request('/discord/api/v10/invites/CvKUrqM?with_counts=true', {
       'user-agent': 'DiscordBot (http://test, 1.0)',
     })
     const metrics = data[0]?.public_metrics
@@ -147,9 +147,9 @@ describe('social counts and sentiment from provider to response', () => {
       [positive, neutral, negative].map((share) => share * 10_000),
     )
     for (const shares of tenThousandths) {
-      const whole = shares.map(Math.round)
-      expect(whole.every((share, index) => Math.abs(share - (shares[index] ?? 0)) < 1e-6)).toBe(true)
-      expect(whole.reduce((sum, share) => sum + share)).toBe(10_000)
+      const full = shares.map(Math.round)
+      expect(full.every((share, index) => Math.abs(share - (shares[index] ?? 0)) < 1e-6)).toBe(true)
+      expect(full.reduce((sum, share) => sum + share)).toBe(10_000)
     }
     // Every mood appears.
     for (const mood of [0, 1, 2]) expect(tenThousandths.some((shares) => (shares[mood] ?? 0) > 1_000)).toBe(true)
@@ -158,7 +158,8 @@ describe('social counts and sentiment from provider to response', () => {
   it('contain no text of a post', async () => {
     const [, , , sentiment = []] = await stored()
     expect(Object.keys(sentiment[0] ?? {}).sort()).toEqual([
-      ...['dao', 'lexicon', 'negative_posts', 'neutral_posts', 'observed_at', 'positive_posts'],
+      ...['dao', 'lexicon', 'model', 'negative_posts', 'negative_share', 'neutral_posts', 'observed_at'],
+      ...['positive_posts', 'positive_share', 'unknown_posts'],
     ])
   })
 
@@ -177,9 +178,9 @@ describe('social counts and sentiment from provider to response', () => {
   ] as const)('are stored for the other networks if %s fails', async (_, providers, failing) => {
     pipeline.clock.now += DAY
     for (const provider of providers) pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
-    const others = [twitter, discord, telegram].filter((job) => job !== failing)
+    const rest = [twitter, discord, telegram].filter((job) => job !== failing)
     await expect(collect(failing)).rejects.toMatchObject({ code: 'provider_rejected' })
-    for (const job of others) expect((await collect(job)).rows).toBeGreaterThan(0)
+    for (const job of rest) expect((await collect(job)).rows).toBeGreaterThan(0)
     const [aave] = await get<SocialRecord>(socialsRoute, `id=${daoOf('aave').id}`)
     const day = new Date(Math.floor(pipeline.clock.now / DAY) * DAY).toISOString()
     const fresh = { twitter: aave?.twitterData.lastUpdated === day, discord: aave?.discordData.lastUpdated === day }

@@ -91,12 +91,12 @@ describe('counts of GET /data/status', () => {
     await store(JANUARY + 1000 * FIVE_MINUTES, 10)
     commits.commit(tokenPrices.name)
     await expectTrue()
-    commits.away(true)
+    commits.unavailable(true)
     await store(MARCH + 1000 * FIVE_MINUTES, 10)
     await expectTrue()
     await store(MARCH + 2000 * FIVE_MINUTES, 10)
     await expectTrue()
-    commits.away(false)
+    commits.unavailable(false)
     await expectTrue()
   })
 
@@ -109,18 +109,18 @@ describe('counts of GET /data/status', () => {
     })
     now += 5_000
     const leaver = new AbortController()
-    const left = fetch(`${api.url}/data/status`, { signal: leaver.signal }).catch(() => 'left')
+    const disconnected = fetch(`${api.url}/data/status`, { signal: leaver.signal }).catch(() => 'left')
     await expect.poll(() => counted.length).toBe(1)
     leaver.abort()
-    expect(await left).toBe('left')
+    expect(await disconnected).toBe('left')
     await expect.poll(() => abandoned?.aborted).toBe(true)
-    const others = [readStatus(), readStatus()]
+    const rest = [readStatus(), readStatus()]
     // The running count excludes these rows.
     commits.commit(tokenPrices.name, await store(JANUARY + 3000 * FIVE_MINUTES, 10))
     release()
     held = undefined
     const all = await countAll()
-    for (const other of others) expect(await other).toMatchObject(all)
+    for (const second of rest) expect(await second).toMatchObject(all)
     expect(counted.length).toBe(2)
   })
 
@@ -163,8 +163,8 @@ describe('counts of GET /data/status', () => {
   it('have a max-age of their remaining cache time', async () => {
     expect((await readStatus()).cacheControl).toBe('public, max-age=5, stale-while-revalidate=10')
     now += 3_000
-    const kept = await fetch(`${api.url}/data/status`)
-    expect(kept.headers.get('server-timing')).toMatch(/^cache/)
-    expect(kept.headers.get('cache-control')).toBe('public, max-age=2, stale-while-revalidate=4')
+    const cached = await fetch(`${api.url}/data/status`)
+    expect(cached.headers.get('server-timing')).toMatch(/^cache/)
+    expect(cached.headers.get('cache-control')).toBe('public, max-age=2, stale-while-revalidate=4')
   })
 })

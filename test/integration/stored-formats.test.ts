@@ -18,7 +18,7 @@ afterAll(() => database.drop())
 const remember = (job: string, name: string, value: string, written_at: string) =>
   database.db.insert({ table: 'job_state', rows: [{ job, name, value, written_at }] })
 
-async function migrateAgain(name: RegExp): Promise<void> {
+async function rerunMigration(name: RegExp): Promise<void> {
   const found = loadMigrations().filter((one) => name.test(one.name))
   expect(found).toHaveLength(1)
   for (const sql of found.flatMap(({ statements }) => statements.flatMap((one) => renderStatement(one))))
@@ -32,7 +32,7 @@ describe('failing providers in the format of an earlier version', () => {
     await remember('tvl', 'failing providers since', JSON.stringify({ defillama: SINCE }), SINCE)
     await remember('tvl', 'failing providers', '{}', '2026-11-23T10:00:00.000Z')
     await remember('holders', 'failing providers since', 'no JSON', SINCE)
-    await migrateAgain(/_failing_providers\.sql$/)
+    await rerunMigration(/_failing_providers\.sql$/)
     const failing = await readFailing(db)
     expect(failing.get('prices')).toEqual({ coinmarketcap: { since: SINCE, reason: expect.stringMatching(/earlier/) } })
     expect(failing.get('tvl')).toEqual({})

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { readInForce, readRegistry } from '../../shared/store/followed-registry.ts'
@@ -74,19 +74,19 @@ describe('the stored registry', () => {
 
 describe('registry read without its DAOs', () => {
   it('equals the complete registry apart from its DAOs', async () => {
-    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
-    const { daos: _, daoById: __, daoBySlug: ___, ...rest } = whole
+    const [full, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
+    const { daos: _, daoById: __, daoBySlug: ___, ...rest } = full
     expect({ ...part }).toEqual(rest)
     expect(() => part.daos).toThrow(/were not read/)
   })
 
   it('is sufficient exactly for jobs that do not declare that they need DAOs', async () => {
-    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
+    const [full, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
     for (const { dataset, entities } of jobs) {
       for (const of of [dataset.entities, entities]) {
-        if (dataset.needsDaos && of(whole)[0] !== WHOLE_REGISTRY)
+        if (dataset.needsDaos && of(full)[0] !== ENTIRE_REGISTRY)
           expect(() => of(part), dataset.name).toThrow(/were not read/)
-        else expect(of(part), dataset.name).toEqual(of(whole))
+        else expect(of(part), dataset.name).toEqual(of(full))
       }
     }
   })

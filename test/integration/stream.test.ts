@@ -85,8 +85,8 @@ describe('GET /data/stream', () => {
   })
 
   it('sends the same version from each process', async () => {
-    const [one, other] = [await start(), await start()]
-    const clients = [await one.open(), await other.open()]
+    const [one, second] = [await start(), await start()]
+    const clients = [await one.open(), await second.open()]
     await commit('prices')
     await expect.poll(() => clients.map(ids)).toEqual([await logged(), await logged()])
   })
@@ -196,8 +196,8 @@ describe('GET /data/stream', () => {
     await commit('tvl')
     for (const { events } of [client, late])
       await expect.poll(() => events.at(-1)).toMatchObject({ event: 'change', data: { dataset: 'tvl' } })
-    const told = { level: 40, msg: 'malformed change event in the stream', version: senseless }
-    expect(lines).toEqual([expect.objectContaining(told)])
+    const fields = { level: 40, msg: 'malformed change event in the stream', version: senseless }
+    expect(lines).toEqual([expect.objectContaining(fields)])
   })
 
   it('logs once that Redis rejects reads of the log, and continues afterwards', async () => {
@@ -237,14 +237,16 @@ describe('GET /data/stream', () => {
     await expect.poll(async () => (await open()).response.statusCode).toBe(200)
     const trusting = { ...config, api: { ...config.api, streams, trustedProxies: ['127.0.0.1'] } }
     const behind = await start({ config: trusting })
-    const ask = async (address: string) => {
+    const request = async (address: string) => {
       const stop = new AbortController()
       closers.push(() => stop.abort())
       const headers = { 'x-forwarded-for': address }
       return (await fetch(`${behind.url}/data/stream`, { headers, signal: stop.signal })).status
     }
-    expect([await ask('192.0.2.1'), await ask('192.0.2.1'), await ask('192.0.2.1')]).toEqual([200, 200, 429])
-    expect([await ask('192.0.2.2'), await ask('192.0.2.3')]).toEqual([200, 503])
+    expect([await request('192.0.2.1'), await request('192.0.2.1'), await request('192.0.2.1')]).toEqual([
+      200, 200, 429,
+    ])
+    expect([await request('192.0.2.2'), await request('192.0.2.3')]).toEqual([200, 503])
   })
 
   it('releases several streams of one connection', async () => {

@@ -81,8 +81,8 @@ describe('token price roll-ups', () => {
     const first = new Map<number, TokenPriceRow>()
     for (const one of rows) {
       const bucket = toBucketStart(Date.parse(one.observed_at), interval)
-      const known = first.get(bucket)
-      if (known === undefined || one.observed_at < known.observed_at) first.set(bucket, one)
+      const existing = first.get(bucket)
+      if (existing === undefined || one.observed_at < existing.observed_at) first.set(bucket, one)
     }
     return [...first]
       .sort(([a], [b]) => a - b)

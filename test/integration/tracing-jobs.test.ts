@@ -57,8 +57,8 @@ describe('trace of a job', () => {
       'dao_data.providers': ['defillama'],
       'dao_data.rows': expect.any(Number),
     })
-    const whole = collector.spans.filter(({ traceId }) => traceId === job.traceId)
-    expect(whole.every((span) => span === job || span.parentSpanId === job.spanId)).toBe(true)
+    const full = collector.spans.filter(({ traceId }) => traceId === job.traceId)
+    expect(full.every((span) => span === job || span.parentSpanId === job.spanId)).toBe(true)
     const call = collector.childrenOf(job).find((span) => 'http.request.method' in span.attributes)
     expect(call).toMatchObject({ kind: KIND.client, failed: false })
     expect(call?.attributes).toMatchObject({
@@ -139,13 +139,13 @@ describe('span of a statement', () => {
       await expect(text(stream)).rejects.toThrow()
     })
     expect(broken.failed).toBe(true)
-    const whole = { name: 'given up', sql: 'SELECT number FROM numbers(4000000)' }
-    const given = await step('given up', async () => {
-      const stream = await pipeline.database.db.stream(whole)
+    const full = { name: 'given up', sql: 'SELECT number FROM numbers(4000000)' }
+    const input = await step('given up', async () => {
+      const stream = await pipeline.database.db.stream(full)
       await once(stream, 'readable')
       stream.destroy()
     })
-    expect(given.failed).toBe(false)
+    expect(input.failed).toBe(false)
   })
 
   it("has ClickHouse's error code if it is rejected", async () => {

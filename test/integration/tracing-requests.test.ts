@@ -23,8 +23,8 @@ beforeAll(async () => {
   const config = { ...own, clickhouse }
   const commits = createHandFeed()
   api = await startApi({ config, registry, commits, db: createDatabase(clickhouse, 'read') })
-  const away = { ...clickhouse, url: 'http://127.0.0.1:1' }
-  broken = await startApi({ config, registry, commits, db: createDatabase(away, 'read') })
+  const unavailable = { ...clickhouse, url: 'http://127.0.0.1:1' }
+  broken = await startApi({ config, registry, commits, db: createDatabase(unavailable, 'read') })
 })
 
 afterAll(async () => {
@@ -70,10 +70,13 @@ describe('trace of a request', () => {
   })
 
   it('has no span for a cached response, and none if the client does not sample', async () => {
-    const [first, kept, unwanted, last] = ['1', '2', '3', '4'].map((digit) => digit.repeat(32)) as [string, ...string[]]
+    const [first, cached, unwanted, last] = ['1', '2', '3', '4'].map((digit) => digit.repeat(32)) as [
+      string,
+      ...string[],
+    ]
     for (const [path, trace] of [
       ['/data/chains', createTrace(String(first))],
-      ['/data/chains', createTrace(String(kept))],
+      ['/data/chains', createTrace(String(cached))],
       ['/data/categories', createTrace(String(unwanted), '00')],
       ['/data/daos?limit=1', createTrace(String(last))],
     ] as const) {
@@ -81,7 +84,7 @@ describe('trace of a request', () => {
     }
     await untilServed(String(last))
     const arrived = new Set(collector.spans.map(({ traceId }) => traceId))
-    expect([first, kept, unwanted].map((id) => arrived.has(String(id)))).toEqual([true, false, false])
+    expect([first, cached, unwanted].map((id) => arrived.has(String(id)))).toEqual([true, false, false])
   })
 
   it('is not failed for a client error, and does not contain the query', async () => {

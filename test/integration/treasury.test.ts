@@ -71,10 +71,10 @@ const stored = () =>
     sql: 'SELECT * EXCEPT collected_at FROM dao_treasuries FINAL ORDER BY dao, observed_at',
     schema: daoTreasuryRow,
   })
-const wanted = () => treasury.entities(pipeline.registry) as readonly TreasuryDao[]
-const withWallets = () => wanted().filter(({ wallets }) => wallets.length > 0)
+const collected = () => treasury.entities(pipeline.registry) as readonly TreasuryDao[]
+const withWallets = () => collected().filter(({ wallets }) => wallets.length > 0)
 const daoOf = (slug: string) => {
-  const dao = wanted().find((one) => one.slug === slug)
+  const dao = collected().find((one) => one.slug === slug)
   if (dao === undefined) throw new Error(`no treasury is asked for ${slug}`)
   return dao
 }
@@ -84,7 +84,7 @@ describe('treasuries from provider to response', () => {
   it('are stored with one request per address, and from DefiLlama without a known address', async () => {
     const report = await collect()
     const daos = withWallets()
-    expect(report).toMatchObject({ rows: wanted().length, rejected: 0, providers: ['goldrush', 'defillama'] })
+    expect(report).toMatchObject({ rows: collected().length, rejected: 0, providers: ['goldrush', 'defillama'] })
     expect(daos.length).toBeGreaterThan(40)
     const addresses = daos.reduce((sum, { wallets }) => sum + wallets.length, 0)
     expect(pipeline.upstream.requests.count('goldrush')).toBe(addresses)
@@ -102,12 +102,12 @@ describe('treasuries from provider to response', () => {
       const there = dao.wallets.flatMap(({ chain, address }) =>
         (world.treasury(chain, address, TODAY) ?? []).map((one) => ({ ...one, chain, address })),
       )
-      const wanted = there.filter(({ isSpam, balance }) => !isSpam && balance > 0n)
+      const selected = there.filter(({ isSpam, balance }) => !isSpam && balance > 0n)
       const name = (one: { chain: string; address: string | null; contract: string | null }) =>
         `${one.chain} ${one.address} ${one.contract}`
-      expect(row.holdings.map(name).sort(), dao.slug).toEqual(wanted.map(name).sort())
+      expect(row.holdings.map(name).sort(), dao.slug).toEqual(selected.map(name).sort())
       expect(row.spam_count, dao.slug).toBe(there.filter(({ isSpam }) => isSpam).length)
-      const own = new Set(wanted.filter(({ isOwn }) => isOwn).map(name))
+      const own = new Set(selected.filter(({ isOwn }) => isOwn).map(name))
       for (const one of row.holdings) if (own.has(name(one))) expect(one.kind, dao.slug).toBe('own')
       for (const one of row.holdings.filter(({ symbol }) => symbol === 'USDC')) expect(one.kind).toBe('stable')
       expect(Math.abs(sumValues(row.holdings) / row.value_usd - 1)).toBeLessThan(1e-9)
@@ -128,7 +128,7 @@ describe('treasuries from provider to response', () => {
 
   it('have totals that are the sums of their parts, largest first, with null changes on the first day', async () => {
     const records = await get()
-    expect(records).toHaveLength(wanted().length)
+    expect(records).toHaveLength(collected().length)
     for (const { treasuryData } of records) {
       const values = treasuryData.tokens.map(({ valueUsd }) => valueUsd)
       expect(values.reduce<number>((sum, value) => sum + (value ?? 0), 0)).toBe(treasuryData.valueUsd)
@@ -139,9 +139,9 @@ describe('treasuries from provider to response', () => {
   })
 
   it('use DefiLlama prices if the provider has none', async () => {
-    const asked = pipeline.upstream.requests
+    const requests = pipeline.upstream.requests
     await collect()
-    expect(asked.count('defillama-coins')).toBeGreaterThan(0)
+    expect(requests.count('defillama-coins')).toBeGreaterThan(0)
     pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
     const before = await stored()
     await collect()
@@ -195,13 +195,13 @@ describe('treasuries from provider to response', () => {
     pipeline.upstream.faults.set('goldrush', { kind: 'status', status: 402 })
     expect(await collect().catch(toPendingReport)).toMatchObject({ providers: ['defillama'] })
     expect(newest(await stored(), aave)?.source).toBe('defillama')
-    const [other] = await get('name=aave')
-    expect(other?.treasuryData.percentChange7d).toBeNull()
+    const [second] = await get('name=aave')
+    expect(second?.treasuryData.percentChange7d).toBeNull()
     pipeline.upstream.faults.clear()
     await backfill(pipeline.clock.now - 60_000 - DAY, pipeline.clock.now - 60_000, [aave])
     await collect()
-    const [whole] = await get('name=aave')
-    expect(whole?.treasuryData.percentChange24h).not.toBeNull()
+    const [full] = await get('name=aave')
+    expect(full?.treasuryData.percentChange24h).not.toBeNull()
   })
 
   it('are not stored partially: one failing address costs the DAO its row', async () => {
@@ -255,8 +255,8 @@ describe('treasuries from provider to response', () => {
     expect(row?.tokens.map(({ symbol }) => symbol)).toContain('UNI')
     // The sources use one simulated world: totals differ by the holdings that only one of them has.
     await collect()
-    const whole = newest(await stored(), uniswap)
-    expect(whole?.source).toBe('goldrush')
-    expect((whole?.value_usd ?? 0) / (row?.value_usd ?? 1)).toBeCloseTo(1, 1)
+    const full = newest(await stored(), uniswap)
+    expect(full?.source).toBe('goldrush')
+    expect((full?.value_usd ?? 0) / (row?.value_usd ?? 1)).toBeCloseTo(1, 1)
   })
 })

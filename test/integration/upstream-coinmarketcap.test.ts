@@ -163,11 +163,11 @@ describe('stand-in of CoinMarketCap', () => {
     const read = async (range: string) => {
       return HistoryBody.parse(await (await cmc(`${path}${range}`)).json()).data['7278']?.quotes ?? []
     }
-    const whole = await read('&time_start=2024-03-01T00:00:00Z&count=96')
+    const full = await read('&time_start=2024-03-01T00:00:00Z&count=96')
     const first = await read('&time_start=2024-03-01T00:00:00Z&count=48')
     const second = await read('&time_start=2024-03-02T00:00:00Z&count=48')
-    expect(whole).toHaveLength(96)
-    expect([...first, ...second]).toEqual(whole)
+    expect(full).toHaveLength(96)
+    expect([...first, ...second]).toEqual(full)
   })
 
   test('returns the same price at the same time in every interval', async () => {

@@ -70,9 +70,9 @@ describe('fault of a stand-in', () => {
   test('cuts a body in half under the full content-length', async () => {
     upstream.faults.set('coinmarketcap', { kind: 'truncate' }, { times: 1 })
     const cut = await get()
-    const whole = await get()
+    const full = await get()
     expect(cut.status).toBe(200)
-    expect(cut.headers.get('content-length')).toBe(whole.headers.get('content-length'))
+    expect(cut.headers.get('content-length')).toBe(full.headers.get('content-length'))
     await expect(cut.text()).rejects.toThrow()
   })
 
@@ -92,7 +92,7 @@ describe('fault of a stand-in', () => {
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 429 }, { times: 2 })
     upstream.faults.set('coinmarketcap', { kind: 'status', status: 503 }, { times: 1 })
     const statuses: number[] = []
-    for (let asked = 0; asked < 4; asked += 1) statuses.push((await get()).status)
+    for (let requestCount = 0; requestCount < 4; requestCount += 1) statuses.push((await get()).status)
     expect(statuses).toEqual([429, 429, 503, 200])
   })
 

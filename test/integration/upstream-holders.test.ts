@@ -48,17 +48,17 @@ const explore = (method: string, contract = UNI) => json(`/ethplorer/${method}/$
 
 describe('stand-in of Moralis', () => {
   test('pages through owners by cursor, largest first', async () => {
-    const whole = await owners()
-    expect(whole.result).toHaveLength(100)
+    const full = await owners()
+    expect(full.result).toHaveLength(100)
     const first = await owners('limit=60')
     const second = await owners(`limit=60&cursor=${first.cursor}`)
     expect([first.page, second.page]).toEqual([1, 2])
-    expect([...first.result, ...second.result].slice(0, 100)).toEqual(whole.result)
+    expect([...first.result, ...second.result].slice(0, 100)).toEqual(full.result)
     const last = await owners(`limit=60&cursor=${second.cursor}`)
     expect(last.cursor).toBeNull()
-    const balances = whole.result.map(({ balance }) => BigInt(balance))
+    const balances = full.result.map(({ balance }) => BigInt(balance))
     expect(balances.every((balance, index) => balance <= (balances[index - 1] ?? balance))).toBe(true)
-    expect(new Set(whole.result.map(({ owner_address }) => owner_address)).size).toBe(100)
+    expect(new Set(full.result.map(({ owner_address }) => owner_address)).size).toBe(100)
   })
 
   test('has a summary equal to its owners', async () => {

@@ -83,8 +83,8 @@ describe.skipIf(!present)('stand-in with recorded data', () => {
 
   test('serves the exact market chart, cut to the range, and as daily history', async () => {
     const chart = json('coingecko-market_chart-2022-defi_etf/uniswap.json')
-    const whole = await text('/coingecko/coins/uniswap/market_chart/range?vs_currency=usd&from=0&to=2000000000')
-    expect(JSON.parse(whole)).toEqual(chart)
+    const full = await text('/coingecko/coins/uniswap/market_chart/range?vs_currency=usd&from=0&to=2000000000')
+    expect(JSON.parse(full)).toEqual(chart)
     const cut = JSON.parse(
       await text('/coingecko/coins/uniswap/market_chart/range?vs_currency=usd&from=1643673600&to=1643846400'),
     )

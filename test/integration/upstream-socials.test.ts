@@ -78,13 +78,13 @@ describe('stand-in of X', () => {
 
   test('pages through posts, newest first, with mixed words', async () => {
     const query = `query=${encodeURIComponent('@aave -from:aave lang:en -is:retweet')}`
-    const whole = await posts(`${query}&max_results=60`)
+    const full = await posts(`${query}&max_results=60`)
     const first = await posts(`${query}&max_results=30`)
     const second = await posts(`${query}&max_results=30&next_token=${first.meta.next_token}`)
-    expect([...first.data, ...second.data]).toEqual(whole.data)
-    const ids = whole.data.map(({ id }) => BigInt(id))
+    expect([...first.data, ...second.data]).toEqual(full.data)
+    const ids = full.data.map(({ id }) => BigInt(id))
     expect(ids.every((id, index) => index === 0 || id < (ids[index - 1] ?? 0n))).toBe(true)
-    expect(new Set(whole.data.map(({ text }) => text)).size).toBeGreaterThan(15)
+    expect(new Set(full.data.map(({ text }) => text)).size).toBeGreaterThan(15)
     expect(await (await search('query=%40nobody_at_all')).json()).toEqual({ meta: { result_count: 0 } })
     expect((await search(`${query}&max_results=9`)).status).toBe(400)
     expect((await search(`${query}&end_time=${new Date(NOW).toISOString()}`)).status).toBe(400)

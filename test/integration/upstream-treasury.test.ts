@@ -58,11 +58,11 @@ describe('stand-in of GoldRush', () => {
   test('returns balances, with spam unless excluded, and quotes of 0 without a price', async () => {
     const addresses = registry.daos.flatMap(({ treasuries }) => treasuries).filter(({ chain }) => chain === 'ethereum')
     const all = (await Promise.all(addresses.map(({ address }) => balances(address)))).flat()
-    const left = (await Promise.all(addresses.map(({ address }) => balances(address, '?no-spam=true')))).flat()
+    const remaining = (await Promise.all(addresses.map(({ address }) => balances(address, '?no-spam=true')))).flat()
     const spam = (list: typeof all) => list.filter(({ is_spam }) => is_spam).length
-    expect(spam(all)).toBeGreaterThan(spam(left))
+    expect(spam(all)).toBeGreaterThan(spam(remaining))
     // Some spam is returned although it was excluded.
-    expect(spam(left)).toBeGreaterThan(0)
+    expect(spam(remaining)).toBeGreaterThan(0)
     const unpriced = all.filter(({ quote_rate }) => quote_rate === null)
     expect(unpriced.length).toBeGreaterThan(addresses.length)
     expect(new Set(unpriced.map(({ quote }) => quote))).toEqual(new Set([0]))
@@ -129,8 +129,8 @@ describe('stand-in of DefiLlama', () => {
     const token = registry.tokens.find(({ symbol }) => symbol === 'UNI')
     const coin = `ethereum:${token?.contractAddress}`
     const times = [3, 2, 1].map((days) => (Math.floor(NOW / DAY) - days) * (DAY / 1000))
-    const wanted = encodeURIComponent(JSON.stringify({ [coin]: times, 'ethereum:0x1': times }))
-    const answer = await (await fetch(`${upstream.url}/defillama-coins/batchHistorical?coins=${wanted}`)).json()
+    const expected = encodeURIComponent(JSON.stringify({ [coin]: times, 'ethereum:0x1': times }))
+    const answer = await (await fetch(`${upstream.url}/defillama-coins/batchHistorical?coins=${expected}`)).json()
     expect(Object.keys((answer as { coins: object }).coins)).toEqual([coin])
     const alone = await Promise.all(
       times.map(async (time) => {

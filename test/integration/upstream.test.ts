@@ -170,7 +170,7 @@ test('stand-in returns the same bytes for one seed, and others for another seed'
     await server.close()
     return bodies
   }
-  const [one, again, other] = await Promise.all([read(7), read(7), read(8)])
-  expect(again).toEqual(one)
-  expect(other.map((body, index) => body === one[index])).toEqual([false, false, false])
+  const [one, repeated, second] = await Promise.all([read(7), read(7), read(8)])
+  expect(repeated).toEqual(one)
+  expect(second.map((body, index) => body === one[index])).toEqual([false, false, false])
 })

@@ -138,16 +138,16 @@ describe('operations port of a scheduler', () => {
   })
 
   it('names its setting if the port is in use', async () => {
-    const other = createServer().listen(0, '127.0.0.1')
-    await once(other, 'listening')
-    const { port } = other.address() as { port: number }
+    const second = createServer().listen(0, '127.0.0.1')
+    await once(second, 'listening')
+    const { port } = second.address() as { port: number }
     const options = { registry: createMetrics('test'), checks: {}, host: '127.0.0.1', port, setting: 'WORKER_OPS_PORT' }
     await expect(startOpsServer(options)).rejects.toMatchObject({
       code: 'config',
       message: expect.stringContaining(`WORKER_OPS_PORT: port ${port}`),
     })
     expect(await startOpsServer({ ...options, port: 0 })).toBeUndefined()
-    other.close()
+    second.close()
   })
 
   it('returns 503 and names the failing dependency', async () => {

@@ -59,19 +59,19 @@ describe('X counts client', () => {
     )
     const { rows, missing } = await source.fetchCounts([alfa, bravo], slot, signal)
     expect(rows).toEqual([{ dao: 2, observed_at, followers: 5, following: null, tweets: null }])
-    expect(missing).toEqual([{ dao: alfa, reason: 'Not Found Error', isTold: true }])
+    expect(missing).toEqual([{ dao: alfa, reason: 'Not Found Error', isExplicit: true }])
     expect(rows.map((row) => twitterCounts.row.safeParse(row).success)).toEqual([true])
   })
 
   it('returns no row without a found account or a count', async () => {
     const { source } = await connect(xCounts, (_, response) => sendJson(response, { errors: [] }))
     const nobody = await source.fetchCounts([alfa], slot, signal)
-    expect(nobody).toMatchObject({ rows: [], missing: [{ dao: alfa, reason: 'not in the answer', isTold: false }] })
-    const { source: other } = await connect(xCounts, (_, response) => sendJson(response, { data: [user('Alfa_DAO')] }))
-    const uncounted = await other.fetchCounts([alfa], slot, signal)
+    expect(nobody).toMatchObject({ rows: [], missing: [{ dao: alfa, reason: 'not in the answer', isExplicit: false }] })
+    const { source: second } = await connect(xCounts, (_, response) => sendJson(response, { data: [user('Alfa_DAO')] }))
+    const uncounted = await second.fetchCounts([alfa], slot, signal)
     expect(uncounted).toMatchObject({
       rows: [],
-      missing: [{ dao: alfa, reason: 'no counts in the answer', isTold: false }],
+      missing: [{ dao: alfa, reason: 'no counts in the answer', isExplicit: false }],
     })
   })
 
@@ -190,10 +190,11 @@ describe('X posts client', () => {
     const texts = await readTexts(source, alfa, slot, signal)
     expect(texts).toHaveLength(205)
     expect(new Set(texts).size).toBe(205)
-    const asked = server.requests.map(({ url }) => Object.fromEntries(url.searchParams))
-    expect(asked.map(({ max_results }) => max_results)).toEqual(['100', '100', '10'])
-    expect(asked[0]).toMatchObject({
-      query: '@Alfa_DAO -from:Alfa_DAO lang:en -is:retweet',
+    const requests = server.requests.map(({ url }) => Object.fromEntries(url.searchParams))
+    expect(requests.map(({ max_results }) => max_results)).toEqual(['100', '100', '10'])
+    expect(requests[0]).toMatchObject({
+      query:
+        '@Alfa_DAO -from:Alfa_DAO (lang:en OR lang:ar OR lang:de OR lang:es OR lang:fr OR lang:hi OR lang:it OR lang:pt) -is:retweet',
       end_time: '2024-05-05T23:59:00Z',
       'tweet.fields': 'lang',
     })
@@ -211,11 +212,10 @@ describe('X posts client', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('drops posts that are not in English', async () => {
-    const { source } = await connect(xPosts, (_, response) =>
-      sendJson(response, { data: [post(1), post(2, 'und'), { id: '3', text: 'post 3' }], meta: { result_count: 3 } }),
-    )
-    expect(await readTexts(source, alfa, slot, signal)).toEqual(['post 1', 'post 3'])
+  it('skips posts in languages that are not judged', async () => {
+    const data = [post(1), post(2, 'und'), { id: '3', text: 'post 3' }, post(4, 'es'), post(5, 'ja')]
+    const { source } = await connect(xPosts, (_, response) => sendJson(response, { data, meta: { result_count: 5 } }))
+    expect(await readTexts(source, alfa, slot, signal)).toEqual(['post 1', 'post 3', 'post 4'])
   })
 
   it('uses the configured name of its fields parameter', async () => {

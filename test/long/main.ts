@@ -21,7 +21,7 @@ const LONG_STORMS = { FAULTS_SLOTS: '48', STORM_SLOTS: '32' }
 
 type Outcome = 'passed' | 'failed' | 'stopped at the time limit'
 
-function readWholeNumber(name: string, text: string | undefined, fallback: number): number {
+function readInteger(name: string, text: string | undefined, fallback: number): number {
   const value = text === undefined ? fallback : Number(text)
   if (!Number.isSafeInteger(value) || value < 1)
     throw new Error(`--${name}: expected a whole number from 1, got ${text}`)
@@ -51,8 +51,8 @@ async function main(): Promise<void> {
     options: { minutes: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean' } },
   })
   if (values.help) return console.log(HELP)
-  const minutes = readWholeNumber('minutes', values.minutes, 60)
-  const first = readWholeNumber('seed', values.seed, Math.floor(Date.now() / 1000))
+  const minutes = readInteger('minutes', values.minutes, 60)
+  const first = readInteger('seed', values.seed, Math.floor(Date.now() / 1000))
   const endsAt = Date.now() + minutes * 60_000
   const outcomes: string[] = []
   const report = (name: string, outcome: Outcome, since: number) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import { toBucketTime } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
-import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { toSlotJobId } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
@@ -9,7 +9,7 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue } from '../../workers/schedule/due-slots.ts'
-import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
 import { createPipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
@@ -105,10 +105,10 @@ describe('the price queues after a week without workers', () => {
     for (const slot of slots) expect([slot, prices5m.rowsOf(slot)]).toEqual([slot, tokens.length])
 
     const until = toDueEnd(prices.dataset, clock.now)
-    const wanted = toWantedRuns(await readWanted(db, prices.dataset), { key: 0 }, prices.dataset, until)
-    const begin = toBucketTime(wanted[0]?.first ?? 0, '5m')
+    const expected = toExpectedRuns(await readExpected(db, prices.dataset), { key: 0 }, prices.dataset, until)
+    const begin = toBucketTime(expected[0]?.first ?? 0, '5m')
     expect(until - begin).toBeGreaterThan(OUTAGE_MS)
     const keys = tokens.map(({ key }) => key)
-    expect([...(await readMissing(db, prices.dataset, keys, { wanted, seconds: DAY_MS }))]).toEqual([])
+    expect([...(await readMissing(db, prices.dataset, keys, { expected: expected, seconds: DAY_MS }))]).toEqual([])
   })
 })

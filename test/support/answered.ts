@@ -67,10 +67,10 @@ const ledgerRow = z.object({
   buckets: z.number(),
 })
 
-export type Told = z.infer<typeof ledgerRow>
+export type LedgerRow = z.infer<typeof ledgerRow>
 
 /** Reads the ledger's rows of entities: buckets by state, provider and step, and the notes that are still valid. */
-export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<Told[]> {
+export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<LedgerRow[]> {
   return database.db.rows({
     name: 'ledger',
     sql: `SELECT entity, toString(state) AS state, toString(provider) AS provider, interval_seconds AS seconds, '' AS reason,
@@ -97,8 +97,14 @@ export function jobOf(dataset: string): Job {
   return job
 }
 
+/** The contracts of a DAO that a dataset reads from nodes. */
+const CONTRACTS: Readonly<Record<string, (dao: Dao) => readonly ({ readonly chain: string } | null)[]>> = {
+  governors: ({ governors }) => governors,
+  delegations: ({ votingToken }) => [votingToken],
+}
+
 /** Returns entities that the provider covers and has data for. */
-export function toSome(
+export function toSample(
   pipeline: Pipeline,
   { dataset, provider }: { readonly dataset: string; readonly provider: string },
   count = 2,
@@ -110,7 +116,7 @@ export function toSome(
     provider !== 'defillama' || (Reflect.get(entity, 'missing') ?? ['image']).includes('image')
   // The stand-in of a node takes half a minute for the hundreds of millions of Arbitrum blocks.
   const isQuick = (entity: Entity) =>
-    dataset !== 'governors' || (entity as Dao).governors.every(({ chain }) => chain === 'ethereum')
+    (CONTRACTS[dataset]?.(entity as Dao) ?? []).every((one) => one?.chain === 'ethereum')
   const isListed = (entity: Entity) => dataset !== 'fees' || hasFees(toNameSlug(entity as Dao) ?? '')
   return job
     .entities(pipeline.registry)
@@ -118,4 +124,4 @@ export function toSome(
     .slice(0, count)
 }
 
-export const statesOf = (told: readonly Told[]) => [...new Set(told.map(({ state }) => state))]
+export const statesOf = (fields: readonly LedgerRow[]) => [...new Set(fields.map(({ state }) => state))]

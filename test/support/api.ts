@@ -11,26 +11,26 @@ import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
-/** A commit feed driven by a test; `away()` makes it report that the source is unavailable. */
+/** A commit feed driven by a test; `unavailable()` makes it report that the source is unavailable. */
 export interface HandFeed extends CommitFeed {
   commit(dataset: string, range?: { from: number; to: number }): void
-  away(is: boolean): void
+  unavailable(is: boolean): void
 }
 
 export function createHandFeed(now: () => number = Date.now): HandFeed {
   const versions = new Map<string, { version: number; since: number }>()
   const listeners: ((change: Commit | undefined) => void)[] = []
-  let [isAway, changes, base] = [false, 0, { version: 0, since: 0 }]
+  let [isUnavailable, changes, base] = [false, 0, { version: 0, since: 0 }]
   const of = (dataset: string) => versions.get(dataset) ?? base
   const notify = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
   return {
-    version: (dataset) => (isAway ? undefined : String(of(dataset).version)),
+    version: (dataset) => (isUnavailable ? undefined : String(of(dataset).version)),
     since: (dataset) => of(dataset).since,
     get source() {
-      return isAway ? ('nobody' as const) : ('redis' as const)
+      return isUnavailable ? ('nobody' as const) : ('redis' as const)
     },
     get changes() {
       return changes
@@ -40,11 +40,11 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
       versions.set(dataset, { version: changes + 1, since: now() })
       notify({ dataset, ...range })
     },
-    away: (is) => {
-      isAway = is
+    unavailable: (is) => {
+      isUnavailable = is
       notify(undefined)
     },
-    hear: () => {},
+    receive: () => {},
     renew: () => {
       versions.clear()
       base = { version: changes + 1, since: now() }

@@ -6,6 +6,9 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { CommitLog } from '../../shared/store/commit-log.ts'
 import { collectPastDays } from '../../tools/demo-history.ts'
+import { evaluateGroup, toGroups } from '../../workers/alerts/evaluation.ts'
+import { loadRules } from '../../workers/alerts/rules.ts'
+import { createAlertStore } from '../../workers/alerts/state.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -34,7 +37,7 @@ export interface Demo {
  */
 export async function startDemo(options: { commitLog?: CommitLog } = {}): Promise<Demo> {
   const settings = { CLICKHOUSE_DATABASE: inject('stores').demo, DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS }
-  await collectOnce(settings)
+  await collectSlot(settings)
   const config = createTestConfig(settings)
   const db = createDatabase(config.clickhouse, 'read')
   const registry = loadRegistry()
@@ -49,7 +52,7 @@ export async function startDemo(options: { commitLog?: CommitLog } = {}): Promis
 }
 
 /** Collects the data once per run. Concurrent tests wait for the single token in Redis, which contains the state. */
-async function collectOnce(settings: Readonly<Record<string, string>>): Promise<void> {
+async function collectSlot(settings: Readonly<Record<string, string>>): Promise<void> {
   const { demo } = inject('stores')
   const redis = createRedis(inject('stores').settings.REDIS_URL ?? '', silent, 'blocking')
   const [, found] = (await redis.blpop(demo, 0)) ?? []
@@ -86,5 +89,9 @@ async function collectDemo(settings: Readonly<Record<string, string>>): Promise<
     now: DEMO_NOW,
     signal: new AbortController().signal,
   })
+  const { rules } = loadRules(join(import.meta.dirname, '../../tools/demo-alerts.json'), () => undefined)
+  const store = createAlertStore(pipeline.database.db)
+  for (const group of toGroups(rules).values())
+    await evaluateGroup(group, { db: pipeline.database.db, store, registry, apiUrl: '', now: DEMO_NOW })
   await pipeline.close()
 }

@@ -141,6 +141,43 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
   for (const [table, rows] of Object.entries(tables)) await db.insert({ table, rows })
 }
 
+/** A rule that fired for a token, and one without a firing. */
+async function storeAlerts(db: Database, { tokens }: Registry, now: number): Promise<void> {
+  const [token] = tokens
+  const at = new Date(now - 60_000).toISOString()
+  const rule = { revision: 'a', kind: 'level', state: 'active', began_at: at, description: 'A "level" & more' }
+  await db.insert({
+    table: 'alert_rules',
+    rows: ['prices-stale', 'uni-above-10'].map((name) => ({ ...rule, rule: name })),
+  })
+  const about = { entity_type: 'token', entity_id: token?.id, entity_name: token?.name, value: 1.5, threshold: 1 }
+  const firing = (number: number, facts: object) => ({
+    ...{ rule: 'prices-stale', id: String(number).padStart(24, '0'), revision: 'a', subject: '', kind: 'level' },
+    ...{
+      firing_count: number,
+      holds: true,
+      fired_at: at,
+      title: `Alert <${number}>`,
+      text: 'A "text" & more',
+      unit: 'USD',
+    },
+    ...{
+      entity_type: '',
+      entity_id: '',
+      entity_name: '',
+      observed_at: null,
+      value: null,
+      before: null,
+      threshold: null,
+    },
+    ...{ page: '/', request: '/data/status', channels: [], due_at: at, is_digest: false, ...facts },
+  })
+  await db.insert({
+    table: 'alert_firings',
+    rows: [firing(1, about), firing(2, { unit: '', page: null }), firing(3, {})],
+  })
+}
+
 /** Proposals and votes of DAOs with a space: in every state, with choices of every form, and with unknown values. */
 async function storeGovernance(db: Database, daos: readonly Dao[], now: number): Promise<void> {
   const at = (days: number) => new Date(now - (now % 1000) + days * DAY).toISOString()
@@ -172,6 +209,7 @@ export async function storeEveryDataset(db: Database, registry: Registry, now: n
     daos.map(({ key }) => key),
     now,
   )
+  await storeAlerts(db, registry, now)
   await storeGovernance(
     db,
     registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null).slice(0, ENTITIES),

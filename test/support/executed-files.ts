@@ -27,7 +27,7 @@ export async function countExecuted(work: () => Promise<unknown>): Promise<strin
     for (const { scriptId, url, functions } of result) {
       const file = toSource(url)
       if (file === undefined || files.has(file)) continue
-      const called = functions.flatMap(({ ranges: [whole] }) => (whole !== undefined && whole.count > 0 ? [whole] : []))
+      const called = functions.flatMap(({ ranges: [full] }) => (full !== undefined && full.count > 0 ? [full] : []))
       if (called.length === 0) continue
       const { scriptSource } = await session.post('Debugger.getScriptSource', { scriptId })
       if (called.some(({ startOffset, endOffset }) => !EXPORT_GETTER.test(scriptSource.slice(startOffset, endOffset))))

@@ -16,6 +16,10 @@ export function toYoungRegistry(
   const registry = loadRegistry()
   const daos = registry.daos.map((dao) => ({
     ...dao,
+    votingToken: dao.votingToken && {
+      ...dao.votingToken,
+      fromBlock: dao.votingToken.chain === 'ethereum' ? FIRST_BLOCK : 0,
+    },
     governors: change(
       dao.slug,
       dao.governors.map((one) => ({ ...one, fromBlock: one.chain === 'ethereum' ? FIRST_BLOCK : 0 })),

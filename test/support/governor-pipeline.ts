@@ -35,7 +35,7 @@ export const HOP = governorOf(registry, 'hop', 'openzeppelin')
 export const TRUEFI = governorOf(registry, 'truefi', 'openzeppelin')
 
 export const idOf = (slug: string) => getDao(registry, slug).id
-export const askFor = (slug: string, source = 'governor') => `?id=${idOf(slug)}&source=${source}&limit=1000`
+export const toQuery = (slug: string, source = 'governor') => `?id=${idOf(slug)}&source=${source}&limit=1000`
 
 export const AUTHOR = `0x${'b'.repeat(40)}`
 export const voterOf = (n: number) => `0x${n.toString(16).padStart(40, 'a')}`
@@ -84,18 +84,18 @@ function createReader({ url, database }: ServedPipeline) {
   return {
     get,
     proposalsOf: async (slug: string) => {
-      const found = await get<Proposal[]>(`/proposals${askFor(slug)}`)
+      const found = await get<Proposal[]>(`/proposals${toQuery(slug)}`)
       governanceProposalsRoute.response.parse(found)
       return found
     },
     votesOf: async (slug: string) => {
-      const found = await get<Vote[]>(`/votes${askFor(slug)}`)
+      const found = await get<Vote[]>(`/votes${toQuery(slug)}`)
       governanceVotesRoute.response.parse(found)
       return found
     },
     allVotesOf: async (slug: string) => {
       const votes: Vote[] = []
-      for (let next: string | undefined = askFor(slug); next !== undefined; ) {
+      for (let next: string | undefined = toQuery(slug); next !== undefined; ) {
         const response = await fetchPath(`/votes${next}`)
         votes.push(...((await response.json()) as Vote[]))
         next = toNext(response.headers.get('link'))

@@ -45,7 +45,7 @@ export async function startHub(space: Space) {
 export const HUB_START = Date.parse('2024-01-01T00:00:00Z') / 1000
 
 /** A proposal without votes. */
-export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
+export function toProposal(createdValue: Partial<SpaceProposal> = {}): SpaceProposal {
   const question = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
   const author = `0x${'a'.repeat(40)}`
   const counted = { scores: [], scoresTotal: 0, votes: 0 }
@@ -57,7 +57,7 @@ export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
     end: HUB_START + 300,
     ...question,
     ...counted,
-    ...made,
+    ...createdValue,
   }
 }
 

@@ -14,24 +14,27 @@ export const toReply = (records: readonly object[], headers: Record<string, stri
 })
 
 /** A source with responses from the test, and its received requests. */
-export function createSource(answer: (url: URL) => Answered, now = 0): { source: Source; asked: URL[] } {
-  const asked: URL[] = []
+export function createSource(answer: (url: URL) => Answered, now = 0): { source: Source; requestCount: URL[] } {
+  const requests: URL[] = []
   const fetchRecords = async (path: string) => {
     const url = new URL(path, 'http://here')
-    asked.push(url)
+    requests.push(url)
     const answered = answer(url)
     if (answered instanceof Refused) throw answered
     return 'text' in answered ? answered : toReply(answered)
   }
-  return { source: { base: 'http://here', now: () => now, document: async () => document, ask: fetchRecords }, asked }
+  return {
+    source: { base: 'http://here', now: () => now, document: async () => document, request: fetchRecords },
+    requestCount: requests,
+  }
 }
 
 /** The validated arguments of a call. */
-export function toInput({ input }: Tool, given: unknown) {
-  const { value, issues } = input['~standard'].validate(given)
+export function toInput({ input }: Tool, inputValue: unknown) {
+  const { value, issues } = input['~standard'].validate(inputValue)
   if (value === undefined) throw new Error(issues?.map(({ path, message }) => `${path.join('.')}: ${message}`).join())
   return value
 }
 
-export const callTool = (tool: Tool, source: Source, given: unknown) =>
-  tool.call({ source, input: toInput(tool, given), signal: new AbortController().signal })
+export const callTool = (tool: Tool, source: Source, inputValue: unknown) =>
+  tool.call({ source, input: toInput(tool, inputValue), signal: new AbortController().signal })

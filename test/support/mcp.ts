@@ -14,7 +14,7 @@ type Json = Readonly<Record<string, unknown>>
 /**
  * The result of a tool: its data, the same as text, the linked files, and the length of the longer form in characters.
  */
-export interface ToldByTool {
+export interface ToolReply {
   readonly data: Json
   readonly text: string
   readonly files: readonly string[]
@@ -24,7 +24,7 @@ export interface ToldByTool {
 
 export interface Assistant {
   readonly client: Client
-  tell(tool: string, input?: Json): Promise<ToldByTool>
+  publish(tool: string, input?: Json): Promise<ToolReply>
   /** The rows of a tool's table, as records by column. */
   rows(tool: string, input: Json): Promise<Json[]>
   close(): Promise<void>
@@ -34,7 +34,7 @@ export interface Assistant {
 const toLength = (content: CallToolResult['content']) =>
   content.reduce((sum, one) => sum + (one.type === 'text' ? one.text : JSON.stringify(one)).length, 0)
 
-function toToolResult(result: CallToolResult): ToldByTool {
+function toToolResult(result: CallToolResult): ToolReply {
   const [content] = result.content
   return {
     data: (result.structuredContent ?? {}) as Json,
@@ -59,7 +59,7 @@ export async function connect(transport: Transport): Promise<Assistant> {
     toToolResult((await client.callTool({ name: tool, arguments: input })) as CallToolResult)
   return {
     client,
-    tell: callTool,
+    publish: callTool,
     rows: async (tool, input) => {
       const { data, text, isError } = await callTool(tool, input)
       if (isError) throw new Error(text)

@@ -10,7 +10,7 @@ export interface MovedTime {
   /** Hook for HTTP clients, called after each response. */
   readonly record: () => void
   /** Makes Redis use this time in scripts that read the time. */
-  tellTo(redis: Redis): void
+  applyTo(redis: Redis): void
   /** Advances the time until the work is done. */
   live<T>(work: Promise<T>): Promise<T>
   /** Sets the time in Unix milliseconds. */
@@ -43,7 +43,7 @@ export function createMovedTime(start: number): MovedTime {
     record: () => {
       underWay -= 1
     },
-    tellTo(redis) {
+    applyTo(redis) {
       vi.spyOn(redis, 'eval').mockImplementation(async (script: unknown, ...rest: unknown[]) => {
         const now = Date.now()
         const clock = `{'${Math.floor(now / 1000)}', '${(now % 1000) * 1000}'}`

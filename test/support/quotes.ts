@@ -2,10 +2,10 @@ import { type TokenPriceRow, tokenPriceRow } from '../../shared/datasets/token-p
 import type { Database } from '../../shared/store/clickhouse.ts'
 
 /** A quote in which only the given members are known; `at` is in Unix milliseconds. */
-export function toQuote({ at, ...known }: Partial<TokenPriceRow> & { token: number; at: number }): TokenPriceRow {
+export function toQuote({ at, ...existing }: Partial<TokenPriceRow> & { token: number; at: number }): TokenPriceRow {
   const unknown = Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null]))
   const observed_at = new Date(at).toISOString()
-  return tokenPriceRow.parse({ ...unknown, is_latest: false, price: 1, ...known, observed_at })
+  return tokenPriceRow.parse({ ...unknown, is_latest: false, price: 1, ...existing, observed_at })
 }
 
 /** Stores quotes like a job. */

@@ -60,15 +60,16 @@ export async function startRedisCluster(tls?: ClusterTls): Promise<RedisClusterS
   const tlsArguments = tls === undefined ? [] : ['-h', 'localhost', '--tls', '--cacert', tls.certificate]
   const cli = (port: string | undefined, ...args: string[]) =>
     execFileSync('redis-cli', [...tlsArguments, '-p', String(port), ...args], { encoding: 'utf8' })
-  const [first, ...others] = ports
+  const [first, ...restOfAll] = ports
   ports.forEach((port, n) => {
     const range = [n, n + 1].map((part) => Math.floor((SLOTS * part) / ports.length))
     cli(port, 'cluster', 'addslotsrange', String(range[0]), String(Number(range[1]) - 1))
   })
-  for (const [n, port] of others.entries()) cli(first, 'cluster', 'meet', '127.0.0.1', port, String(talkPorts[n + 1]))
+  for (const [n, port] of restOfAll.entries())
+    cli(first, 'cluster', 'meet', '127.0.0.1', port, String(talkPorts[n + 1]))
   while (!ports.every((port) => isComplete(cli(port, 'cluster', 'info')))) await new Promise(setImmediate)
   const [scheme, host] = tls === undefined ? ['redis', '127.0.0.1'] : ['rediss', 'localhost']
-  const rest = others.map((port) => `node=${host}:${port}`).join('&')
+  const rest = restOfAll.map((port) => `node=${host}:${port}`).join('&')
   return {
     url: `${scheme}+cluster://${host}:${first}?${rest}`,
     nodes,

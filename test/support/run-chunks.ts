@@ -22,7 +22,7 @@ interface WatchOptions {
 }
 
 /** Concurrent Redis commands for the job look-up. */
-const MAX_LOOK_UPS = 200
+const MAX_LOOKUPS = 200
 
 /**
  * Enqueues chunks and waits, by the queue's events, until each is finished or has finally failed. Skips chunks that an
@@ -86,7 +86,7 @@ async function enqueue(
   again: boolean,
   skip: (id: string) => void,
 ): Promise<void> {
-  for (const batch of toBatches(chunks, MAX_LOOK_UPS)) {
+  for (const batch of toBatches(chunks, MAX_LOOKUPS)) {
     const fresh = await Promise.all(
       batch.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
     )

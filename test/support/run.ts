@@ -1,5 +1,5 @@
 import type { DataError } from '../../shared/errors.ts'
-import type { Entity, LeftOut, Run } from '../../workers/job/define-job.ts'
+import type { Entity, Omitted, Run } from '../../workers/job/define-job.ts'
 import type { JobState } from '../../workers/job/state.ts'
 import type { Step } from '../../workers/run/collect.ts'
 import { silent } from './silent.ts'
@@ -7,12 +7,12 @@ import { silent } from './silent.ts'
 type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>
 
 /** A run for tests that call a provider directly; records the provider's reports. */
-export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}) {
+export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}) {
   const refused = new Map<number, DataError>()
   const [read, putOff]: [number[], number[]] = [[], []]
   const steps: Step[] = []
-  const { entities = [] } = given
-  const leftOut = new Map<number, LeftOut>()
+  const { entities = [] } = input
+  const omitted = new Map<number, Omitted>()
   const run: TestRun<E> = {
     providerName: 'somewhere',
     entities,
@@ -23,15 +23,15 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
     state: { get: async () => undefined, set: () => {}, save: async () => {} },
     noteRead: (entities) => void read.push(...entities.map(({ key }) => key)),
     refuse: ({ key }, reason) => void refused.set(key, reason),
-    leaveOut: ({ key }, elements) => void leftOut.set(key, elements),
+    omit: ({ key }, elements) => void omitted.set(key, elements),
     putOff: (entities) => void putOff.push(...entities.map(({ key }) => key)),
     noteStep: ({ from, to }, seconds) => void steps.push({ from, to, seconds }),
     noteMore: () => {},
     log: silent,
     signal: new AbortController().signal,
-    ...given,
+    ...input,
   }
-  return { run, refused, read, leftOut, putOff, steps }
+  return { run, refused, read, omitted, putOff, steps }
 }
 
 /** A state that survives a run. */

@@ -50,8 +50,8 @@ const UNSAFE = { fsync_metadata: 0 }
 export async function copySchema(server: Database, db: Database, { database, tables }: SchemaTemplate): Promise<void> {
   await server.command({ name: 'create-database', sql: `CREATE DATABASE ${db.name}` })
   const isView = ({ engine }: { engine: string }) => engine.endsWith('View')
-  for (const some of [tables.filter((one) => !isView(one)), tables.filter(isView)]) {
-    const statements = some.map((one) => one.create_table_query.replaceAll(`${database}.`, `${db.name}.`))
+  for (const selected of [tables.filter((one) => !isView(one)), tables.filter(isView)]) {
+    const statements = selected.map((one) => one.create_table_query.replaceAll(`${database}.`, `${db.name}.`))
     await Promise.all(statements.map((sql) => db.command({ name: 'copy-table', sql, settings: UNSAFE })))
   }
   await copyRows(db, { database, tables })

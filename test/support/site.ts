@@ -35,6 +35,7 @@ const EVERY_TABLE = [
   'daos/governance/votes?name=Uniswap',
   'daos/governance/voters?name=Uniswap',
   'daos/treasury?limit=100',
+  'daos/treasury/kinds?limit=100',
   'daos/treasury/holdings?name=Uniswap&limit=500',
   'daos/treasury/historic?name=Uniswap',
   'daos/fees?limit=100',

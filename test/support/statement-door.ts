@@ -7,7 +7,7 @@ export interface SeenStatement {
   /** The parameters of the URL, with the statement's values. */
   readonly query: URLSearchParams
   /** Whether the client disconnected before the end of the response. */
-  hasLeft: boolean
+  hasDisconnected: boolean
 }
 
 /** The values of a parameter that a statement has once, or numbered for each of several. */
@@ -21,13 +21,13 @@ export async function startStatementDoor(target: string) {
   let isCut = (_statement: number) => false
   const server = createServer(async (request, response) => {
     const { method, headers, url = '/' } = request
-    const statement = { query: new URL(url, target).searchParams, hasLeft: false }
+    const statement = { query: new URL(url, target).searchParams, hasDisconnected: false }
     if (isCut(statements.push(statement) - 1)) return void request.socket.destroy()
     response.once('close', () => {
-      statement.hasLeft = !response.writableFinished
+      statement.hasDisconnected = !response.writableFinished
     })
     await gate
-    if (statement.hasLeft) return
+    if (statement.hasDisconnected) return
     const onward = send(new URL(url, target), { method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers)
       answer.pipe(response)

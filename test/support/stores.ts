@@ -10,7 +10,7 @@ import { migrate } from '../../clickhouse/migrate.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
-import { buildOnce } from '../../tools/build.ts'
+import { buildIfNeeded } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { startOwnClickHouse, TEST_DATABASES } from './own-clickhouse.ts'
@@ -68,10 +68,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 function createEnvironment(project: TestProject): Environment {
-  const environment = { compiled: buildOnce(), stores: startStores() }
+  const environment = { compiled: buildIfNeeded(), stores: startStores() }
   runCompiledIn(environment.compiled)
   project.onTestsRerun(() => {
-    environment.compiled = buildOnce()
+    environment.compiled = buildIfNeeded()
   })
   return environment
 }
@@ -129,10 +129,10 @@ async function dropDatabase(settings: Stores['settings'], name: string): Promise
 async function startClickHouse(
   docker: boolean,
 ): Promise<Started<{ kind: string; settings: Readonly<Record<string, string>> }>> {
-  const given = process.env.CLICKHOUSE_URL
-  if (given) {
+  const configured = process.env.CLICKHOUSE_URL
+  if (configured) {
     const { CLICKHOUSE_USER: user = 'default', CLICKHOUSE_PASSWORD: password = '' } = process.env
-    return { kind: 'from CLICKHOUSE_URL', settings: toSettings(given, user, password), stop: async () => {} }
+    return { kind: 'from CLICKHOUSE_URL', settings: toSettings(configured, user, password), stop: async () => {} }
   }
   if (!docker) {
     const own = await startOwnClickHouse()
@@ -160,8 +160,8 @@ const toSettings = (url: string, user: string, password: string) => ({
 })
 
 async function startRedisStore(docker: boolean): Promise<Started<{ kind: string; url: string }>> {
-  const given = process.env.REDIS_URL
-  if (given) return { kind: 'from REDIS_URL', url: given, stop: async () => {} }
+  const configured = process.env.REDIS_URL
+  if (configured) return { kind: 'from REDIS_URL', url: configured, stop: async () => {} }
   if (docker) {
     const container = await new GenericContainer('redis:7.4-alpine')
       .withCommand(['redis-server', '--maxmemory-policy', 'noeviction'])

@@ -6,12 +6,12 @@ export interface SystemProcess {
 }
 
 /** Finds processes of this machine (Linux) by their command line or environment. */
-export function findProcesses(isMeant: (process: { command: string; environment: readonly string[] }) => boolean) {
+export function findProcesses(matches: (process: { command: string; environment: readonly string[] }) => boolean) {
   return readdirSync('/proc').flatMap((name): SystemProcess[] => {
     if (!/^\d+$/.test(name)) return []
     const environment = readOf(name, 'environ').split('\0')
     const command = readOf(name, 'cmdline').replaceAll('\0', ' ')
-    return isMeant({ command, environment }) ? [{ pid: Number(name), command }] : []
+    return matches({ command, environment }) ? [{ pid: Number(name), command }] : []
   })
 }
 

@@ -17,7 +17,7 @@ let child: ReturnType<typeof startChild>
 let facts: { url: string; opsPort: number; pids: number[] }
 
 /** Each request uses a new connection, so that any process may accept it. */
-const ask = async (path: string) => {
+const request = async (path: string) => {
   const response = await fetch(facts.url + path, { headers: { connection: 'close' } })
   return {
     status: response.status,
@@ -50,9 +50,9 @@ afterAll(async () => {
 
 describe('API with two processes', () => {
   it('returns the same response from each process and counts all requests in its metrics', async () => {
-    const answers: Awaited<ReturnType<typeof ask>>[] = []
+    const answers: Awaited<ReturnType<typeof request>>[] = []
     const both = async () => {
-      answers.push(...(await Promise.all(Array.from({ length: REQUESTS }, () => ask('/data/categories')))))
+      answers.push(...(await Promise.all(Array.from({ length: REQUESTS }, () => request('/data/categories')))))
       return new Set(answers.map(({ process }) => process)).size
     }
     await expect.poll(both).toBe(PROCESSES)
@@ -64,10 +64,10 @@ describe('API with two processes', () => {
     const before = countAnswers(await readMetrics())
     process.kill(Number(facts.pids[0]), 'SIGKILL')
     // Only the requests that the killed process had accepted are lost.
-    const first = await Promise.allSettled(Array.from({ length: REQUESTS }, () => ask('/data/chains')))
+    const first = await Promise.allSettled(Array.from({ length: REQUESTS }, () => request('/data/chains')))
     expect(first.some(({ status }) => status === 'fulfilled')).toBe(true)
     const processes = async () => {
-      const answers = await Promise.all(Array.from({ length: REQUESTS }, () => ask('/data/categories')))
+      const answers = await Promise.all(Array.from({ length: REQUESTS }, () => request('/data/categories')))
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
       return new Set(answers.map(({ process }) => process)).size
     }
@@ -80,8 +80,8 @@ describe('API with two processes', () => {
   it('answers requests while it stops, reports not ready, and exits', async () => {
     const exited = once(child.process, 'exit')
     child.process.kill('SIGTERM')
-    await expect.poll(async () => (await ask('/health/ready')).status).toBe(503)
-    expect((await ask('/data/categories')).status).toBe(200)
+    await expect.poll(async () => (await request('/health/ready')).status).toBe(503)
+    expect((await request('/data/categories')).status).toBe(200)
     expect(await exited).toEqual([0, null])
   })
 })

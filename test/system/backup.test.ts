@@ -12,9 +12,9 @@ import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { noteStored } from '../../shared/coverage/computations.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
 import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
@@ -59,8 +59,8 @@ async function backUpPrices(name: string, migrations?: string) {
   await storeMarket(source.db, { keys: [1, 2], until: SITE_NOW, points: 3, stepMs: 300_000 })
   await recountUpgraded(source.db, datasets, silent, SITE_NOW)
   const folder = join(folders, name)
-  const told = await backUp(source.db, folder, () => {})
-  return { source, folder, told }
+  const manifest = await backUp(source.db, folder, () => {})
+  return { source, folder, manifest }
 }
 
 const exists = async ({ server, db }: Pick<TestDatabase, 'server' | 'db'>) => {
@@ -84,15 +84,15 @@ describe('backup', () => {
   it('copies every table, and a restored database returns the same bytes', async () => {
     const folder = join(folders, 'whole')
     const { db } = site.database
-    await want(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
+    await recordExpected(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
     const times = { from: SITE_NOW, to: OPEN_END, since: SITE_NOW, nextTry: SITE_NOW }
     const reason = { provider: 'discord', reason: 'status 503', tries: 1 }
     await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
     await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])
     await putInForce(db, silent)
-    const told = await backUp(site.database.db, folder, () => {})
-    expect(told.tables.length).toBeGreaterThan(25)
-    expect(told.tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])
+    const manifest = await backUp(site.database.db, folder, () => {})
+    expect(manifest.tables.length).toBeGreaterThan(25)
+    expect(manifest.tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])
     const config = createTestConfig()
     const copy = await createTestDatabase(config, { empty: true })
     await run(copy, folder)
@@ -111,21 +111,21 @@ describe('backup', () => {
       for (; !isOver; arrived += 1) await storeMarket(source.db, { keys: [100 + arrived], until: SITE_NOW, ...market })
     })()
     const folder = join(folders, 'moving')
-    const told = await backUp(source.db, folder, async ({ name }) => {
+    const manifest = await backUp(source.db, folder, async ({ name }) => {
       const before = arrived
       // The first insert may have started before this table was read; the second had not.
       while (name === 'token_prices' && arrived < before + 2) await new Promise(setImmediate)
     })
     isOver = true
     await arriving
-    const rows = (name: string) => told.tables.find((table) => table.name === name)?.rows ?? 0
+    const rows = (name: string) => manifest.tables.find((table) => table.name === name)?.rows ?? 0
     expect(rows('token_prices')).toBeGreaterThanOrEqual(150)
     // A roll-up is copied after its source table, and contains all of its rows.
     expect(rows('token_quotes') * market.points).toBeGreaterThan(rows('token_prices'))
     const copy = await createTestDatabase(createTestConfig(), { empty: true })
     const restored = await run(copy, folder)
     expect(restored.every(({ equal }) => equal)).toBe(true)
-    expect(await hashes(copy.db)).toEqual(hashesOf(told))
+    expect(await hashes(copy.db)).toEqual(hashesOf(manifest))
     await Promise.all([copy.drop(), source.drop()])
   })
 
@@ -139,8 +139,8 @@ describe('backup', () => {
     const restored = await run(source, folder, { intoExisting: true })
     expect(restored.every(({ equal }) => equal)).toBe(true)
     await storeMarket(source.db, { keys: [2], until: SITE_NOW, points: 3, stepMs: 300_000 })
-    const beside = await run(source, folder, { intoExisting: true })
-    expect(beside.find(({ name }) => name === 'token_prices')).toMatchObject({ rows: 3, equal: false })
+    const concurrent = await run(source, folder, { intoExisting: true })
+    expect(concurrent.find(({ name }) => name === 'token_prices')).toMatchObject({ rows: 3, equal: false })
     await source.drop()
   })
 
@@ -163,23 +163,23 @@ describe('backup', () => {
 
 describe('schema of a backup', () => {
   it('is created first if it is older, and upgraded after the rows are stored', async () => {
-    const { folder, told } = await backUpPrices('older')
+    const { folder, manifest } = await backUpPrices('older')
     const target = await createEmpty()
     const migrations = copyMigrations(LATER)
     const restored = await run(target, folder, { migrations })
     expect(restored.every(({ equal }) => equal)).toBe(true)
-    const again = join(folders, 'upgraded')
-    const upgraded = await backUp(target.db, again, () => {})
+    const repeated = join(folders, 'upgraded')
+    const upgraded = await backUp(target.db, repeated, () => {})
     expect(upgraded.migrations.map(({ name }) => name)).toEqual([
-      ...told.migrations.map(({ name }) => name),
+      ...manifest.migrations.map(({ name }) => name),
       '900_later.sql',
     ])
     const columns = ({ tables }: Manifest) => tables.find(({ name }) => name === 'market_caps')?.columns
-    expect(columns(told)).toContain('member_count')
+    expect(columns(manifest)).toContain('member_count')
     expect(columns(upgraded)).not.toContain('member_count')
     const unchanged = ({ tables }: Manifest) =>
       hashesOf({ tables: tables.filter(({ name }) => name !== 'market_caps') })
-    expect(unchanged(upgraded)).toEqual(unchanged(told))
+    expect(unchanged(upgraded)).toEqual(unchanged(manifest))
     // Rows of the older schema cannot be stored in the newer one.
     await expect(run(target, folder, { migrations, intoExisting: true })).rejects.toThrow(
       /has 900_later.sql, which the backup is older than/,
@@ -187,13 +187,13 @@ describe('schema of a backup', () => {
   })
 
   it('is rejected before any change if it is newer, unreleased, or older than the first release', async () => {
-    const { folder, told } = await backUpPrices('newer', copyMigrations(LATER))
+    const { folder, manifest } = await backUpPrices('newer', copyMigrations(LATER))
     const target = await createEmpty()
     await expect(run(target, folder)).rejects.toThrow(/of a newer program, which has 900_later.sql/)
-    const other = copyMigrations({ '900_later.sql': 'DROP TABLE IF EXISTS market_caps;' })
-    await expect(run(target, folder, { migrations: other })).rejects.toThrow(/unreleased schema: its 900_later.sql/)
-    const [first, ...rest] = told.migrations
-    const early = { ...told, migrations: [{ ...first, checksum: 'of another file' }, ...rest] }
+    const second = copyMigrations({ '900_later.sql': 'DROP TABLE IF EXISTS market_caps;' })
+    await expect(run(target, folder, { migrations: second })).rejects.toThrow(/unreleased schema: its 900_later.sql/)
+    const [first, ...rest] = manifest.migrations
+    const early = { ...manifest, migrations: [{ ...first, checksum: 'of another file' }, ...rest] }
     writeFileSync(join(folder, 'manifest.json'), JSON.stringify(early))
     await expect(run(target, folder)).rejects.toMatchObject({
       code: 'schema_too_old',
@@ -209,7 +209,7 @@ describe('restore', () => {
   }
 
   it('resumes after an interruption, and rejects other uses of the database until then', async () => {
-    const { folder, told } = await backUpPrices('stopped')
+    const { folder, manifest } = await backUpPrices('stopped')
     const { folder: another } = await backUpPrices('another')
     const target = await createEmpty()
     await expect(run(target, folder, { onTable: ({ name }) => name === 'token_prices' && stop() })).rejects.toThrow(
@@ -221,7 +221,7 @@ describe('restore', () => {
     let takenUp = 0
     const restored = await run(target, folder, { onTakenUp: () => (takenUp += 1) })
     expect([takenUp, restored.every(({ equal }) => equal)]).toEqual([1, true])
-    expect(await hashes(target.db)).toEqual(hashesOf(told))
+    expect(await hashes(target.db)).toEqual(hashesOf(manifest))
     await requireMigrated(target.db)
     await expect(run(target, folder)).rejects.toThrow(/is not empty/)
   })
@@ -276,12 +276,12 @@ describe('restore', () => {
   })
 
   it('rejects a second restore into its database', async () => {
-    const { folder, told } = await backUpPrices('twice')
+    const { folder, manifest } = await backUpPrices('twice')
     const target = await createEmpty()
     const [one, two] = await Promise.allSettled([run(target, folder), run(target, folder)])
     const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
     expect(reasons).toEqual([`another restore into ${target.db.name} is running: wait until it has ended`])
-    expect(await hashes(target.db)).toEqual(hashesOf(told))
+    expect(await hashes(target.db)).toEqual(hashesOf(manifest))
   })
 })
 
@@ -301,7 +301,7 @@ describe('npm run backup and npm run restore', () => {
     ['SIGINT', [130, null], 'the same command continues the restore'],
     ['SIGTERM', [143, null], 'the same command continues the restore'],
   ] as const)('resume a restore that ended by %s', async (signal, end, said) => {
-    const { folder, told } = await backUpPrices(`ended-by-${signal}`)
+    const { folder, manifest } = await backUpPrices(`ended-by-${signal}`)
     const target = await createEmpty()
     const env = { ...process.env, ...toStoreSettings(target.config) }
     const path = join(import.meta.dirname, '../../clickhouse/restore.ts')
@@ -317,9 +317,9 @@ describe('npm run backup and npm run restore', () => {
     expect(last).toContain(said)
     const sql = "SELECT query_id FROM system.processes WHERE query_id LIKE 'restore into %'"
     await expect.poll(() => target.server.rows({ name: 'locks', sql, schema: z.unknown() })).toEqual([])
-    const again = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
-    expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('continuing an interrupted restore') })
-    expect(await hashes(target.db)).toEqual(hashesOf(told))
+    const repeated = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
+    expect(repeated).toMatchObject({ status: 0, stderr: expect.stringContaining('continuing an interrupted restore') })
+    expect(await hashes(target.db)).toEqual(hashesOf(manifest))
   })
 
   it('report planned steps, and errors without a stack trace', () => {

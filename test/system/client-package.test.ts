@@ -102,8 +102,8 @@ function toProgram(page: string): string {
   const isImport = (line: string) => line.startsWith('import ')
   const lines = samples.map((sample) => sample.split('\n'))
   const imports = lines.flatMap((sample) => sample.filter(isImport))
-  const [first, ...others] = lines.map((sample) => sample.filter((line) => !isImport(line)).join('\n'))
-  const program = [...imports, first, ...others.map((sample) => `{\n${sample}\n}`), 'export {}\n'].join('\n')
+  const [first, ...rest] = lines.map((sample) => sample.filter((line) => !isImport(line)).join('\n'))
+  const program = [...imports, first, ...rest.map((sample) => `{\n${sample}\n}`), 'export {}\n'].join('\n')
   return program.replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, demo.url)
 }
 
@@ -162,7 +162,7 @@ describe('npm package of the client', () => {
     })
     const browser = await startBrowser()
     const { page } = await browser.open(site.url)
-    const answers = await page.evaluate(ask, { baseUrl: demo.url, calls })
+    const answers = await page.evaluate(request, { baseUrl: demo.url, calls })
     const same = built.client.createDaoData({ baseUrl: demo.url })
     const volatile = new Set(routes.filter((route) => route.volatile).map(({ operation }) => operation as string))
     for (const [index, { tag, name, query }] of calls.entries()) {
@@ -187,7 +187,7 @@ const PAGE = `<!doctype html><link rel="icon" href="data:,">
 <script type="module">import * as client from './index.js'; globalThis.client = client</script>`
 
 /** Runs in the page. */
-async function ask({ baseUrl, calls }: { baseUrl: string; calls: { tag: string; name: string; query: object }[] }) {
+async function request({ baseUrl, calls }: { baseUrl: string; calls: { tag: string; name: string; query: object }[] }) {
   const { createDaoData, ProblemError } = (globalThis as unknown as { client: ClientPackage['client'] }).client
   const api = createDaoData({ baseUrl })
   const all: unknown[] = []

@@ -87,7 +87,7 @@ describe('cluster of two shards', () => {
     const migrations = copyMigrations({
       '900_note.sql': "ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS note String DEFAULT 'none';",
     })
-    const made: TestDatabase[] = []
+    const created: TestDatabase[] = []
     for (const shards of [2, 3]) {
       const backup = join(folder, String(shards))
       await backUp(from, backup, () => {})
@@ -100,9 +100,9 @@ describe('cluster of two shards', () => {
       expect(await readShards(moved.db)).toHaveLength(shards)
       expect(await readAnswers(one, config)).toEqual(expected)
       from = moved.db
-      made.push(moved)
+      created.push(moved)
     }
-    await Promise.all(made.map((moved) => moved.drop()))
+    await Promise.all(created.map((moved) => moved.drop()))
   }, 300_000)
 
   it.each(['token_price_rollups', 'dex_trade_days', 'dex_trade_parties', 'dex_data'])(
@@ -116,7 +116,7 @@ describe('cluster of two shards', () => {
         const rebuilt = await rebuild(db, rollUp, options)
         expect(rebuilt.after).toBe(rebuilt.before)
         expect(rebuilt.after).toBeGreaterThan(0)
-        expect(await left(db)).toEqual([])
+        expect(await remaining(db)).toEqual([])
       }
       expect(await answersOf(two)).toEqual(await answersOf(one))
     },
@@ -125,14 +125,14 @@ describe('cluster of two shards', () => {
   it('removes coverage without rows', async () => {
     for (const { db } of [one.database, two.database]) {
       expect(await addFromRows(db, tokenPrices, SITE_NOW)).toBe(0)
-      const whole = await readAll(db)
-      const known = whole[0]
-      if (known === undefined) throw new Error('nothing is known of prices')
-      const unfounded = { ...known, first: known.last + 1000, last: known.last + 1002 }
+      const full = await readAll(db)
+      const existing = full[0]
+      if (existing === undefined) throw new Error('nothing is known of prices')
+      const unfounded = { ...existing, first: existing.last + 1000, last: existing.last + 1002 }
       await addCoverage(db, tokenPrices, [unfounded])
       expect(await findUnfounded(db, tokenPrices)).toEqual([unfounded])
       await removeUnfounded(db, tokenPrices, [unfounded])
-      expect(await readAll(db)).toEqual(whole)
+      expect(await readAll(db)).toEqual(full)
     }
   })
 
@@ -170,9 +170,9 @@ describe('cluster of two shards', () => {
     const { clickhouse } = two.config
     const single = createDatabase({ ...clickhouse, cluster: undefined }, 'write')
     await expect(requireMigrated(single)).rejects.toThrow(/made for the cluster shards_2, .* is a single server/)
-    const other = createDatabase({ ...one.config.clickhouse, cluster: two.config.clickhouse.cluster }, 'write')
-    await expect(requireMigrated(other)).rejects.toThrow(/made for a single server, .* is the cluster shards_2/)
-    await Promise.all([single.close(), other.close()])
+    const second = createDatabase({ ...one.config.clickhouse, cluster: two.config.clickhouse.cluster }, 'write')
+    await expect(requireMigrated(second)).rejects.toThrow(/made for a single server, .* is the cluster shards_2/)
+    await Promise.all([single.close(), second.close()])
   })
 })
 
@@ -185,7 +185,7 @@ async function readAll(db: Database) {
   return reports.toSorted((a, b) => a.entity - b.entity || a.seconds - b.seconds || a.first - b.first)
 }
 
-const left = async (db: Database) =>
+const remaining = async (db: Database) =>
   db.rows({
     name: 'left',
     sql: "SELECT name FROM system.tables WHERE database = currentDatabase() AND name LIKE '%rebuild%'",
@@ -234,7 +234,7 @@ describe('schema of a cluster', () => {
     await shadow.create('SELECT * FROM token_price_rollups_local')
     await shadow.swap()
     await shadow.drop()
-    expect(await left(db)).toEqual([])
+    expect(await remaining(db)).toEqual([])
     await drop()
   })
 
@@ -256,13 +256,13 @@ describe('schema of a cluster', () => {
     const port = await findFreePort()
     const shard = `<shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`
     const configuration = `<remote_servers><alone>${shard}</alone></remote_servers>`
-    const lone = await startOwnClickHouse({ tcpPort: port, configuration })
-    onTestFinished(() => lone.stop())
+    const singleServer = await startOwnClickHouse({ tcpPort: port, configuration })
+    onTestFinished(() => singleServer.stop())
     for (const [name, reason] of [
       ['nowhere', 'has no cluster of that name'],
       ['alone', 'has no Keeper'],
     ]) {
-      const config = createTestConfig({ ...lone.settings, CLICKHOUSE_CLUSTER: String(name) })
+      const config = createTestConfig({ ...singleServer.settings, CLICKHOUSE_CLUSTER: String(name) })
       const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
       const db = createDatabase(config.clickhouse, 'write')
       const message = expect.stringContaining(`CLICKHOUSE_CLUSTER is ${name}, and the ClickHouse server ${reason}`)

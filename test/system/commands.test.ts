@@ -6,9 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { dropScratch, toScratchName } from '../../clickhouse/schema/scratch.ts'
+import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
 import { union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Note, writeNotes } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
@@ -43,12 +43,12 @@ describe('exit code of npm run gaps', () => {
     storeMarket(database.db, { keys: tokens.map(({ key }) => key), until, points, stepMs: STEP })
   const now = () => toBucketStart(Date.now(), '5m')
 
-  /** Records the last `buckets` of every token as wanted and stored, except those of `isLeftOut`. */
-  async function cover(buckets: number, isLeftOut: (ago: number) => boolean = () => false) {
+  /** Records the last `buckets` of every token as wanted and stored, except those of `isOmitted`. */
+  async function cover(buckets: number, isOmitted: (ago: number) => boolean = () => false) {
     const { db } = database
     const last = now() / STEP
-    await want(db, prices.dataset, [{ entity: EVERYBODY, from: (last - buckets) * STEP, interval: '5m' }])
-    const numbers = Array.from({ length: buckets + 1 }, (_, ago) => ago).filter((ago) => !isLeftOut(ago))
+    await recordExpected(db, prices.dataset, [{ entity: EVERYBODY, from: (last - buckets) * STEP, interval: '5m' }])
+    const numbers = Array.from({ length: buckets + 1 }, (_, ago) => ago).filter((ago) => !isOmitted(ago))
     const reports = tokens.flatMap(({ key }) =>
       union(numbers.map((ago) => ({ first: last - ago, last: last - ago }))).map((run) => ({
         ...{ entity: key, state: 'stored' as const, provider: 'coingecko', seconds: 300 },
@@ -64,9 +64,9 @@ describe('exit code of npm run gaps', () => {
     expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
     await database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE coverage' })
     await cover(50, (ago) => ago >= 20 && ago < 23)
-    const told = gaps('prices', '--json')
-    expect(told.status).toBe(3)
-    const found = JSON.parse(told.stdout)
+    const observed = gaps('prices', '--json')
+    expect(observed.status).toBe(3)
+    const found = JSON.parse(observed.stdout)
     expect(found).toHaveLength(tokens.length)
     expect(found[0]).toMatchObject({ dataset: 'prices', missing: 3, state: 'pending' })
     expect(gaps('prices', '--from', new Date(now() - 10 * STEP).toISOString())).toMatchObject({ status: 0 })
@@ -120,7 +120,7 @@ it('npm run status and npm run gaps include DAOs with discovered links', async (
   const { db } = database
   const registry = loadRegistry()
   await storeRegistry(db, registry, silent)
-  const known = telegramMembers.entities(registry)
+  const existing = telegramMembers.entities(registry)
   const found = registry.daos.find(({ live, telegram }) => live && telegram === null)
   await db.command({
     name: 'find',
@@ -128,19 +128,19 @@ it('npm run status and npm run gaps include DAOs with discovered links', async (
     params: { key: found?.key },
   })
   const today = Math.floor(Date.now() / DAY_MS)
-  await want(db, telegramMembers, [{ entity: EVERYBODY, from: (today - 4) * DAY_MS, interval: '1d' }])
+  await recordExpected(db, telegramMembers, [{ entity: EVERYBODY, from: (today - 4) * DAY_MS, interval: '1d' }])
   const days = { state: 'stored', provider: 'telegram', seconds: 86_400, first: today - 4, last: today } as const
   await addCoverage(
     db,
     telegramMembers,
-    known.map(({ key }) => ({ entity: key, ...days })),
+    existing.map(({ key }) => ({ entity: key, ...days })),
   )
   const run = (name: string, ...args: string[]) => {
     const command = [...toProgram(join(ROOT, `workers/commands/${name}.ts`)), ...args, '--json']
     return JSON.parse(spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' }).stdout)
   }
   const { complete } = run('status').find(({ dataset }: { dataset: string }) => dataset === 'telegram')
-  expect(complete).toBeCloseTo(known.length / (known.length + 1), 12)
+  expect(complete).toBeCloseTo(existing.length / (existing.length + 1), 12)
   expect(run('find-gaps', 'telegram')).toMatchObject([{ id: found?.id, missing: 4, state: 'pending' }])
 })
 
@@ -154,8 +154,9 @@ describe('npm run migrate -- --check', () => {
 
   it('prints the changes of a migration, and drops its own scratch tables and day-old ones', async () => {
     await putInForce(database.db, silent)
-    const [left, young] = [toScratchName(Date.now() - 2 * DAY_MS), toScratchName(Date.now() - DAY_MS / 2)]
-    for (const name of [left, young]) await database.server.command({ name: 'left', sql: `CREATE DATABASE ${name}` })
+    const [remaining, young] = [toScratchName(Date.now() - 2 * DAY_MS), toScratchName(Date.now() - DAY_MS / 2)]
+    for (const name of [remaining, young])
+      await database.server.command({ name: 'left', sql: `CREATE DATABASE ${name}` })
     const { status, stdout } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
     expect(stdout).toContain('the schema matches the files')
     expect(stdout).toContain('the active registry matches the files')
@@ -166,7 +167,7 @@ describe('npm run migrate -- --check', () => {
 
   it.each([0, 1, 20, 40])(
     'drops its scratch tables and reports no result if it is stopped at table %i',
-    async (made) => {
+    async (created) => {
       const child = spawn(process.execPath, command, { env: env() })
       const ended = once(child, 'exit')
       const said = text(child.stdout)
@@ -174,7 +175,7 @@ describe('npm run migrate -- --check', () => {
       const schema = z.object({ tables: z.coerce.number() })
       const tables = async () => (await database.server.rows({ name: 'tables', sql, schema }))[0]?.tables
       await expect.poll(scratches, { interval: 1 }).toHaveLength(1)
-      await expect.poll(tables, { interval: 1 }).toBeGreaterThanOrEqual(made)
+      await expect.poll(tables, { interval: 1 }).toBeGreaterThanOrEqual(created)
       child.kill('SIGINT')
       expect(await ended).toEqual([130, null])
       expect(await said).toBe('')

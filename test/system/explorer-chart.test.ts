@@ -15,8 +15,8 @@ const toPoint = (value: number | null, hour: number) => {
   return { timestamp, quote: { USD: { ...observed, timestamp: value === null ? null : timestamp } } }
 }
 const toCandle = (value: number | null, hour: number) => {
-  const known = { open: value, high: value && value + 1, low: value && value - 1, close: value && value + 0.5 }
-  return { timestamp: toPoint(value, hour).timestamp, ...known, observations: value && 1 }
+  const existing = { open: value, high: value && value + 1, low: value && value - 1, close: value && value + 0.5 }
+  return { timestamp: toPoint(value, hour).timestamp, ...existing, observations: value && 1 }
 }
 
 const ANSWERS: Readonly<Record<string, unknown>> = {
@@ -31,8 +31,8 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 const answer = (route: Route) => {
   const { pathname } = new URL(route.request().url())
   if (pathname === '/data/stream') return route.continue()
-  const known = ANSWERS[pathname]
-  return known === undefined ? route.fulfill({ json: [] }) : route.fulfill({ json: known })
+  const existing = ANSWERS[pathname]
+  return existing === undefined ? route.fulfill({ json: [] }) : route.fulfill({ json: existing })
 }
 
 /** For each column of the chart's canvas, how many of its pixels have one of the data colours. */
@@ -62,17 +62,17 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     const { page, wrong, close } = await open(`metric=${metric}&range=24h&interval=1h`)
     const columns = await countColumns(page)
     const drawn = columns.flatMap((count, x) => (count > 0 ? [x] : []))
-    const [left = 0, right = 0] = [drawn[0], drawn.at(-1)]
+    const [remaining = 0, right = 0] = [drawn[0], drawn.at(-1)]
     const around = (hour: number) => {
-      const x = Math.round(left + ((right - left) * hour) / (VALUES.length - 1))
+      const x = Math.round(remaining + ((right - remaining) * hour) / (VALUES.length - 1))
       return columns.slice(x - 6, x + 7).reduce((sum, count) => sum + count, 0)
     }
-    expect(right - left).toBeGreaterThan(300)
+    expect(right - remaining).toBeGreaterThan(300)
     const seen = VALUES.map((_, hour) => around(hour) > 0)
     expect(seen).toEqual(VALUES.map((value) => value !== null))
     // A line connects two points, but two candles have a gap between them.
     expect(around(4.5) > 0).toBe(metric === 'price')
-    await page.getByText('10 of 24 points are not known').waitFor()
+    await page.getByText('10 of 24 points missing.').waitFor()
     expect(wrong).toEqual([])
     await close()
   })
@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
         .textContent()
     expect(await textOf('Market cap')).toBe('not known')
     expect(await textOf('Value locked')).toBe('$0.00')
-    await page.getByText('no provider has told who holds this token').waitFor()
+    await page.getByText('No provider reports the holders of this token').waitFor()
     expect(await page.getByText('DEMO', { exact: true }).count()).toBe(0)
     await close()
   })
@@ -148,8 +148,8 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
       const columns = await countColumns(page)
       return columns.filter((count) => count > 0).length / columns.length
     }
-    const whole = await share()
-    expect(whole).toBeLessThan(0.5)
+    const full = await share()
+    expect(full).toBeLessThan(0.5)
     const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
     await page.mouse.move(x + width * 0.1, y + 100)
     await page.mouse.down()
@@ -165,7 +165,7 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' })
     expect(await share()).toBeGreaterThan(0.8)
     await page.getByRole('button', { name: '24h', exact: true }).click()
-    await expect.poll(share, { timeout: 10_000 }).toBeCloseTo(whole, 1)
+    await expect.poll(share, { timeout: 10_000 }).toBeCloseTo(full, 1)
     await close()
   })
 

@@ -87,8 +87,8 @@ describe.skipIf(!hasBrowser)('explorer page that stays open', () => {
       pipeline.clock.now = NOW + hour * HOUR
       await tick()
     }
-    const asked = await list(`${query}&limit=100`)
-    await expect.poll(() => rows(table.page).then(byId), { timeout: 10_000 }).toEqual(byId(asked.map(toRow)))
+    const grants = await list(`${query}&limit=100`)
+    await expect.poll(() => rows(table.page).then(byId), { timeout: 10_000 }).toEqual(byId(grants.map(toRow)))
     const after = await rows(table.page)
     expect(after.filter(({ values }, at) => values[0] !== before[at]?.values[0]).length).toBeGreaterThan(90)
     const [one] = await list(`id=${uni}`)
@@ -103,20 +103,20 @@ describe.skipIf(!hasBrowser)('explorer page that stays open', () => {
     expect(await table.page.evaluate(focused)).toBe(`tokens/${before[29]?.id}`)
     expect(await token.page.evaluate('document.activeElement.className')).toBe('chart')
     // Rows stay in place while the user reads, and are sorted again on request.
-    const again = table.page.getByRole('button', { name: 'The order has changed: sort again' })
-    if (await again.isVisible()) await again.click()
-    expect(await rows(table.page)).toEqual(asked.map(toRow))
+    const button = table.page.getByRole('button', { name: 'The order has changed: sort again' })
+    if (await button.isVisible()) await button.click()
+    expect(await rows(table.page)).toEqual(grants.map(toRow))
     for (const { close } of opened) await close()
   })
 
   it('requests each changed response once, and no other', async () => {
     const { page, close } = await open(`/tokens/${pipeline.tokenOf('UNI').id}?range=24h`)
-    const asked: string[] = []
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(new URL(request.url()).pathname))
     await pipeline.collect(indexPoints)
     await pipeline.collect(prices)
     const expected = ['dex-data', 'historic-financial', 'holders'].map((name) => `/data/tokens/${name}`)
-    await expect.poll(() => asked.toSorted()).toEqual(['/data/tokens', ...expected])
+    await expect.poll(() => requests.toSorted()).toEqual(['/data/tokens', ...expected])
     await close()
   })
 
@@ -157,16 +157,16 @@ describe.skipIf(!hasBrowser)('explorer page that stays open', () => {
     pipeline.clock.now += HOUR
     await tick()
     meanwhile()
-    const asked = new Set<string>()
-    page.on('request', (request) => asked.add(new URL(request.url()).pathname))
+    const requestedKeys = new Set<string>()
+    page.on('request', (request) => requestedKeys.add(new URL(request.url()).pathname))
     await page.unroute('**/data/stream')
     await page.locator('.live.live').waitFor()
     const [one] = await list(`id=${uni}`)
     const price = page.locator('.title .large data')
     await expect.poll(() => price.getAttribute('value')).toBe(String(one?.financialData.price))
-    await expect.poll(() => asked.has('/data/tokens/dex-data')).toBe(true)
+    await expect.poll(() => requestedKeys.has('/data/tokens/dex-data')).toBe(true)
     // No tick changes chains.
-    expect(asked.has('/data/chains')).toBe(isEverything)
+    expect(requestedKeys.has('/data/chains')).toBe(isEverything)
     await close()
   })
 })

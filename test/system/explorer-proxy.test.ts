@@ -11,16 +11,16 @@ const UNDER = '/some/where'
 
 /** A proxy with the usual configuration: it strips its path prefix and sends no header about it. */
 function createProxy(target: string): Server {
-  return createServer((asked, response) => {
-    const path = asked.url ?? '/'
+  return createServer((requested, response) => {
+    const path = requested.url ?? '/'
     if (!path.startsWith(`${UNDER}/`)) return void response.writeHead(404).end()
-    const { headers, method } = asked
+    const { headers, method } = requested
     const onward = request(target + path.slice(UNDER.length), { headers, method }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers)
       answer.pipe(response)
     })
     onward.on('error', () => response.writeHead(502).end())
-    asked.pipe(onward)
+    requested.pipe(onward)
   })
 }
 
@@ -45,10 +45,10 @@ describe.skipIf(!hasBrowser)('explorer behind a proxy with a path prefix', () =>
   })
 
   it('loads, requests and links under that path only', async () => {
-    const asked: string[] = []
+    const requests: string[] = []
     const { page, wrong, close } = await browser.open(`${url}/tokens/a00a15074c647764fac27d6c`, {
       prepare: async (page) => {
-        page.on('request', (one) => asked.push(new URL(one.url()).pathname))
+        page.on('request', (one) => requests.push(new URL(one.url()).pathname))
         await page.route('**/data/**', (route) => route.fulfill({ json: [] }))
         const stream = { contentType: 'text/event-stream', body: ': nothing changes\n\n' }
         await page.route('**/data/stream', (route) => route.fulfill(stream))
@@ -62,8 +62,8 @@ describe.skipIf(!hasBrowser)('explorer behind a proxy with a path prefix', () =>
     await page.getByRole('heading', { level: 1, name: 'DAOs' }).waitFor()
     await page.goBack()
     await page.getByText('There is no token with this id.').waitFor()
-    expect(asked.length).toBeGreaterThan(5)
-    expect(asked.filter((path) => !path.startsWith(`${UNDER}/`))).toEqual([])
+    expect(requests.length).toBeGreaterThan(5)
+    expect(requests.filter((path) => !path.startsWith(`${UNDER}/`))).toEqual([])
     expect(wrong).toEqual([])
     await close()
   })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { hasBrowser } from '../support/browser.ts'
 import { type Answers, ID, serveExplorer, TOKEN, toPrepare } from '../support/explorer-page.ts'
 
-const OTHER = 'b'.repeat(24)
+const SECOND = 'b'.repeat(24)
 const DAY = 86_400_000
 
 const DAO = {
@@ -32,7 +32,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
   const chartOf = (page: Page) => page.locator('.chart[data-drawn]').first()
 
-  it('prints lists with their headings, and dark areas as dark', async () => {
+  it('prints lists with their headings, and dark charts in colours for white paper', async () => {
     const { page, close } = await explorer.open('/tokens', {
       scheme: 'dark',
       prepare: toPrepare({
@@ -43,16 +43,19 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     })
     await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
     const toPaper = () => page.emulateMedia({ media: 'print', colorScheme: 'dark' })
-    const backOf = (of: Locator) => styleOf(of, 'background-color')
+    const filterOf = (of: Locator) => styleOf(of, 'filter')
     await toPaper()
     await page.getByRole('columnheader', { name: 'Market cap' }).getByText('Market cap').waitFor()
     expect(await page.getByRole('button', { name: /Colours/ }).count()).toBe(0)
-    expect(await backOf(page.getByRole('img', { name: /^Price of Sample/ }))).toBe('rgb(18, 22, 28)')
+    expect(await filterOf(page.getByRole('img', { name: /^Price of Sample/ }))).toContain('invert(1)')
     await page.emulateMedia({ media: 'screen' })
     await page.getByRole('link', { name: 'Sample SMP' }).click()
     await chartOf(page).waitFor()
     await toPaper()
-    expect(await backOf(chartOf(page))).toBe('rgb(18, 22, 28)')
+    expect(await filterOf(chartOf(page).locator('canvas'))).toContain('invert(1)')
+    const card = chartOf(page).locator('xpath=ancestor::section[1]')
+    const widthOf = (of: Locator) => of.evaluate((one) => one.getBoundingClientRect().width)
+    expect(await widthOf(chartOf(page).locator('canvas'))).toBeLessThanOrEqual(await widthOf(card))
     await close()
   })
 
@@ -106,24 +109,24 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
         await page.route('**/assets/plot-*.js', (route) => route.fulfill({ status: 404 }))
       },
     })
-    const again = page.getByRole('button', { name: 'Load the page again' }).first()
-    await again.waitFor()
+    const button = page.getByRole('button', { name: 'Load the page again' }).first()
+    await button.waitFor()
     await page.unroute('**/assets/plot-*.js')
-    await again.click()
+    await button.click()
     await chartOf(page).waitFor()
     await close()
   })
 
   it('shows "no proposals" for a DAO without votes instead of "not known"', async () => {
-    const { page, close } = await open(`/daos/${ID}`, { daos: [DAO] })
+    const { page, close } = await open(`/daos/${ID}?tab=governance`, { daos: [DAO] })
     await page.getByText('No proposals yet.').waitFor()
-    await page.getByText('Nobody has voted yet.').waitFor()
+    await page.getByText('No votes yet.').waitFor()
     await close()
   })
 
   it('keeps the newest proposals if those of one DAO fail, and names the DAO', async () => {
     const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(24))
-    let [daos, isAway] = [ids.slice(0, 2), false]
+    let [daos, isUnavailable] = [ids.slice(0, 2), false]
     let release = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
@@ -135,23 +138,23 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
       },
       'daos/governance/proposals': async (route: Route) => {
         const dao = queryOf(route).get('id') ?? ''
-        if (isAway && dao === ids[0]) return route.abort()
+        if (isUnavailable && dao === ids[0]) return route.abort()
         if (dao === ids[2]) await released
         const createdAt = { a: '2024-03-02', b: '2024-03-01', c: '2024-03-03' }[dao[0] ?? '']
-        const known = {
+        const existing = {
           title: `Of ${dao[0]}`,
           url: null,
           state: 'active',
           votes: 1,
           endsAt: '2024-03-11T00:00:00.000Z',
         }
-        return route.fulfill({ json: [{ _id: dao, dao, createdAt, ...known }] })
+        return route.fulfill({ json: [{ _id: dao, dao, createdAt, ...existing }] })
       },
     })
     const card = page.getByRole('region', { name: 'Newest proposals', exact: true })
     const titles = () => card.locator('tbody td:first-child').allTextContents()
     await expect.poll(titles).toEqual(['Of a', 'Of b'])
-    isAway = true
+    isUnavailable = true
     await page.clock.fastForward(31_000)
     await card.getByRole('alert').getByText('DAO a: The service could not be reached').waitFor()
     expect(await titles()).toEqual(['Of a', 'Of b'])
@@ -165,23 +168,23 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   })
 
   it('compares the tokens that loaded, names the failed ones, and shows no chart of another range', async () => {
-    let away: readonly (string | null)[] = [ID, OTHER]
+    let unavailable: readonly (string | null)[] = [ID, SECOND]
     let release = () => {}
     const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    const { page, close } = await open(`/compare?ids=${ID},${OTHER}`, {
-      tokens: [TOKEN, { ...TOKEN, _id: OTHER, symbol: 'OTH' }],
+    const { page, close } = await open(`/compare?ids=${ID},${SECOND}`, {
+      tokens: [TOKEN, { ...TOKEN, _id: SECOND, symbol: 'OTH' }],
       'tokens/historic-financial': async (route: Route) => {
         if (Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')) await released
-        return away.includes(queryOf(route).get('id')) ? route.abort() : answerPrices(route)
+        return unavailable.includes(queryOf(route).get('id')) ? route.abort() : answerPrices(route)
       },
     })
     const card = page.getByRole('region', { name: 'Compared', exact: true })
     const alerts = card.getByRole('alert')
     await expect.poll(() => alerts.count()).toBe(2)
     expect(await card.locator('.chart, .state.empty').count()).toBe(0)
-    away = [OTHER]
+    unavailable = [SECOND]
     await alerts.first().getByRole('button').click()
     await chartOf(page).waitFor()
     expect(await alerts.textContent()).toMatch(/^OTH: /)
@@ -196,10 +199,11 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
   })
 
   it('shows no chart of another range with the same interval, and caches the chart of each range', async () => {
-    let isAway = true
+    let isUnavailable = true
     const { page, close } = await open(`/tokens/${ID}?range=90d`, {
       tokens: [TOKEN],
-      'tokens/historic-financial': (route: Route) => (isAway && isYear(route) ? route.abort() : answerPrices(route)),
+      'tokens/historic-financial': (route: Route) =>
+        isUnavailable && isYear(route) ? route.abort() : answerPrices(route),
       'tokens/historic-dex-ohlcv': { data: [] },
     })
     const isYear = (route: Route) => Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')
@@ -209,7 +213,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await page.getByRole('button', { name: '1y', exact: true }).click()
     await card.getByRole('alert').waitFor()
     expect(await card.locator('.chart').count()).toBe(0)
-    isAway = false
+    isUnavailable = false
     await card.getByRole('button', { name: 'Try again' }).click()
     await expect.poll(named).toMatch(/1y by 1d\./)
     // The previous chart appears without a second request.
@@ -230,10 +234,68 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
         return route.fulfill({ headers, json: { name: 'Sample', id: ID, data: [candle] } })
       },
     })
-    const card = page.getByRole('region', { name: 'Volume there, by day', exact: true })
+    const card = page.getByRole('region', { name: 'DEX volume per day', exact: true })
     const said = '29 of 30 days have no stored trade.'
     expect(await card.locator('.known').textContent()).toBe(said)
     expect(await card.getByRole('img').getAttribute('aria-label')).toContain(said)
+    await close()
+  })
+
+  it('shows the result of a proposal, and who voted how', async () => {
+    const vote = (voter: string, choice: unknown, votingPower: number) => ({
+      ...{ _id: voter.repeat(24), proposal: SECOND, voter: `0x${voter.repeat(40)}`, choice, votingPower },
+      createdAt: '2024-03-09T00:00:00.000Z',
+    })
+    const { page, close } = await open(`/daos/${ID}/proposals/${SECOND}`, {
+      daos: [DAO],
+      'daos/governance/proposals': (route: Route) => {
+        expect(queryOf(route).get('filter')).toBe(`_id=${SECOND}`)
+        const known = { title: 'Fund the audit', state: 'closed', author: '0x00', url: 'https://example.com/vote' }
+        const result = { choices: ['For', 'Against'], scores: [75, 25], scoresTotal: 100, votes: 2, quorum: 80 }
+        const times = { createdAt: '2024-03-01T00:00:00.000Z', startsAt: null, endsAt: '2024-03-09T00:00:00.000Z' }
+        return route.fulfill({ json: [{ _id: SECOND, dao: ID, ...known, ...result, ...times, outcome: null }] })
+      },
+      'daos/governance/votes': [vote('a', 1, 75), vote('b', 2, 25)],
+    })
+    await page.getByRole('heading', { level: 1, name: 'Fund the audit' }).waitFor()
+    const result = page.getByRole('region', { name: 'Result', exact: true })
+    expect(await result.getByRole('listitem').allTextContents()).toEqual(['For75.00 %75', 'Against25.00 %25'])
+    await page.getByText('reached', { exact: true }).waitFor()
+    const rows = page.getByRole('region', { name: 'Table: Votes' }).locator('tbody tr')
+    await rows.nth(1).waitFor()
+    expect(await rows.allTextContents()).toEqual([
+      expect.stringMatching(/^0xaaaa…aaaaFor7575.00 %/),
+      expect.stringMatching(/^0xbbbb…bbbbAgainst2525.00 %/),
+    ])
+    await close()
+  })
+
+  it('shows a lone point as text, and no card for a dataset without data', async () => {
+    const { page, close } = await open(`/daos/${ID}?tab=community`, {
+      daos: [DAO],
+      'daos/socials/historic-telegram': [{ recordedAt: '2024-03-10T00:00:00.000Z', totalMembers: 24 }],
+    })
+    const card = page.getByRole('region', { name: 'Telegram members', exact: true })
+    await card.getByText('1 point of data so far.').waitFor()
+    expect(await card.locator('.chart').count()).toBe(0)
+    expect(await card.locator('output').textContent()).toContain('members 24')
+    await expect.poll(() => page.getByRole('region', { name: 'Discord members', exact: true }).count()).toBe(0)
+    await close()
+  })
+
+  it('marks a fresh dataset with missing data as incomplete', async () => {
+    const known = { cadence: '1d', lastUpdated: '2024-03-10T00:00:00.000Z', expectedEvery: 86_400, lagSeconds: 1 }
+    const rest = { state: 'fresh', failing: [], rows: 1, entities: 1, earliest: '2024-03-01T00:00:00.000Z' }
+    const toDataset = (dataset: string, complete: number) => ({ dataset, complete, ...known, ...rest })
+    const { page, close } = await open('/freshness', {
+      status: { mode: 'demo', upstream: '', datasets: [toDataset('prices', 1), toDataset('twitter-sentiment', 0.24)] },
+    })
+    const rows = page.getByRole('region', { name: 'Table: Datasets' }).locator('tbody tr')
+    await rows.nth(1).waitFor()
+    expect(await rows.allTextContents()).toEqual([
+      expect.stringMatching(/^Pricesfresh100.00 %/),
+      expect.stringMatching(/^Twitter sentimentincomplete24.00 %/),
+    ])
     await close()
   })
 })

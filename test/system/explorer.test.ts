@@ -39,8 +39,12 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     ['/daos?about=all', 'DAOs', 'All DAOs'],
     [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
-    [`/daos/${UNISWAP}`, 'Uniswap', 'What it holds', 'Newest proposals'],
-    ['/index', 'Index', 'What is in it'],
+    [`/daos/${UNISWAP}`, 'Uniswap', 'Summary', 'Treasury over time', 'Newest proposals'],
+    [`/daos/${UNISWAP}?tab=treasury`, 'Uniswap', 'Holdings', 'Change by asset, 30 days'],
+    [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters'],
+    ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
+    ['/treasuries', 'Treasuries', 'Treasuries by kind of asset'],
+    ['/index', 'Index', 'Composition'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
     ['/freshness', 'Data', 'Datasets'],
@@ -151,10 +155,10 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       const shown = await numbers
         .locator('data')
         .evaluateAll((all) => all.map((one) => Number(one.getAttribute('value'))))
-      const { price: _price, lastUpdated: _time, ...known } = token.financialData
-      const expected = Object.values(known).filter((value) => value !== null)
+      const { price: _price, lastUpdated: _time, ...existing } = token.financialData
+      const expected = Object.values(existing).filter((value) => value !== null)
       expect(shown.toSorted()).toEqual(expected.toSorted())
-      const unknown = Object.values(known).filter((value) => value === null)
+      const unknown = Object.values(existing).filter((value) => value === null)
       expect(await numbers.getByText('not known').count()).toBe(unknown.length)
     }
     await close()

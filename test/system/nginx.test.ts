@@ -39,7 +39,7 @@ ${own}}`
 }
 
 /** Sends a request from a local address. */
-async function ask(localAddress: string, path: string): Promise<IncomingMessage> {
+async function request(localAddress: string, path: string): Promise<IncomingMessage> {
   const [response] = await once(get(url + path, { localAddress, agent: false }), 'response')
   return response
 }
@@ -86,15 +86,15 @@ describe.skipIf(!hasNginx)('documented nginx configuration', () => {
   })
 
   it('forwards stream events without buffering', async () => {
-    const left = new AbortController()
-    const response = await fetch(`${url}/data/stream`, { signal: left.signal })
+    const disconnected = new AbortController()
+    const response = await fetch(`${url}/data/stream`, { signal: disconnected.signal })
     const { value } = (await response.body?.getReader().read()) ?? {}
     expect([response.status, value?.length]).toEqual([200, expect.any(Number)])
-    left.abort()
+    disconnected.abort()
   })
 
   it('limits the open connections of an address to 100', async () => {
-    const responses = await Promise.all(Array.from({ length: 101 }, () => ask('127.0.0.2', '/data/stream')))
+    const responses = await Promise.all(Array.from({ length: 101 }, () => request('127.0.0.2', '/data/stream')))
     const statuses = responses.map(({ statusCode }) => statusCode)
     expect(statuses.filter((status) => status === 200)).toHaveLength(100)
     expect(statuses.filter((status) => status === 429)).toHaveLength(1)
@@ -106,7 +106,7 @@ describe.skipIf(!hasNginx)('documented nginx configuration', () => {
     await expect
       .poll(
         async () => {
-          const responses = await Promise.all(Array.from({ length: 50 }, () => ask('127.0.0.3', '/health/live')))
+          const responses = await Promise.all(Array.from({ length: 50 }, () => request('127.0.0.3', '/health/live')))
           const statuses = responses.map((response) => response.resume().statusCode)
           admitted += statuses.filter((status) => status === 200).length
           return statuses

@@ -77,16 +77,16 @@ it('demo mode renames stores older than the first release, and fills new ones', 
   await vi.waitFor(() => expect(said.text).toContain('dao-data is up'), { timeout: 120_000 })
   system.kill('SIGTERM')
   await ended
-  const aside =
+  const backupPath =
     /from before the first release: they are renamed to (clickhouse-until-\S+) and (redis-until-\S+), /.exec(said.text)
   expect(await readdir(folder)).toEqual(
-    expect.arrayContaining(['clickhouse', 'redis', ...(aside?.slice(1) ?? ['none'])]),
+    expect.arrayContaining(['clickhouse', 'redis', ...(backupPath?.slice(1) ?? ['none'])]),
   )
   const released = [...loadReleased().values()]
   expect((await readChecksums(join(folder, 'clickhouse'))).map(({ checksum }) => checksum)).toEqual(
     expect.arrayContaining(released),
   )
-  const [first] = await readChecksums(join(folder, String(aside?.[1])))
+  const [first] = await readChecksums(join(folder, String(backupPath?.[1])))
   expect(first?.checksum).toBe('of another file')
 })
 

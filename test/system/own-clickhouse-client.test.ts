@@ -45,11 +45,11 @@ afterAll(async () => {
 
 describe('ClickHouse client of the embedded server', () => {
   it('keeps a temporary table within its session', async () => {
-    const [one, other] = [connect({ session_id: 'one' }), connect({ session_id: 'other' })]
+    const [one, second] = [connect({ session_id: 'one' }), connect({ session_id: 'other' })]
     await one.command({ query: 'CREATE TEMPORARY TABLE kept (a UInt8)' })
     await one.insert({ table: 'kept', values: [{ a: 1 }, { a: 2 }], format: 'JSONEachRow' })
     expect(await rows(one, 'SELECT toUInt8(sum(a)) AS sum FROM kept')).toEqual([{ sum: 3 }])
-    await expect(rows(other, 'SELECT * FROM kept')).rejects.toMatchObject({ code: '60', type: 'UNKNOWN_TABLE' })
+    await expect(rows(second, 'SELECT * FROM kept')).rejects.toMatchObject({ code: '60', type: 'UNKNOWN_TABLE' })
   })
 
   it('cancels a statement by its id', async () => {
@@ -129,8 +129,8 @@ describe('ClickHouse client of the embedded server', () => {
     const query =
       'SELECT throwIf(number = 300000) AS x, randomString(100) AS noise FROM numbers(400000) SETTINGS max_threads = 1'
     for (const client of [connect(), connect({ compression: { response: true } })]) {
-      const whole = await client.query({ query, format: 'JSONEachRow' })
-      await expect(whole.text()).rejects.toThrow()
+      const full = await client.query({ query, format: 'JSONEachRow' })
+      await expect(full.text()).rejects.toThrow()
       const parsed = await client.query({ query, format: 'JSONEachRow' })
       await expect(once(parsed.stream().resume(), 'end')).rejects.toThrow()
       const held = client.query({ query, format: 'CSV', clickhouse_settings: { wait_end_of_query: 1 } })
@@ -228,10 +228,10 @@ it("embedded server cancels the reader's statement when its client disconnects, 
   const silent = 'SELECT sum(sipHash64(number)) FROM numbers(1000000000000)'
   const abort = new AbortController()
   const waiting = reader.exec({ query: silent, abort_signal: abort.signal })
-  const left = expect(waiting).rejects.toThrow()
+  const remaining = expect(waiting).rejects.toThrow()
   await expect.poll(() => running(silent), { timeout: 20_000 }).toBe(1)
   abort.abort()
-  await left
+  await remaining
   await gone(silent)
 
   const endless = 'SELECT number, sipHash64(number) FROM numbers(1000000000000)'

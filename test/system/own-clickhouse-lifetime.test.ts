@@ -56,13 +56,13 @@ function post(dataDir: string, sql: string): Promise<Response> {
   const headers = { 'X-ClickHouse-User': `${access?.writer.name}`, 'X-ClickHouse-Key': `${access?.writer.password}` }
   return fetch(String(access?.url), { method: 'POST', body: sql, headers })
 }
-const ask = async (dataDir: string, sql: string) => (await (await post(dataDir, sql)).text()).trim()
+const query = async (dataDir: string, sql: string) => (await (await post(dataDir, sql)).text()).trim()
 
 /** Starts a statement and resolves when it runs; the response is wrapped in an array, so that await does not wait for it. */
 async function begin(dataDir: string, sql: string): Promise<[Promise<string>]> {
-  const answer = ask(dataDir, sql).catch(String)
+  const answer = query(dataDir, sql).catch(String)
   const running = `SELECT count() FROM system.processes WHERE query = '${sql}'`
-  await expect.poll(() => ask(dataDir, running), PATIENTLY).toBe('1')
+  await expect.poll(() => query(dataDir, running), PATIENTLY).toBe('1')
   return [answer]
 }
 
@@ -92,7 +92,7 @@ describe('npm run clickhouse', () => {
     expect(
       ['access.json', ...['config.xml', 'users.xml', 'start.sql'].map((f) => `server/${f}`)].map((f) => modeOf(f)),
     ).toEqual(['600', '600', '600', '600'])
-    await ask(dataDir, 'CREATE TABLE kept (a UInt8) ENGINE = MergeTree ORDER BY a AS SELECT 7 AS a')
+    await query(dataDir, 'CREATE TABLE kept (a UInt8) ENGINE = MergeTree ORDER BY a AS SELECT 7 AS a')
     first.child.kill('SIGTERM')
     expect(await first.ended()).toEqual({ code: 0, errors: '' })
     expect(processesOf(dataDir)).toEqual([])
@@ -100,19 +100,19 @@ describe('npm run clickhouse', () => {
     const second = run(dataDir)
     const newUrl = await second.ready()
     expect(readClickHouseAccess(dir)).toEqual({ ...access, url: newUrl })
-    expect(await ask(dataDir, 'SELECT a FROM kept')).toBe('7')
+    expect(await query(dataDir, 'SELECT a FROM kept')).toBe('7')
   })
 
   it('uses the configured users and passwords', async () => {
     const dataDir = createFolder()
     const file = join(dataDir, 'secret')
     writeFileSync(file, 'a&b<c>"\'é\n')
-    const given = {
+    const input = {
       CLICKHOUSE_USER: 'owner',
       CLICKHOUSE_PASSWORD_FILE: file,
       CLICKHOUSE_READ_PASSWORD: 'of the reader',
     }
-    await run(dataDir, given).ready()
+    await run(dataDir, input).ready()
     const access = readClickHouseAccess(clickhouseDir(dataDir))
     expect(access?.writer).toEqual({ name: 'owner', password: 'a&b<c>"\'é' })
     const headers = { Authorization: `Basic ${Buffer.from('reader:of the reader').toString('base64')}` }
@@ -136,18 +136,22 @@ describe('npm run clickhouse', () => {
       const { code, errors } = await run(dataDir).ended()
       const lock = join(clickhouseDir(dataDir), 'server.lock')
       expect(errors).toBe(`${clickhouseDir(dataDir)} is in use by another ClickHouse (its process id is in ${lock})\n`)
-      expect([code, processesOf(dataDir).includes(first.pid()), await ask(dataDir, 'SELECT 1')]).toEqual([1, true, '1'])
+      expect([code, processesOf(dataDir).includes(first.pid()), await query(dataDir, 'SELECT 1')]).toEqual([
+        1,
+        true,
+        '1',
+      ])
       expect(readClickHouseAccess(clickhouseDir(dataDir))?.url).toBe(url)
     })
 
     it.each(['CLICKHOUSE_EMBEDDED_PORT', 'CLICKHOUSE_EMBEDDED_TCP_PORT'])(
       'names the reason in one line if %s is in use',
       async (name) => {
-        const other = createServer().listen(0, '127.0.0.1')
-        await once(other, 'listening')
-        const port = String((other.address() as { port: number }).port)
+        const another = createServer().listen(0, '127.0.0.1')
+        await once(another, 'listening')
+        const port = String((another.address() as { port: number }).port)
         await fails(createFolder(), { [name]: port }, `ClickHouse cannot listen on 127.0.0.1:${port}`)
-        other.close()
+        another.close()
       },
     )
 
@@ -226,14 +230,14 @@ describe('npm run clickhouse', () => {
     for (let round = 0; round < 2; round++) {
       const server = run(dataDir, settings)
       await server.ready()
-      await ask(dataDir, 'CREATE TABLE IF NOT EXISTS filled (a UInt64) ENGINE = MergeTree ORDER BY a')
+      await query(dataDir, 'CREATE TABLE IF NOT EXISTS filled (a UInt64) ENGINE = MergeTree ORDER BY a')
       const [answer] = await begin(dataDir, 'INSERT INTO filled SELECT number FROM numbers(100000000000)')
       process.kill(server.pid(), 'SIGKILL')
       expect(await answer).toContain('fetch failed')
       await server.ended()
     }
     await run(dataDir, settings).ready()
-    expect(await ask(dataDir, 'SELECT 1')).toBe('1')
+    expect(await query(dataDir, 'SELECT 1')).toBe('1')
   })
 })
 

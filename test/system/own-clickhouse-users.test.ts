@@ -14,14 +14,14 @@ beforeAll(async () => {
   tcpPort = await findFreePort()
   server = await startOwnClickHouse({ tcpPort })
   for (const database of [OWN, 'foreign']) {
-    await ask(server.users.writer, `CREATE DATABASE ${database}`)
-    await ask(server.users.writer, `CREATE TABLE ${database}.t (a UInt32) ENGINE = MergeTree ORDER BY a`)
+    await request(server.users.writer, `CREATE DATABASE ${database}`)
+    await request(server.users.writer, `CREATE TABLE ${database}.t (a UInt32) ENGINE = MergeTree ORDER BY a`)
   }
 })
 afterAll(() => server.stop())
 
 /** The response text, or `error` and ClickHouse's code, of a statement by a user, with settings in the URL. */
-async function ask(
+async function request(
   user: Credentials | undefined,
   sql: string,
   settings: Readonly<Record<string, string>> = {},
@@ -36,7 +36,8 @@ async function ask(
   return response.ok ? text : `error ${response.headers.get('x-clickhouse-exception-code')}`
 }
 
-const asReader = (sql: string, settings?: Readonly<Record<string, string>>) => ask(server.users.reader, sql, settings)
+const asReader = (sql: string, settings?: Readonly<Record<string, string>>) =>
+  request(server.users.reader, sql, settings)
 
 const READONLY = 'error 164'
 const TOO_BIG_AST = 'error 168'
@@ -122,14 +123,14 @@ describe('password of the embedded server', () => {
 
   it("is the only protection of this machine's files from clients", async () => {
     const { writer, reader } = server.users
-    expect([await ask(writer, sql), await ask(reader, sql)]).toEqual(['1', '1'])
+    expect([await request(writer, sql), await request(reader, sql)]).toEqual(['1', '1'])
   })
 
   it.each(['writer', 'reader'] as const)('is required for the %s', async (role) => {
     const { name } = server.users[role]
     for (const password of ['', 'wrong', server.users[role === 'writer' ? 'reader' : 'writer'].password]) {
-      expect(await ask({ name, password }, sql)).toBe(AUTHENTICATION_FAILED)
-      expect(await ask(undefined, sql, { user: name, password })).toBe(AUTHENTICATION_FAILED)
+      expect(await request({ name, password }, sql)).toBe(AUTHENTICATION_FAILED)
+      expect(await request(undefined, sql, { user: name, password })).toBe(AUTHENTICATION_FAILED)
     }
   })
 })
@@ -145,9 +146,9 @@ describe("the engine's default user without a password", () => {
     ['SET max_ast_elements = 100', QUOTA_EXCEEDED],
   ])('cannot run %s', async (sql, error) => {
     for (const user of [undefined, { name: 'default', password: '' }]) {
-      expect(await ask(user, sql)).toBe(error)
-      expect(await ask(user, sql, { max_ast_elements: '100' })).toBe(CONSTRAINT)
-      expect(await ask(user, sql, { profile: 'writer' })).toBe(error)
+      expect(await request(user, sql)).toBe(error)
+      expect(await request(user, sql, { max_ast_elements: '100' })).toBe(CONSTRAINT)
+      expect(await request(user, sql, { profile: 'writer' })).toBe(error)
     }
     expect(existsSync(join(server.dataDir, 'user_files/written'))).toBe(false)
     expect(await asReader('SELECT 1')).toBe('1')
@@ -155,7 +156,8 @@ describe("the engine's default user without a password", () => {
 
   it('cannot run statements over the native protocol', async () => {
     const { writer } = server.users
-    const remote = (user: string) => ask(writer, `SELECT * FROM remote('127.0.0.1:${tcpPort}', system.one, ${user})`)
+    const remote = (user: string) =>
+      request(writer, `SELECT * FROM remote('127.0.0.1:${tcpPort}', system.one, ${user})`)
     expect(await remote(`'${writer.name}', '${writer.password}'`)).toBe('0')
     expect(await remote("'default', ''")).toBe(TOO_BIG_AST)
   })

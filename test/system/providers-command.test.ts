@@ -39,9 +39,9 @@ describe('npm run providers', () => {
     const settings = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', QUEUE_PREFIX: config.redis.prefix }
     await createDayLimit('coinmarketcap', 322, { sharedBy }).take(new AbortController().signal, 1, 22)
     expect((await command(settings, '--short')).stdout).toMatch(/^coinmarketcap +300 of 322 +1 credit per 100/m)
-    const away = await command({ ...settings, REDIS_URL: 'redis://127.0.0.1:9' }, '--short')
-    expect(away.stdout).toMatch(/^coinmarketcap +- +1 credit per 100/m)
-    expect(away.stderr).toMatch(/Redis is away/)
+    const unavailable = await command({ ...settings, REDIS_URL: 'redis://127.0.0.1:9' }, '--short')
+    expect(unavailable.stdout).toMatch(/^coinmarketcap +- +1 credit per 100/m)
+    expect(unavailable.stderr).toMatch(/Redis is away/)
   })
 
   it('names an invalid option', async () => {

@@ -84,8 +84,8 @@ describe.skipIf(!canCluster)('Redis Cluster of three nodes', () => {
     let granted = 0
     const signal = new AbortController()
     setMaxListeners(0, signal.signal)
-    const asked = limits.flatMap((limit) => Array.from({ length: 12 }, () => limit.take(signal.signal)))
-    for (const one of asked)
+    const grants = limits.flatMap((limit) => Array.from({ length: 12 }, () => limit.take(signal.signal)))
+    for (const one of grants)
       one.then(
         () => (granted += 1),
         () => undefined,
@@ -102,12 +102,12 @@ describe.skipIf(!canCluster)('Redis Cluster of three nodes', () => {
     const { prefix } = config.redis
     const subscriber = createRedis(servers.url, silent, 'subscriber')
     const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
-    const heard = (wanted: string) =>
-      new Promise<void>((resolve) => feed.follow((change) => change?.dataset === wanted && resolve()))
+    const onReceived = (expected: string) =>
+      new Promise<void>((resolve) => feed.follow((change) => change?.dataset === expected && resolve()))
     await until(() => subscriber.status === 'ready' && feed.version('prices') !== undefined, feed)
-    const told = heard('prices')
+    const received = onReceived('prices')
     await publishCommit({ db: database.db, redis: context.redis, prefix }, { dataset: 'prices' })
-    await told
+    await received
     const before = feed.version('prices')
     const lost = once(subscriber, 'close')
     await servers.nodes[0]?.stop()

@@ -57,8 +57,8 @@ describe('documentation pages', () => {
 
   it('are cached by clients', async () => {
     const tag = (await get('/reference')).headers.get('etag') ?? ''
-    const again = await fetch(`${demo.url}/reference`, { headers: { 'if-none-match': tag } })
-    expect(again.status).toBe(304)
+    const repeated = await fetch(`${demo.url}/reference`, { headers: { 'if-none-match': tag } })
+    expect(repeated.status).toBe(304)
     expect((await fetch(`${demo.url}/reference?x=1`)).status).toBe(400)
   })
 })

@@ -72,9 +72,9 @@ it('operator commands find the stores of a running system, and report if none ru
   system.kill('SIGTERM')
   await once(system, 'exit')
   for (const file of ['status', 'queued-jobs']) {
-    const away = await run(`workers/commands/${file}.ts`, ...(file === 'status' ? [] : ['list']))
-    expect(away.status).toBe(1)
-    expect(away.stderr.trim().split('\n')).toEqual([
+    const unavailable = await run(`workers/commands/${file}.ts`, ...(file === 'status' ? [] : ['list']))
+    expect(unavailable.status).toBe(1)
+    expect(unavailable.stderr.trim().split('\n')).toEqual([
       expect.stringMatching(/: no npm start or npm run live runs over \.data or \.data\/demo, and CLICKHOUSE_URL and /),
     ])
   }

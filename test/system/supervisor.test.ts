@@ -44,8 +44,8 @@ it('supervisor stops one process, which can be started again', async () => {
   const { pid } = await supervisor.start(part)
   await supervisor.end(part)
   expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
-  const again = await supervisor.start(part)
-  process.kill(Number(again.pid), 'SIGKILL')
+  const repeated = await supervisor.start(part)
+  process.kill(Number(repeated.pid), 'SIGKILL')
   await expect.poll(() => said, WAIT).toContain('part is back')
   expect([await countStarts(), said.length, lost]).toEqual([3, 2, []])
 })
@@ -85,7 +85,7 @@ it('supervisor restarts a process when its full disk has room again, regardless 
   const say = (line: string) => void said.push(line)
   const looks: number[] = []
   const patient = createSupervisor({
-    ...{ say, onLost: (reason) => void lost.push(reason), pausesMs: [], lookAgainMs: 1 },
+    ...{ say, onLost: (reason) => void lost.push(reason), pausesMs: [], pollMs: 1 },
     findFault: () => {
       looks.push(1)
       return fault

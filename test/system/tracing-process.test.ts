@@ -58,7 +58,8 @@ async function start(file: string, settings: Record<string, string>) {
 const startApi = (settings: Record<string, string>) =>
   start('api/main.ts', { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1', ...settings })
 
-const ask = async (url: string) => (await fetch(`${url}/data/chains`, { headers: { traceparent: TRACEPARENT } })).status
+const target = async (url: string) =>
+  (await fetch(`${url}/data/chains`, { headers: { traceparent: TRACEPARENT } })).status
 
 describe('API process with tracing', () => {
   it('exports pending spans before it exits, and only traces', async () => {
@@ -88,10 +89,10 @@ describe('API process with tracing', () => {
     const patient = { OTEL_EXPORTER_OTLP_TIMEOUT: '90000', OTEL_BSP_EXPORT_TIMEOUT: '90000' }
     for (const endpoint of ['http://127.0.0.1:1', `http://127.0.0.1:${port}`]) {
       const api = await startApi({ ...collector.env, ...patient, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
-      for (let times = 0; times < 3; times++) expect(await ask(api.url)).toBe(200)
+      for (let times = 0; times < 3; times++) expect(await target(api.url)).toBe(200)
       const { code, lines } = await api.stop()
       expect(code).toBe(0)
-      expect(lines.filter(({ msg }) => String(msg).startsWith('tracing fails'))).toHaveLength(1)
+      expect(lines.filter(({ msg }) => String(msg).startsWith('trace export failed'))).toHaveLength(1)
     }
     silent.close()
   })
@@ -111,7 +112,7 @@ describe('API process with tracing', () => {
     const loaded = async (settings: Record<string, string>) => {
       // V8's coverage reports name every module that a process loaded.
       const api = await startApi({ ...settings, NODE_V8_COVERAGE: dir })
-      await ask(api.url)
+      await target(api.url)
       await api.stop()
       const reports = readdirSync(dir).map((name) => readFileSync(join(dir, name), 'utf8'))
       for (const name of readdirSync(dir)) rmSync(join(dir, name))

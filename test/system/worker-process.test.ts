@@ -14,10 +14,10 @@ import { untilHourIsYoung } from '../support/young-hour.ts'
 
 /** A proxy before the stand-in that delays its first request until it is opened. */
 async function createGate(upstream: string) {
-  let asked: (() => void) | undefined
+  let requested: (() => void) | undefined
   let held: { url: URL; response: ServerResponse } | undefined
-  const isAsked = new Promise<void>((resolve) => {
-    asked = resolve
+  const requestReceived = new Promise<void>((resolve) => {
+    requested = resolve
   })
   const pass = async (url: URL, response: ServerResponse) => {
     const answer = await fetch(`${upstream}${url.pathname}${url.search}`)
@@ -27,9 +27,9 @@ async function createGate(upstream: string) {
   const server = await startProviderServer((_request, response, url) => {
     if (held !== undefined) return void pass(url, response)
     held = { url, response }
-    asked?.()
+    requested?.()
   })
-  return { ...server, isAsked, open: () => held !== undefined && pass(held.url, held.response) }
+  return { ...server, isAsked: requestReceived, open: () => held !== undefined && pass(held.url, held.response) }
 }
 
 let pipeline: Pipeline
@@ -76,9 +76,9 @@ describe('worker that is stopped during a job', () => {
     const job = await queue.getJob('slot')
     expect([await job?.getState(), job?.attemptsMade, await countStored()]).toEqual(['waiting', 0, 0])
 
-    const other = createRunner(tvl, pipeline.context)
-    await once(other, 'completed')
-    await other.close()
+    const second = createRunner(tvl, pipeline.context)
+    await once(second, 'completed')
+    await second.close()
     expect(await countStored()).toBeGreaterThan(0)
   })
 

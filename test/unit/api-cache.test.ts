@@ -24,7 +24,7 @@ const of = (key: string, registryVersion = REGISTRY) => ({
 /** Signal of a client that never disconnects. */
 const { signal } = new AbortController()
 setMaxListeners(0, signal)
-const stays = () => signal
+const neverDisconnects = () => signal
 
 function setUp(maxBytes = 1_000_000) {
   const state = {
@@ -47,7 +47,7 @@ function setUp(maxBytes = 1_000_000) {
       return changes
     },
     follow: () => {},
-    hear: () => {},
+    receive: () => {},
     renew: () => {},
     close: () => {},
   }
@@ -69,7 +69,7 @@ function setUp(maxBytes = 1_000_000) {
         state.made++
         return answer
       },
-      stays,
+      neverDisconnects,
     )
   return { state, cache, get }
 }
@@ -97,17 +97,19 @@ describe('createResponseCache', () => {
 
   it('does not serve responses of another registry, even without datasets', async () => {
     const { state, cache } = setUp()
-    const asked = { ...of('a'), datasets: [] }
+    const query = { ...of('a'), datasets: [] }
     const make = async () => ready('a')
-    expect((await cache.get(asked, make, stays)).from).toBe('made')
-    for (let hit = 0; hit < 200; hit += 1) expect((await cache.get(asked, make, stays)).from).toBe('cache')
+    expect((await cache.get(query, make, neverDisconnects)).from).toBe('made')
+    for (let hit = 0; hit < 200; hit += 1) expect((await cache.get(query, make, neverDisconnects)).from).toBe('cache')
     state.registryVersion = 'another registry'
     state.version = 'v2'
     expect(cache.find('a', [], state.now)).toBeUndefined()
     // A request that was parsed with the previous registry.
-    expect((await cache.get(asked, make, stays)).from).toBe('made')
+    expect((await cache.get(query, make, neverDisconnects)).from).toBe('made')
     expect(cache.find('a', [], state.now)).toBeUndefined()
-    expect((await cache.get({ ...asked, registryVersion: state.registryVersion }, make, stays)).from).toBe('made')
+    expect((await cache.get({ ...query, registryVersion: state.registryVersion }, make, neverDisconnects)).from).toBe(
+      'made',
+    )
     expect(cache.find('a', [], state.now)?.tag).toBe('a')
   })
 
@@ -126,7 +128,7 @@ describe('createResponseCache', () => {
         state.version = 'v2'
         return ready('old')
       },
-      stays,
+      neverDisconnects,
     )
     await slow
     expect(cache.find('a', [tokenPrices], state.now)).toBeUndefined()
@@ -191,7 +193,7 @@ describe('createResponseCache', () => {
     for (let hit = 0; hit < 100; hit++) await get('a')
     state.version = 'v2'
     const fail = async () => Promise.reject(new Error('no'))
-    expect((await cache.get(of('a'), fail, stays)).from).toBe('stale')
+    expect((await cache.get(of('a'), fail, neverDisconnects)).from).toBe('stale')
     await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
     await vi.waitFor(() => expect(cache.find('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
@@ -205,7 +207,7 @@ describe('createResponseCache', () => {
 
   it('does not cache failures', async () => {
     const { cache, get } = setUp()
-    const failing = cache.get(of('a'), async () => Promise.reject(new Error('no')), stays)
+    const failing = cache.get(of('a'), async () => Promise.reject(new Error('no')), neverDisconnects)
     await expect(failing).rejects.toThrow('no')
     expect((await get('a')).from).toBe('made')
   })
@@ -219,22 +221,22 @@ describe('createResponseCache', () => {
 
   it('continues for the remaining clients, and aborts when the last one disconnects', async () => {
     const { cache } = setUp()
-    const [one, other] = [new AbortController(), new AbortController()]
+    const [one, another] = [new AbortController(), new AbortController()]
     const seen: AbortSignal[] = []
     const make = (abandoned: AbortSignal) => {
       seen.push(abandoned)
       return new Promise<never>((_, reject) => abandoned.addEventListener('abort', () => reject(abandoned.reason)))
     }
     const first = cache.get(of('a'), make, () => one.signal)
-    const second = cache.get(of('a'), make, () => other.signal)
+    const second = cache.get(of('a'), make, () => another.signal)
     await vi.waitFor(() => expect(seen).toHaveLength(1))
     one.abort(new Error('one left'))
     await expect(first).rejects.toThrow('one left')
     expect(seen.map(({ aborted }) => aborted)).toEqual([false])
-    other.abort(new Error('other left'))
+    another.abort(new Error('other left'))
     await expect(second).rejects.toThrow('other left')
     expect(seen.map(({ aborted }) => aborted)).toEqual([true])
-    void cache.get(of('a'), make, stays)
+    void cache.get(of('a'), make, neverDisconnects)
     await vi.waitFor(() => expect(seen.map(({ aborted }) => aborted)).toEqual([true, false]))
   })
 
@@ -283,10 +285,10 @@ describe('createResponseCache', () => {
   it('rejects uncached requests over the queue limit, except urgent ones', async () => {
     const { state, cache } = setUp()
     const never = () => new Promise<never>(() => {})
-    for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, stays)
-    await expect(cache.get(of('one more'), never, stays)).rejects.toMatchObject({ code: 'unavailable' })
+    for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, neverDisconnects)
+    await expect(cache.get(of('one more'), never, neverDisconnects)).rejects.toMatchObject({ code: 'unavailable' })
     expect(state.refused).toBe(1)
     const urgent = { ...of('urgent'), client: undefined }
-    expect((await cache.get(urgent, async () => ready('urgent'), stays)).from).toBe('made')
+    expect((await cache.get(urgent, async () => ready('urgent'), neverDisconnects)).from).toBe('made')
   })
 })

@@ -14,7 +14,7 @@ const kind: EntityKind<Named> = {
   chainsOf: ({ key }) => (key === 3 ? ['solana'] : []),
 }
 const registry = {} as Registry
-const find = (wanted: { id?: string; name?: string }) => findOne(kind, registry, wanted).key
+const find = (expected: { id?: string; name?: string }) => findOne(kind, registry, expected).key
 
 describe('findOne', () => {
   it('prefers the exact name to partial matches', () => {
@@ -37,8 +37,8 @@ describe('findOne', () => {
     [{ id: '0', name: 'uni' }, 'invalid_parameter'],
     [{ name: 'un' }, 'ambiguous_name'],
     [{ name: 'twin' }, 'ambiguous_name'],
-  ])('throws for %o with code %s', (wanted, code) => {
-    expect(() => find(wanted)).toThrowError(expect.objectContaining({ code }))
+  ])('throws for %o with code %s', (expected, code) => {
+    expect(() => find(expected)).toThrowError(expect.objectContaining({ code }))
   })
 
   it('lists the candidates of an ambiguous name', () => {

@@ -56,34 +56,34 @@ describe('frame', () => {
     for (const one of words) {
       const quoted = JSON.stringify(one)
       // CSV does not escape line ends.
-      const begun = {
+      const started = {
         json: `[{"a":${quoted}}`,
         csv: `"a"\n"${one}"`,
         ndjson: `{"a":${quoted}}`,
         parquet: one,
         arrow: one,
       }[format]
-      const whole = Buffer.concat([Buffer.from(begun), ending])
-      expect(await send(whole)).toEqual(Buffer.concat([Buffer.from(around.before), whole, Buffer.from(around.after)]))
+      const full = Buffer.concat([Buffer.from(started), ending])
+      expect(await send(full)).toEqual(Buffer.concat([Buffer.from(around.before), full, Buffer.from(around.after)]))
       for (const failure of [FAILURE, OLD_FAILURE]) {
-        const broken = [whole, Buffer.from(failure.slice(0, -9)), Buffer.from(failure.slice(-9))]
+        const broken = [full, Buffer.from(failure.slice(0, -9)), Buffer.from(failure.slice(-9))]
         await expect(send(...broken)).rejects.toMatchObject({ code: 'storage' })
       }
     }
   })
 
   it('handles a source that fails after its client disconnected', async () => {
-    const left = new AbortController()
+    const disconnected = new AbortController()
     const source = Readable.from(
       (async function* () {
-        await once(left.signal, 'abort')
+        await once(disconnected.signal, 'abort')
         await new Promise((resolve) => setImmediate(resolve))
         yield Promise.reject(new Error('broken off'))
       })(),
     )
-    const opening = openFramed({ ...around, digest: '', open: async () => source } as never, left.signal)
+    const opening = openFramed({ ...around, digest: '', open: async () => source } as never, disconnected.signal)
     await new Promise((resolve) => setImmediate(resolve))
-    left.abort()
+    disconnected.abort()
     await expect(opening).rejects.toMatchObject({ code: 'storage' })
     await new Promise((resolve) => source.once('close', resolve))
     expect(source.errored).toMatchObject({ message: 'broken off' })

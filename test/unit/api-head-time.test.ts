@@ -12,13 +12,13 @@ describe('noteHead', () => {
     ['with its first bytes', (response: ServerResponse) => response.write('x')],
   ])("returns the time when the response began %s, independent of the client's speed", (_how, begin) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
-    const toBegun = noteHead(response)
+    const headTime = noteHead(response)
     const startedAt = performance.now()
     vi.advanceTimersByTime(50)
-    expect(toBegun() - startedAt).toBe(50)
+    expect(headTime() - startedAt).toBe(50)
     begin(response)
     vi.advanceTimersByTime(60_000)
     response.end()
-    expect(toBegun() - startedAt).toBe(50)
+    expect(headTime() - startedAt).toBe(50)
   })
 })

@@ -12,11 +12,11 @@ const toText = (text: string): Text => ({ text, size: text.length })
 
 function setUp(maxBytes = 100_000) {
   const commits = createHandFeed()
-  let told: (signal: AbortSignal) => void = () => {}
+  let onSignal: (signal: AbortSignal) => void = () => {}
   // Statements never finish on their own, so only the reads of a test complete.
   const db = {
     rows: ({ signal }: { signal: AbortSignal }) => {
-      told(signal)
+      onSignal(signal)
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   } as unknown as Database
@@ -24,8 +24,8 @@ function setUp(maxBytes = 100_000) {
   const place = (key: string, from: number, to: number): ChunkKey => ({ key, dataset: 'prices', from, to })
   const keep = (key: string, from: number, to: number, mark = chunks.mark()) =>
     chunks.store(place(key, from, to), mark, toText(key))
-  const onStatement = (tell: typeof told) => {
-    told = tell
+  const onStatement = (listener: typeof onSignal) => {
+    onSignal = listener
   }
   return { commits, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
 }
@@ -79,7 +79,7 @@ describe('createChunkCache', () => {
   it('drops everything when the change stream is interrupted', () => {
     const { commits, get, keep } = setUp()
     keep('a', 0, 10)
-    commits.away(true)
+    commits.unavailable(true)
     expect(get('a')).toBeUndefined()
     keep('a', 0, 10)
     expect(get('a')).toBeUndefined()
@@ -98,14 +98,14 @@ describe('createChunkCache', () => {
 
 /** A read that completes when the test calls `end`. */
 function createReading() {
-  const asked: string[][] = []
+  const requests: string[][] = []
   const ends: (() => void)[] = []
   const read = (missing: readonly ChunkKey[]) =>
     new Promise<Text[]>((resolve) => {
-      const turn = asked.push(missing.map(({ key }) => key))
+      const turn = requests.push(missing.map(({ key }) => key))
       ends.push(() => resolve(missing.map(({ key }) => toText(`${key}${turn}`))))
     })
-  return { asked, read, end: (turn: number) => ends[turn - 1]?.() }
+  return { requests, read, end: (turn: number) => ends[turn - 1]?.() }
 }
 
 const texts = async (asking: Promise<Text[]>) => (await asking).map(({ text }) => text)
@@ -120,26 +120,26 @@ describe('read', () => {
   it('reads overlapping chunks once for concurrent requests', async () => {
     const setup = setUp()
     const { a, b, c } = places(setup)
-    const { asked, read, end } = createReading()
-    const stays = new AbortController().signal
-    const all = [[a, b], [a, b], [b, c], [c]].map((wanted) => setup.chunks.read(wanted, read, stays))
-    expect(asked).toEqual([['a', 'b'], ['c']])
+    const { requests, read, end } = createReading()
+    const neverAborted = new AbortController().signal
+    const all = [[a, b], [a, b], [b, c], [c]].map((expected) => setup.chunks.read(expected, read, neverAborted))
+    expect(requests).toEqual([['a', 'b'], ['c']])
     end(2)
     end(1)
     expect(await Promise.all(all.map(texts))).toEqual([['a1', 'b1'], ['a1', 'b1'], ['b1', 'c2'], ['c2']])
-    expect(await texts(setup.chunks.read([c, a], read, stays))).toEqual(['c2', 'a1'])
-    expect(asked).toHaveLength(2)
+    expect(await texts(setup.chunks.read([c, a], read, neverAborted))).toEqual(['c2', 'a1'])
+    expect(requests).toHaveLength(2)
   })
 
   it('reads again for requests after a change event, and caches the new value', async () => {
     const setup = setUp()
     const { a, b } = places(setup)
-    const { asked, read, end } = createReading()
-    const stays = new AbortController().signal
-    const before = setup.chunks.read([a, b], read, stays)
+    const { requests, read, end } = createReading()
+    const neverAborted = new AbortController().signal
+    const before = setup.chunks.read([a, b], read, neverAborted)
     setup.commits.commit('prices', { from: 12, to: 12 })
-    const after = setup.chunks.read([a, b], read, stays)
-    expect(asked).toEqual([['a', 'b'], ['b']])
+    const after = setup.chunks.read([a, b], read, neverAborted)
+    expect(requests).toEqual([['a', 'b'], ['b']])
     end(2)
     end(1)
     expect([await texts(before), await texts(after)]).toEqual([
@@ -152,30 +152,30 @@ describe('read', () => {
   it('aborts the read when all waiting clients have disconnected, and not before', async () => {
     const setup = setUp()
     const { a } = places(setup)
-    const [one, other] = [new AbortController(), new AbortController()]
-    const left = new Error('left')
+    const [one, another] = [new AbortController(), new AbortController()]
+    const remaining = new Error('left')
     const signals: AbortSignal[] = []
     const read = (_: readonly ChunkKey[], bound: Database) =>
       bound.rows({ name: 'never', sql: '', schema: z.never() }) as Promise<Text[]>
     setup.onStatement((signal) => signals.push(signal))
     const first = setup.chunks.read([a], read, one.signal)
-    const second = setup.chunks.read([a], read, other.signal)
-    one.abort(left)
-    await expect(first).rejects.toBe(left)
+    const second = setup.chunks.read([a], read, another.signal)
+    one.abort(remaining)
+    await expect(first).rejects.toBe(remaining)
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
-    other.abort(left)
-    await expect(second).rejects.toBe(left)
+    another.abort(remaining)
+    await expect(second).rejects.toBe(remaining)
     expect(signals.map(({ aborted }) => aborted)).toEqual([true])
   })
 
   it('reads again after a failure', async () => {
     const setup = setUp()
     const { a } = places(setup)
-    const stays = new AbortController().signal
+    const neverAborted = new AbortController().signal
     const fails = async (): Promise<Text[]> => {
       throw new Error('no database')
     }
-    await expect(setup.chunks.read([a], fails, stays)).rejects.toThrow('no database')
-    expect(await texts(setup.chunks.read([a], async () => [toText('a')], stays))).toEqual(['a'])
+    await expect(setup.chunks.read([a], fails, neverAborted)).rejects.toThrow('no database')
+    expect(await texts(setup.chunks.read([a], async () => [toText('a')], neverAborted))).toEqual(['a'])
   })
 })

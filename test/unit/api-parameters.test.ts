@@ -88,9 +88,9 @@ describe('parseParameters with lists', () => {
   })
 
   it('stops validating values after the first one over the limit', () => {
-    let looked = 0
+    let lookups = 0
     const counted = z.string().refine(() => {
-      looked += 1
+      lookups += 1
       return true
     })
     const shape = {
@@ -99,7 +99,7 @@ describe('parseParameters with lists', () => {
     }
     const many = Array.from({ length: 5_000 }, (_, i) => i).join()
     expect(failure(shape, `id=${many}`).message).toContain('100')
-    expect(looked).toBeLessThanOrEqual(101)
+    expect(lookups).toBeLessThanOrEqual(101)
     expect(failure(shape, `fields=${many}&id=1`).particulars.allowed).toEqual(['a'])
   })
 
@@ -182,8 +182,8 @@ describe('toQuestions', () => {
 
   it('rejects a sort or filter of more than 300 characters', () => {
     for (const text of [`name=a${' '.repeat(300)}b`, `nothing${'x'.repeat(300)}`]) {
-      const told = [parameters.sort.safeParse(text), parameters.filter.safeParse([text])]
-      for (const { error } of told)
+      const observed = [parameters.sort.safeParse(text), parameters.filter.safeParse([text])]
+      for (const { error } of observed)
         expect(error?.issues.map(({ message }) => message)).toEqual(['must have at most 300 characters'])
     }
   })
@@ -196,8 +196,8 @@ describe('nearestWord', () => {
     ['ID', 'id'],
     ['intervall', 'interval'],
     ['strat', 'start'],
-  ])('suggests for %s the word %s', (word, meant) => {
-    expect(nearestWord(word, ['id', 'name', 'interval', 'start', 'limit'])).toBe(meant)
+  ])('suggests for %s the word %s', (word, suggestion) => {
+    expect(nearestWord(word, ['id', 'name', 'interval', 'start', 'limit'])).toBe(suggestion)
   })
 
   it.each(['colour', 'x'.repeat(10_000)])('returns undefined if no word is near', (word) => {
@@ -225,8 +225,8 @@ describe('nearestPath', () => {
     ['financialdata.prise', 'financialData.price'],
     ['share', 'holders[].share'],
     ['nmae', 'name'],
-  ])('finds for %s the member %s', (path, meant) => {
-    expect(nearestPath(path, MEMBERS)).toBe(meant)
+  ])('finds for %s the member %s', (path, suggestion) => {
+    expect(nearestPath(path, MEMBERS)).toBe(suggestion)
   })
 
   it.each(['colour', '', '...', 'x'.repeat(10_000)])('returns undefined if no member is near', (path) => {

@@ -44,7 +44,7 @@ describe('toByteRange', () => {
     ['"abd"', false],
     ['W/"abc"', false],
     ['Sun, 22 Nov 2026 14:00:00 GMT', false],
-  ])('isSameAs() with If-Range %s returns %s', (header, isGiven) => {
-    expect(isSameAs(header, '"abc"')).toBe(isGiven)
+  ])('isSameAs() with If-Range %s returns %s', (header, isSame) => {
+    expect(isSameAs(header, '"abc"')).toBe(isSame)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../api/series/series.ts'
-import { toSeriesDueEnd } from '../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
@@ -40,8 +40,8 @@ describe('describeSeries', () => {
   const query = { start: at('2024-01-10T11:00:00Z'), interval: '5m', dataset: tokenPrices } as const
   const range = toSeriesRange(query, now)
   const asOf = at('2024-01-10T12:00:10Z')
-  const missingOf = (...asked: Parameters<typeof describeSeries>) =>
-    describeSeries(...asked).headers['X-Series-Missing']
+  const missingOf = (...requested: Parameters<typeof describeSeries>) =>
+    describeSeries(...requested).headers['X-Series-Missing']
 
   it('counts due buckets without a point', () => {
     const facts = describeSeries({ ...query, range, points: 10, early: 0, asOf }, now)

@@ -53,16 +53,16 @@ describe('createApiServer', () => {
       const refused = await text(await join())
       expect(refused).toContain('HTTP/1.1 429 Too Many Requests')
       expect(refused).toContain('Retry-After: ')
-      const other = await join('127.0.0.2')
-      other.write(LIVE)
-      expect(String((await once(other, 'data'))[0])).toContain('HTTP/1.1 200')
+      const second = await join('127.0.0.2')
+      second.write(LIVE)
+      expect(String((await once(second, 'data'))[0])).toContain('HTTP/1.1 200')
       // A closed connection frees its place.
       first.destroy()
       await expect
         .poll(async () => {
-          const again = await join()
-          again.write(LIVE)
-          return String((await once(again, 'data'))[0])
+          const repeated = await join()
+          repeated.write(LIVE)
+          return String((await once(repeated, 'data'))[0])
         })
         .toContain('HTTP/1.1 200')
     })
@@ -109,26 +109,26 @@ describe('createApiServer', () => {
     it.each(['evil@localhost', 'a b', 'a/b', '[::1', 'a:b', 'http://a'])(
       'returns 400 for the Host %j',
       async (host) => {
-        const told = await send(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
-        expect(told).toContain('HTTP/1.1 400 ')
-        expect(told).toContain('The Host header')
+        const received = await send(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+        expect(received).toContain('HTTP/1.1 400 ')
+        expect(received).toContain('The Host header')
       },
     )
 
     it.each(['a', 'a.example.com:8080', '127.0.0.1:3000', '[::1]:3000', ''])('accepts the Host %j', async (host) => {
-      const told = await send(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
-      expect(told).toContain('HTTP/1.1 200 ')
+      const received = await send(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      expect(received).toContain('HTTP/1.1 200 ')
     })
 
     it('returns 400 for a head of more than 32 kB', async () => {
-      const told = await send(`GET /health/live HTTP/1.1\r\nHost: a\r\nX-Large: ${'x'.repeat(33_000)}\r\n\r\n`)
-      expect(told).toContain('HTTP/1.1 400 ')
-      expect(told).toContain('32768 bytes')
+      const received = await send(`GET /health/live HTTP/1.1\r\nHost: a\r\nX-Large: ${'x'.repeat(33_000)}\r\n\r\n`)
+      expect(received).toContain('HTTP/1.1 400 ')
+      expect(received).toContain('32768 bytes')
     })
 
     it('answers the requests before malformed bytes', async () => {
-      const told = await send(`${LIVE}${LIVE}what?\r\n\r\n`)
-      expect(told.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
+      const received = await send(`${LIVE}${LIVE}what?\r\n\r\n`)
+      expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400'])
     })
   })
 
@@ -142,36 +142,36 @@ describe('createApiServer', () => {
 
     it.each([...FILES, '/pages/style.css', '/guides'])('supports 304, 206 and HEAD for %s', async (path) => {
       const { url } = await start()
-      const ask = (headers: Record<string, string>, method = 'GET') =>
+      const request = (headers: Record<string, string>, method = 'GET') =>
         fetch(url + path, { method, headers: { 'accept-encoding': 'identity', ...headers } })
-      const whole = await ask({})
-      const bytes = Buffer.from(await whole.arrayBuffer())
-      const tag = String(whole.headers.get('etag'))
-      expect([whole.status, whole.headers.get('accept-ranges')]).toEqual([200, 'bytes'])
-      expect(whole.headers.get('content-security-policy')).toContain("default-src 'none'")
+      const full = await request({})
+      const bytes = Buffer.from(await full.arrayBuffer())
+      const tag = String(full.headers.get('etag'))
+      expect([full.status, full.headers.get('accept-ranges')]).toEqual([200, 'bytes'])
+      expect(full.headers.get('content-security-policy')).toContain("default-src 'none'")
 
-      expect((await ask({ 'if-match': tag })).status).toBe(200)
-      const other = await ask({ 'if-match': '"x"' })
-      expect([other.status, ((await other.json()) as { code: string }).code]).toEqual([412, 'precondition_failed'])
-      expect((await ask({ 'if-none-match': tag })).status).toBe(304)
+      expect((await request({ 'if-match': tag })).status).toBe(200)
+      const second = await request({ 'if-match': '"x"' })
+      expect([second.status, ((await second.json()) as { code: string }).code]).toEqual([412, 'precondition_failed'])
+      expect((await request({ 'if-none-match': tag })).status).toBe(304)
 
-      const part = await ask({ range: 'bytes=2-5' })
+      const part = await request({ range: 'bytes=2-5' })
       expect([part.status, part.headers.get('content-range')]).toEqual([206, `bytes 2-5/${bytes.length}`])
       expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(2, 6))).toBe(true)
-      const behind = await ask({ range: 'bytes=99999999-' })
+      const behind = await request({ range: 'bytes=99999999-' })
       expect([behind.status, behind.headers.get('content-range')]).toEqual([416, `bytes */${bytes.length}`])
 
-      const head = await ask({}, 'HEAD')
+      const head = await request({}, 'HEAD')
       expect([head.status, head.headers.get('content-length')]).toEqual([200, String(bytes.length)])
     })
   })
 
   it('returns 412 for If-Match with another ETag, and 200 with the current one', async () => {
     const { url } = await start()
-    const ask = (ifMatch: string) => fetch(`${url}/data/categories`, { headers: { 'if-match': ifMatch } })
+    const target = (ifMatch: string) => fetch(`${url}/data/categories`, { headers: { 'if-match': ifMatch } })
     const tag = String((await fetch(`${url}/data/categories`)).headers.get('etag'))
     expect(
-      await Promise.all(['"x"', `W/${tag}`, tag, `"x", ${tag}`, '*'].map(async (one) => (await ask(one)).status)),
+      await Promise.all(['"x"', `W/${tag}`, tag, `"x", ${tag}`, '*'].map(async (one) => (await target(one)).status)),
     ).toEqual([412, 412, 200, 200, 200])
   })
 

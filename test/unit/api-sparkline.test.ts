@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type Look, toSparkline } from '../../api/drawings/sparkline.ts'
+import { type ImageStyle, toSparkline } from '../../api/drawings/sparkline.ts'
 
 const range = { from: 0, to: 100 }
-const USUAL: Look = { width: 240, height: 64, theme: 'light' }
+const USUAL: ImageStyle = { width: 240, height: 64, theme: 'light' }
 
 type Point = readonly [at: number, value: number]
-const draw = (title: string, points: readonly Point[], change: number | null = null, look = USUAL, within = range) =>
-  toSparkline(title, { points: points.map(([at, value]) => ({ at, value })), change, range: within }, look)
+const draw = (title: string, points: readonly Point[], change: number | null = null, scan = USUAL, within = range) =>
+  toSparkline(title, { points: points.map(([at, value]) => ({ at, value })), change, range: within }, scan)
 const colourOf = (svg: string) => /stroke="(?<colour>[^"]+)"/.exec(svg)?.groups?.colour
 
 describe('toSparkline', () => {

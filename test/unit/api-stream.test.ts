@@ -41,12 +41,12 @@ const toExchange = (response: Writable) =>
 
 /** A client whose response is open until the test ends it. The body is not read. */
 function startClient(sendStream: SendStream, client: string) {
-  const left = new AbortController()
+  const disconnected = new AbortController()
   const writeHead = vi.fn()
   const response = Object.assign(new Writable({ write: () => {} }), { writeHead })
-  left.signal.addEventListener('abort', () => response.destroy())
-  const sent = sendStream(toExchange(response), client, answer, { headers: [] } as never, 0, left.signal)
-  return { sent, left, begun: () => expect.poll(() => writeHead.mock.calls.length).toBe(1) }
+  disconnected.signal.addEventListener('abort', () => response.destroy())
+  const sent = sendStream(toExchange(response), client, answer, { headers: [] } as never, 0, disconnected.signal)
+  return { sent, disconnected, started: () => expect.poll(() => writeHead.mock.calls.length).toBe(1) }
 }
 
 it('createStreaming counts a long response until it ends, and its statement until ClickHouse has written it', async () => {
@@ -56,10 +56,10 @@ it('createStreaming counts a long response until it ends, and its statement unti
     remove: (response) => void responses.delete(response),
   })
   const [longAnswers, statements] = [toLimit(open.longAnswers), toLimit(open.statements)]
-  const { sent, left, begun } = startClient(toStreaming(onDisk, { longAnswers, statements }), 'a')
-  await begun()
+  const { sent, disconnected, started } = startClient(toStreaming(onDisk, { longAnswers, statements }), 'a')
+  await started()
   expect([open.longAnswers.size, open.statements.size]).toEqual([1, 0])
-  left.abort(new Error('left'))
+  disconnected.abort(new Error('left'))
   await expect(sent).rejects.toThrow('left')
   expect(open.longAnswers.size).toBe(0)
 })
@@ -87,16 +87,16 @@ it('createStreaming closes the spool if the client disconnects at the start of t
       }
     },
   }
-  const left = new AbortController()
+  const disconnected = new AbortController()
   const response = Object.assign(new Writable({ write: (_bytes, _encoding, done) => done() }), {
     writeHead: () => {
-      left.abort(new Error('left'))
+      disconnected.abort(new Error('left'))
       response.destroy()
     },
   })
   const sendStream = toStreaming(spools)
   const head = { headers: [] }
-  const send = () => sendStream(toExchange(response), 'a', answer, head as never, 0, left.signal)
+  const send = () => sendStream(toExchange(response), 'a', answer, head as never, 0, disconnected.signal)
   await expect(send()).rejects.toThrow('left')
   expect(state.isOpen).toBe(false)
 })

@@ -35,11 +35,11 @@ const TEXT = '1\t2\n3\t4\n5\t6\n'
 
 describe('writeTable', () => {
   it('writes the same file for any split into chunks', async () => {
-    const whole = await write(TEXT)
+    const full = await write(TEXT)
     for (let at = 1; at < TEXT.length; at++) {
       for (let end = at; end < TEXT.length; end++) {
         const cut = await write(TEXT.slice(0, at), TEXT.slice(at, end), TEXT.slice(end))
-        expect([cut.rows, cut.sha256], `cut at ${at} and ${end}`).toEqual([3, whole.sha256])
+        expect([cut.rows, cut.sha256], `cut at ${at} and ${end}`).toEqual([3, full.sha256])
       }
     }
   })

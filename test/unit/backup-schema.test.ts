@@ -6,24 +6,24 @@ import { loadMigrations } from '../../clickhouse/migrate.ts'
 import { loadBaseline } from '../support/baseline.ts'
 
 const read = () => readManifest(loadBaseline().backup)
-const without = (told: Manifest, table: string): Manifest => ({
-  ...told,
-  tables: told.tables.filter(({ name }) => name !== table),
+const without = (fields: Manifest, table: string): Manifest => ({
+  ...fields,
+  tables: fields.tables.filter(({ name }) => name !== table),
 })
 
 describe('toSchemaOf', () => {
   it("returns the schema of the backup's migrations with all their tables", async () => {
-    const told = await read()
-    const { own, later } = toSchemaOf(told)
-    expect(own).toHaveLength(told.migrations.length)
+    const observed = await read()
+    const { own, later } = toSchemaOf(observed)
+    expect(own).toHaveLength(observed.migrations.length)
     expect([...own, ...later]).toHaveLength(loadMigrations().length)
   })
 
   it.each(['token_prices', 'job_state', 'dao_ratings_latest'])(
     'throws if the manifest lacks the table %s',
     async (table) => {
-      const told = without(await read(), table)
-      expect(() => toSchemaOf(told)).toThrow(`its manifest lacks the tables ${table}, which its schema has`)
+      const observed = without(await read(), table)
+      expect(() => toSchemaOf(observed)).toThrow(`its manifest lacks the tables ${table}, which its schema has`)
     },
   )
 })

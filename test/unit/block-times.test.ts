@@ -8,12 +8,12 @@ const toHex = (value: number) => `0x${value.toString(16)}`
 const START = Date.parse('2024-05-06T00:00:00Z') / 1000
 const timeAt = (number: number) => START + number * 12
 
-/** A node that returns the blocks of `tell`, and the requested block numbers. */
-function nodeThat(tell: (number: number) => Block) {
-  const asked: number[] = []
+/** A node that returns the blocks of `blockOf`, and the requested block numbers. */
+function nodeThat(blockOf: (number: number) => Block) {
+  const requests: number[] = []
   const reply = ({ params }: RpcCall) => {
-    asked.push(Number(params[0]))
-    const { number, timestamp } = tell(Number(params[0]))
+    requests.push(Number(params[0]))
+    const { number, timestamp } = blockOf(Number(params[0]))
     return { result: { number: toHex(number), timestamp: toHex(timestamp) } }
   }
   const rpc: JsonRpc = {
@@ -21,7 +21,7 @@ function nodeThat(tell: (number: number) => Block) {
     call: async (call) => reply(call),
     batch: async (calls) => calls.map(reply),
   }
-  return { node: createNode(rpc), asked }
+  return { node: createNode(rpc), requests }
 }
 
 const logIn = (blockNumber: number, blockTimestamp?: number): RpcLog => ({
@@ -35,17 +35,17 @@ const nodeWith = (timestamp: number) =>
 
 describe('block times', () => {
   it('readBlockTimes() reads each header once', async () => {
-    const { node, asked } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
+    const { node, requests } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
     const timeOf = await readBlockTimes(node, [7, 9, 7], signal)
     expect([timeOf(7), timeOf(9)]).toEqual([timeAt(7), timeAt(9)])
-    expect(asked).toEqual([7, 9])
+    expect(requests).toEqual([7, 9])
   })
 
   it('readLogTimes() uses the timestamps of the logs if the node returns them', async () => {
-    const { node, asked } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
+    const { node, requests } = nodeThat((number) => ({ number, timestamp: timeAt(number) }))
     const timeOf = await readLogTimes(node, [logIn(7, 85), logIn(7), logIn(9)], signal)
     expect([timeOf(7), timeOf(9)]).toEqual([85, timeAt(9)])
-    expect(asked).toEqual([9])
+    expect(requests).toEqual([9])
   })
 
   it('return an error for a block if the node returns a block of another number', async () => {

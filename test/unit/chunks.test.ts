@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineJob, type Entity } from '../../workers/job/define-job.ts'
-import { planChunks, toWholeBuckets } from '../../workers/schedule/chunks.ts'
+import { planChunks, toFullBuckets } from '../../workers/schedule/chunks.ts'
 
 const at = (iso: string) => Date.parse(iso)
 const entities: Entity[] = [1, 2, 3, 4, 5].map((key) => ({ id: `id${key}`, key, name: `entity ${key}` }))
@@ -73,12 +73,12 @@ describe('planChunks', () => {
   it('toWholeBuckets() starts with a whole bucket, but not before the first day of history', () => {
     const from = Date.parse('2024-05-06T10:20:00Z')
     const range = { from, to: from + 1, interval: '1d' } as const
-    expect(toWholeBuckets(range)).toMatchObject({
+    expect(toFullBuckets(range)).toMatchObject({
       from: Date.parse('2024-05-06T00:00:00Z'),
       to: Date.parse('2024-05-07T00:00:00Z'),
     })
     const first = Date.parse('2022-02-01T00:00:00Z')
-    expect(toWholeBuckets({ from: first, to: first + 1, interval: '7d' })).toMatchObject({ from: first })
+    expect(toFullBuckets({ from: first, to: first + 1, interval: '7d' })).toMatchObject({ from: first })
   })
 
   it('returns no chunks for a dataset without history', () => {

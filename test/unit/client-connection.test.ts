@@ -145,10 +145,10 @@ describe('createConnection', () => {
     const waiting = await start([refuse(503, { 'retry-after': '30' }, 'unavailable')])
     for (const { connection, url, requests } of [silentService, waiting]) {
       const stop = new AbortController()
-      const asked = connection.answer(`${url}/data/tokens`, { signal: stop.signal })
+      const pending = connection.answer(`${url}/data/tokens`, { signal: stop.signal })
       await expect.poll(() => requests.length).toBe(1)
       stop.abort(reason)
-      await expect(asked).rejects.toBe(reason)
+      await expect(pending).rejects.toBe(reason)
       await expect(connection.answer(`${url}/data/tokens`, { signal: stop.signal })).rejects.toBe(reason)
       expect(requests.length).toBe(1)
     }
@@ -192,14 +192,22 @@ describe('createConnection', () => {
       )
     }
     const { connection, url, requests } = await start([tagged], { memory: 100 })
-    const ask = async (path: string) => {
+    const sendRequest = async (path: string) => {
       const { data } = await connection.answer(url + path)
       expect(String(data).length + 2).toBe(Number(path.split('=').at(-1)))
       return requests.at(-1)?.headers['if-none-match'] !== undefined
     }
-    expect([await ask('/a?size=40'), await ask('/b?size=40'), await ask('/a?size=40')]).toEqual([false, false, true])
-    expect(await ask('/c?size=40')).toBe(false)
-    expect([await ask('/a?size=40'), await ask('/c?size=40'), await ask('/b?size=40')]).toEqual([true, true, false])
-    expect([await ask('/d?size=101'), await ask('/d?size=101'), await ask('/b?size=40')]).toEqual([false, false, true])
+    expect([await sendRequest('/a?size=40'), await sendRequest('/b?size=40'), await sendRequest('/a?size=40')]).toEqual(
+      [false, false, true],
+    )
+    expect(await sendRequest('/c?size=40')).toBe(false)
+    expect([await sendRequest('/a?size=40'), await sendRequest('/c?size=40'), await sendRequest('/b?size=40')]).toEqual(
+      [true, true, false],
+    )
+    expect([
+      await sendRequest('/d?size=101'),
+      await sendRequest('/d?size=101'),
+      await sendRequest('/b?size=40'),
+    ]).toEqual([false, false, true])
   })
 })

@@ -9,7 +9,7 @@ const entities = [1, 2, 3, 4].map(entity)
 const range: Range = { from: 0, to: 3_600_000, interval: '5m' }
 const state = { get: async () => undefined, set: () => {}, save: async () => {} }
 const check = (_provider: string, rows: readonly object[]): CheckedRows => ({ rows, rejected: 0, refused: new Map() })
-const wanted = {
+const expected = {
   check,
   state,
   entities,
@@ -24,25 +24,26 @@ const wanted = {
 
 /** A provider that returns rows for some entities and records the requested ones. */
 function provider(name: string, options: { covers?: number[]; answers?: number[]; fails?: DataError }) {
-  const asked: number[][] = []
+  const requests: number[][] = []
   const collector: Collector = {
     provider: name,
     covers: ({ key }) => options.covers?.includes(key) ?? true,
     collect: async (run) => {
-      asked.push(run.entities.map(({ key }) => key))
+      requests.push(run.entities.map(({ key }) => key))
       if (options.fails) throw options.fails
       return run.entities.filter(({ key }) => options.answers?.includes(key) ?? true).map(({ key }) => ({ token: key }))
     },
   }
-  return { collector, asked }
+  return { collector, asked: requests }
 }
 
 const unavailable = new DataError('provider_unavailable', 'first: 503')
 const rejected = new DataError('provider_rejected', 'second: 401')
 const rejection = new DataError('provider_malformed', 'first: price: less than 0')
 
-const rowsOf = ({ given }: Collected) => given.flatMap(({ rows }) => rows).map((row) => Reflect.get(row, 'token'))
-const providersOf = ({ given }: Collected) => given.map(({ provider }) => provider)
+const rowsOf = ({ results: input }: Collected) =>
+  input.flatMap(({ rows }) => rows).map((row) => Reflect.get(row, 'token'))
+const providersOf = ({ results: input }: Collected) => input.map(({ provider }) => provider)
 const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => state)
 const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
@@ -51,15 +52,15 @@ describe('collect', () => {
     const rows = [{ token: 1 }, { token: 1 }]
     const { collector } = provider('first', {})
     const refused = new Map([[1, rejection]])
-    const some = { ...wanted, entities: [entity(1)], range, check: () => ({ rows, rejected: 1, refused }) }
-    const collected = await collect([collector], some, silent)
+    const selected = { ...expected, entities: [entity(1)], range, check: () => ({ rows, rejected: 1, refused }) }
+    const collected = await collect([collector], selected, silent)
     expect(rowsOf(collected)).toEqual([1, 1])
     expect(statesOf(collected)).toEqual(['failed'])
   })
 
   it('calls only the first provider if it returns all entities', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
-    const collected = await collect([first.collector, second.collector], wanted, silent)
+    const collected = await collect([first.collector, second.collector], expected, silent)
     expect(rowsOf(collected)).toEqual([1, 2, 3, 4])
     expect(second.asked).toEqual([])
     expect(providersOf(collected)).toEqual(['first'])
@@ -70,7 +71,7 @@ describe('collect', () => {
       provider('first', { covers: [1, 2, 3], answers: [1, 2] }),
       provider('second', { answers: [3] }),
     ]
-    const collected = await collect([first.collector, second.collector], wanted, silent)
+    const collected = await collect([first.collector, second.collector], expected, silent)
     expect(first.asked).toEqual([[1, 2, 3]])
     expect(second.asked).toEqual([[3, 4]])
     expect(rowsOf(collected)).toEqual([1, 2, 3])
@@ -80,7 +81,7 @@ describe('collect', () => {
 
   it('falls back to the next provider if the first fails, and records the failure', async () => {
     const [first, second] = [provider('first', { fails: unavailable }), provider('second', {})]
-    const collected = await collect([first.collector, second.collector], wanted, silent)
+    const collected = await collect([first.collector, second.collector], expected, silent)
     expect(rowsOf(collected)).toEqual([1, 2, 3, 4])
     expect(new Set(statesOf(collected))).toEqual(new Set(['rows']))
     expect(collected.failures).toEqual([{ provider: 'first', reason: unavailable }])
@@ -95,7 +96,7 @@ describe('collect', () => {
     ]
     const collected = await collect(
       all.map(({ collector }) => collector),
-      wanted,
+      expected,
       silent,
     )
     expect(new Set(statesOf(collected))).toEqual(new Set(['failed']))
@@ -116,7 +117,7 @@ describe('collect', () => {
     const collectors = failures.map(
       (fails, at) => provider(['first', 'second', 'third'][at] ?? '', { fails }).collector,
     )
-    const collected = await collect(collectors, wanted, silent)
+    const collected = await collect(collectors, expected, silent)
     expect(collected.answers.all()[0]).toMatchObject({
       state: 'failed',
       provider: 'first',
@@ -127,7 +128,7 @@ describe('collect', () => {
 
   it('treats a response without rows as final in a range, where a token may have no history', async () => {
     const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
-    const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
+    const collected = await collect([first.collector, second.collector], { ...expected, range }, silent)
     expect(second.asked).toEqual([])
     expect(statesOf(collected)).toEqual(['rows', 'nothing', 'nothing', 'nothing'])
   })
@@ -141,7 +142,7 @@ describe('collect', () => {
   ] as const)('after %s (%s), a range without rows of the next provider is %s', async (_, code, state) => {
     const first = provider('first', { fails: new DataError(code, 'first: no') })
     const second = provider('second', { answers: [] })
-    const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
+    const collected = await collect([first.collector, second.collector], { ...expected, range }, silent)
     expect(second.asked).toEqual([[1, 2, 3, 4]])
     expect(new Set(statesOf(collected))).toEqual(new Set([state]))
   })
@@ -152,7 +153,7 @@ describe('collect', () => {
   ] as const)('marks entities unserved, without failing providers, if the only error is %s', async (code, says) => {
     const collected = await collect(
       [provider('first', { fails: new DataError(code, says) }).collector],
-      { ...wanted, range },
+      { ...expected, range },
       silent,
     )
     expect(new Set(statesOf(collected))).toEqual(new Set(['unserved']))
@@ -162,7 +163,7 @@ describe('collect', () => {
 
   it('marks entities of a range as failed if their provider is unavailable', async () => {
     const [first, second] = [provider('first', { covers: [1, 2] }), provider('second', { fails: unavailable })]
-    const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
+    const collected = await collect([first.collector, second.collector], { ...expected, range }, silent)
     expect(rowsOf(collected)).toEqual([1, 2])
     expect(statesOf(collected)).toEqual(['rows', 'rows', 'failed', 'failed'])
   })
@@ -171,13 +172,13 @@ describe('collect', () => {
     const refusing: Collector = {
       provider: 'first',
       covers: () => true,
-      collect: async ({ entities: asked, refuse }) => {
-        for (const one of asked) if (one.key > 2) refuse(one, one.key === 3 ? rejection : unavailable)
+      collect: async ({ entities: requested, refuse }) => {
+        for (const one of requested) if (one.key > 2) refuse(one, one.key === 3 ? rejection : unavailable)
         return [{ token: 1 }, { token: 2 }]
       },
     }
     const second = provider('second', { answers: [3] })
-    const collected = await collect([refusing, second.collector], { ...wanted, range }, silent)
+    const collected = await collect([refusing, second.collector], { ...expected, range }, silent)
     expect(second.asked).toEqual([[3, 4]])
     expect(rowsOf(collected)).toEqual([1, 2, 3])
     expect(statesOf(collected)).toEqual(['rows', 'rows', 'rows', 'failed'])
@@ -186,7 +187,7 @@ describe('collect', () => {
 
   it('calls the next provider for invalid rows, and for all entities of an untrusted response', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
-    const collected = await collect([first.collector, second.collector], { ...wanted, check: picky }, silent)
+    const collected = await collect([first.collector, second.collector], { ...expected, check: picky }, silent)
     expect(second.asked).toEqual([[2]])
     expect(collected.rejected).toBe(1)
     expect(new Set(statesOf(collected))).toEqual(new Set(['rows']))
@@ -194,7 +195,7 @@ describe('collect', () => {
       if (name === 'first') throw new DataError('rows_rejected', 'first: all wrong')
       return check(name, rows)
     }
-    const fallenBack = await collect([first.collector, second.collector], { ...wanted, check: distrusting }, silent)
+    const fallenBack = await collect([first.collector, second.collector], { ...expected, check: distrusting }, silent)
     expect(providersOf(fallenBack)).toEqual(['second'])
     expect(rowsOf(fallenBack)).toEqual([1, 2, 3, 4])
   })
@@ -209,7 +210,7 @@ describe('collect', () => {
     })
     const second = provider('second', { answers: [1] })
     const first: Collector = { provider: 'first', ...at('2024-05-03T00:00:00.000Z') }
-    const slot = { ...wanted, entities: [entity(1), entity(2)], timeColumn: 'at', answersFrom: Date.parse(NEW) }
+    const slot = { ...expected, entities: [entity(1), entity(2)], timeColumn: 'at', answersFrom: Date.parse(NEW) }
     const collected = await collect([first, withTime(second.collector)], slot, silent)
     expect(second.asked).toEqual([[1]])
     expect(rowsOf(collected)).toEqual([1, 2, 1])
@@ -225,7 +226,7 @@ describe('collect', () => {
     const unreadable: typeof check = (_, rows) => ({ rows, rejected: 1, refused: new Map(), unreadable: 'no id' })
     const collected = await collect(
       [provider('first', { answers: [1] }).collector],
-      { ...wanted, check: unreadable },
+      { ...expected, check: unreadable },
       silent,
     )
     expect(statesOf(collected)).toEqual(['rows', 'unserved', 'unserved', 'unserved'])
@@ -235,13 +236,13 @@ describe('collect', () => {
   it('retries an invalid historical value after a day', async () => {
     const { collector } = provider('first', {})
     const refused = new Map([[1, rejection]])
-    const some = { ...wanted, entities: [entity(1)], range, check: () => ({ rows: [], rejected: 1, refused }) }
-    const { failure } = (await collect([collector], some, silent)).answers.all()[0] ?? {}
+    const selected = { ...expected, entities: [entity(1)], range, check: () => ({ rows: [], rejected: 1, refused }) }
+    const { failure } = (await collect([collector], selected, silent)).answers.all()[0] ?? {}
     expect(failure).toMatchObject({ code: 'provider_malformed', retryAfterMs: 86_400_000 })
   })
 
   it('marks an entity as failed with the reason if no provider has a valid row', async () => {
-    const collected = await collect([provider('first', {}).collector], { ...wanted, check: picky }, silent)
+    const collected = await collect([provider('first', {}).collector], { ...expected, check: picky }, silent)
     expect(statesOf(collected)).toEqual(['rows', 'failed', 'rows', 'rows'])
     expect(collected.answers.all()[1]?.reason).toBe('first: price: less than 0')
   })
@@ -258,8 +259,8 @@ describe('collect', () => {
       rejected: 1,
       refused: new Map([[2, rejection]]),
     })
-    const stateOf = async (given: object) =>
-      statesOf(await collect([twice], { ...wanted, check: checkTwice, ...given }, silent))[1]
+    const stateOf = async (input: object) =>
+      statesOf(await collect([twice], { ...expected, check: checkTwice, ...input }, silent))[1]
     expect(await stateOf({ range })).toBe('failed')
     expect(await stateOf({ range, resumes: true })).toBe('rows')
     expect(await stateOf({})).toBe('rows')
@@ -280,7 +281,7 @@ describe('collect', () => {
       return check(name, rows)
     }
     const noted = { ...state, set: (name: string) => void notes.push(name) }
-    await collect([noting('first'), noting('second')], { ...wanted, state: noted, check: distrusting }, silent)
+    await collect([noting('first'), noting('second')], { ...expected, state: noted, check: distrusting }, silent)
     expect(notes).toEqual(['second'])
   })
 
@@ -296,17 +297,17 @@ describe('collect', () => {
     }
     const [first, third] = [provider('first', { answers: [1] }), provider('third', {})]
     const all = [first.collector, slow, third.collector]
-    const collected = await collect(all, { ...wanted, signal: controller.signal }, silent)
+    const collected = await collect(all, { ...expected, signal: controller.signal }, silent)
     expect(rowsOf(collected)).toEqual([1])
     expect(third.asked).toEqual([])
     expect(statesOf(collected)).toEqual(['rows', 'failed', 'failed', 'failed'])
-    const alone = collect([slow], { ...wanted, signal: new AbortController().signal }, silent)
+    const alone = collect([slow], { ...expected, signal: new AbortController().signal }, silent)
     await expect(alone).rejects.toThrow()
   })
 
   it('returns a temporary failure if the job times out before the first request', async () => {
     const first = provider('first', {})
-    const late = await collect([first.collector], { ...wanted, signal: AbortSignal.abort() }, silent)
+    const late = await collect([first.collector], { ...expected, signal: AbortSignal.abort() }, silent)
     expect(new Set(late.answers.all().map(({ failure }) => failure?.code))).toEqual(new Set(['provider_unavailable']))
     expect(first.asked).toEqual([])
   })
@@ -317,21 +318,21 @@ describe('collect', () => {
       covers: () => true,
       collect: () => Promise.reject(new TypeError('x')),
     }
-    await expect(collect([broken, provider('second', {}).collector], wanted, silent)).rejects.toThrow(TypeError)
+    await expect(collect([broken, provider('second', {}).collector], expected, silent)).rejects.toThrow(TypeError)
   })
 
   it('returns the completely read entities of accepted responses', async () => {
     const noting = (fails?: DataError): Collector => ({
       provider: 'noting',
       covers: ({ key }) => (fails === undefined ? key > 2 : key <= 2),
-      collect: async ({ entities: asked, noteRead }) => {
-        noteRead(asked)
+      collect: async ({ entities: requested, noteRead }) => {
+        noteRead(requested)
         if (fails) throw fails
         return []
       },
     })
-    const collected = await collect([noting(unavailable), noting()], wanted, silent)
-    expect(collected.given).toMatchObject([{ rows: [], read: [3, 4] }])
+    const collected = await collect([noting(unavailable), noting()], expected, silent)
+    expect(collected.results).toMatchObject([{ rows: [], read: [3, 4] }])
     expect(statesOf(collected)).toEqual(['failed', 'failed', 'rows', 'rows'])
   })
 
@@ -339,19 +340,19 @@ describe('collect', () => {
     const limited: Collector = {
       provider: 'limited',
       covers: () => true,
-      collect: async ({ entities: asked, putOff, noteStep }) => {
-        putOff(asked.slice(1))
+      collect: async ({ entities: requested, putOff, noteStep }) => {
+        putOff(requested.slice(1))
         noteStep(range, 3600)
         return [{ token: 1 }]
       },
     }
-    const collected = await collect([limited], wanted, silent)
+    const collected = await collect([limited], expected, silent)
     expect(statesOf(collected)).toEqual(['rows', 'put-off', 'put-off', 'put-off'])
-    expect(collected.given[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
+    expect(collected.results[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
     // A failed entity is retried before its turn. An entity without a result is not.
     const failing = provider('failing', { covers: [1, 2], fails: unavailable })
     const ignorant = provider('ignorant', { covers: [3], answers: [] })
-    const after = await collect([failing.collector, ignorant.collector, limited], wanted, silent)
+    const after = await collect([failing.collector, ignorant.collector, limited], expected, silent)
     expect(statesOf(after)).toEqual(['rows', 'failed', 'put-off', 'put-off'])
   })
 })

@@ -53,7 +53,7 @@ it('refuseSwallowed detects every option of a command that npm consumed, except 
     .filter((source) => /readCommandLine\(|RANGE_OPTIONS =/.test(source))
     .flatMap((source) => [...source.matchAll(/'?([\w-]+)'?: \{ type: '(?:string|boolean)'/g)].map(([, name]) => name))
   expect(declared.length).toBeGreaterThan(40)
-  const isLookedFor = (name: string | undefined) => {
+  const isLookedUp = (name: string | undefined) => {
     try {
       refuseSwallowed({ npm_lifecycle_event: 'this', [`npm_config_${name?.replaceAll('-', '_')}`]: 'true' })
       return false
@@ -61,7 +61,7 @@ it('refuseSwallowed detects every option of a command that npm consumed, except 
       return true
     }
   }
-  const passed = new Set(declared.filter((name) => !isLookedFor(name)))
+  const passed = new Set(declared.filter((name) => !isLookedUp(name)))
   expect([...passed].sort()).toEqual(['force', 'help', 'json'])
 })
 

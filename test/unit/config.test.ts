@@ -122,8 +122,8 @@ describe('parseConfig', () => {
     [{ OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, false],
     [{ OTEL_SDK_DISABLED: 'True', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, false],
     [{ OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'console' }, true],
-  ])('enables tracing as %j requires', (env, wanted) => {
-    expect(parseConfig(env).tracing.wanted).toBe(wanted)
+  ])('enables tracing as %j requires', (env, expected) => {
+    expect(parseConfig(env).tracing.wanted).toBe(expected)
   })
 
   it.each(['.env.example', 'docs/settings.md'])('documents every setting in %s', (file) => {

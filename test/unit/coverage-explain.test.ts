@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { explain, type Known } from '../../shared/coverage/explain.ts'
+import { type EntityCoverage, explain } from '../../shared/coverage/explain.ts'
 import type { Note, Report } from '../../shared/coverage/ledger.ts'
 import { isGap } from '../../shared/coverage/not-due.ts'
 
@@ -16,7 +16,7 @@ function createRandom(seed: number) {
   }
 }
 
-function toKnown(seed: number): { known: Known; due: number } {
+function toCoverage(seed: number): { existing: EntityCoverage; due: number } {
   const random = createRandom(seed)
   const toSpan = () => {
     const first = 980 + random(230)
@@ -35,11 +35,11 @@ function toKnown(seed: number): { known: Known; due: number } {
     const state = pick<Note['state']>('coarser', 'failed', 'unserved', 'pending')
     return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}` }
   })
-  return { known: { wanted: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
+  return { existing: { expected: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
 }
 
 /** Returns the state of a single bucket, in plain code. */
-function toStateOf({ wanted, reports, notes }: Known, bucket: number, due: number): string {
+function toStateOf({ expected: required, reports, notes }: EntityCoverage, bucket: number, due: number): string {
   const has = (one: { first: number; last: number }) => one.first <= bucket && one.last >= bucket
   const here = reports.filter(has)
   const stored = here.filter(({ state }) => state === 'stored').map(({ seconds }) => seconds)
@@ -47,19 +47,19 @@ function toStateOf({ wanted, reports, notes }: Known, bucket: number, due: numbe
   if (here.length > 0) return 'covered'
   const note = notes.find(({ from, to }) => from <= bucket * STEP && bucket * STEP < to)
   if (note !== undefined && note.state !== 'coarser') return note.state
-  return bucket >= due || wanted.some(has) ? 'pending' : 'unserved'
+  return bucket >= due || required.some(has) ? 'pending' : 'unserved'
 }
 
 describe('explain', () => {
   it.each(SEEDS)('returns ranges without gaps or overlaps, with the state of each bucket: seed %d', (seed) => {
-    const { known, due } = toKnown(seed)
-    const stretches = explain({ cadence: '1h' }, known, WITHIN, due)
+    const { existing, due } = toCoverage(seed)
+    const stretches = explain({ cadence: '1h' }, existing, WITHIN, due)
     let next = WITHIN.first
     for (const { first, last, state, provider, seconds, reason } of stretches) {
       expect(first).toBe(next)
       expect(last).toBeGreaterThanOrEqual(first)
       for (let bucket = first; bucket <= last; bucket++)
-        expect([bucket, state]).toEqual([bucket, toStateOf(known, bucket, due)])
+        expect([bucket, state]).toEqual([bucket, toStateOf(existing, bucket, due)])
       const isStored = state === 'covered' || state === 'coarser'
       expect(isStored ? [typeof provider, typeof seconds] : [typeof reason, seconds]).toEqual(
         isStored ? ['string', 'number'] : ['string', null],
@@ -75,8 +75,8 @@ describe('explain', () => {
     const span = (from: number, to: number) => ({ first: begin + from, last: begin + to - 1 })
     const report = { entity: 1, state: 'stored', provider: 'a', seconds: 3600 } as const
     const failed = { entity: 1, lane: 'live', state: 'failed', provider: 'b', since: 0, tries: 1, nextTry: 0 } as const
-    const known: Known = {
-      wanted: [span(0, hours)],
+    const existing: EntityCoverage = {
+      expected: [span(0, hours)],
       reports: [
         { ...report, ...span(0, 4) },
         { ...report, ...span(30, 32) },
@@ -84,8 +84,8 @@ describe('explain', () => {
       notes: [{ ...failed, from: (begin + 10) * STEP, to: (begin + 1000) * STEP, reason: 'HTTP 404' }],
       until: day,
     }
-    const told = explain({ cadence: '1h' }, known, span(0, 48), begin + 40)
-    expect(told.map(({ first, last, state, reason }) => [first - begin, last + 1 - begin, state, reason])).toEqual([
+    const states = explain({ cadence: '1h' }, existing, span(0, 48), begin + 40)
+    expect(states.map(({ first, last, state, reason }) => [first - begin, last + 1 - begin, state, reason])).toEqual([
       [0, 4, 'covered', null],
       [4, 10, 'pending', 'it is going to be collected'],
       [10, 24, 'failed', 'HTTP 404 (since 1970-01-01T00:00:00.000Z)'],
@@ -104,9 +104,9 @@ describe('explain', () => {
     ['the first slot if it reads all past events', { resumes: true } as const, /^before the first slot/],
     ['no provider otherwise', {}, /no provider has its history$/],
   ])('suggests for unrequested buckets %s', (_, dataset, reason) => {
-    const known = { wanted: [], reports: [], notes: [] }
-    const [told] = explain({ cadence: '1d', ...dataset }, known, { first: 0, last: 9 }, 20)
-    expect(told).toMatchObject({ state: 'unserved', reason: expect.stringMatching(reason) })
+    const existing = { expected: [], reports: [], notes: [] }
+    const [states] = explain({ cadence: '1d', ...dataset }, existing, { first: 0, last: 9 }, 20)
+    expect(states).toMatchObject({ state: 'unserved', reason: expect.stringMatching(reason) })
   })
 
   it('reports no gap for a bucket that is not due, if a range job found nothing there yet', () => {
@@ -120,12 +120,12 @@ describe('explain', () => {
       nextTry: 0,
     } as const
     const notes = [{ ...note, from: 0, to: 10 * STEP, reason: 'a has nothing there yet' }]
-    const told = explain({ cadence: '1h' }, { wanted: [], reports: [], notes }, { first: 0, last: 9 }, 8)
-    expect(told.map(({ first, last, reason }) => [first, last, reason])).toEqual([
+    const states = explain({ cadence: '1h' }, { expected: [], reports: [], notes }, { first: 0, last: 9 }, 8)
+    expect(states.map(({ first, last, reason }) => [first, last, reason])).toEqual([
       [0, 7, 'a has nothing there yet'],
       [8, 9, 'not due yet'],
     ])
-    expect(told.map(isGap)).toEqual([true, false])
+    expect(states.map(isGap)).toEqual([true, false])
   })
 
   it('handles 50,000 runs in linear time', () => {
@@ -134,9 +134,9 @@ describe('explain', () => {
       return { entity: 1, state, provider: 'a', seconds, first: at, last: at }
     })
     const before = performance.now()
-    expect(explain({ cadence: '5m' }, { wanted: [], reports, notes: [] }, { first: 0, last: 49_999 }, 0)).toHaveLength(
-      50_000,
-    )
+    expect(
+      explain({ cadence: '5m' }, { expected: [], reports, notes: [] }, { first: 0, last: 49_999 }, 0),
+    ).toHaveLength(50_000)
     // A quadratic algorithm takes a minute.
     expect(performance.now() - before).toBeLessThan(5_000)
   })

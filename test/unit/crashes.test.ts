@@ -8,15 +8,15 @@ import { createCrashWatch } from '../../workers/run/runner.ts'
 import { silent } from '../support/silent.ts'
 
 /** A Redis without recorded crashes, or an unavailable Redis. */
-const toRedis = (isAway: boolean) => {
-  const ask = async () => (isAway ? Promise.reject(new Error('Connection is closed.')) : '0')
-  return { status: 'ready', hget: ask, hincrby: ask } as unknown as Redis
+const toRedis = (isUnavailable: boolean) => {
+  const command = async () => (isUnavailable ? Promise.reject(new Error('Connection is closed.')) : '0')
+  return { status: 'ready', hget: command, hincrby: command } as unknown as Redis
 }
 
 /** The crash watch for the jobs of a queue class. */
-function watch(lane: Lane, isAway = false) {
+function watch(lane: Lane, isUnavailable = false) {
   const worker = Object.assign(new EventEmitter(), { name: `tvl.${lane}` }) as unknown as Worker
-  return createCrashWatch(worker, { redis: toRedis(isAway), prefix: 'test', log: silent, lane })
+  return createCrashWatch(worker, { redis: toRedis(isUnavailable), prefix: 'test', log: silent, lane })
 }
 
 /** A job whose worker died once. */
@@ -37,8 +37,8 @@ describe('createCrashWatch', () => {
         if (name === 'second') throw new Error('failed')
       })
     const first = run('first', 'history')
-    const others = [run('second', 'history'), run('third', 'history'), run('slot', 'live')]
-    const outcomes = Promise.allSettled(others)
+    const rest = [run('second', 'history'), run('third', 'history'), run('slot', 'live')]
+    const outcomes = Promise.allSettled(rest)
     await expect.poll(() => began).toEqual(['first'])
     end()
     await first
@@ -47,7 +47,7 @@ describe('createCrashWatch', () => {
   })
 
   it('rejects a suspect job as retryable if Redis is unavailable', async () => {
-    const away = watch('live', true)
-    await expect(away.run(suspect(), async () => 'done')).rejects.toMatchObject({ code: 'storage' })
+    const unavailable = watch('live', true)
+    await expect(unavailable.run(suspect(), async () => 'done')).rejects.toMatchObject({ code: 'storage' })
   })
 })

@@ -146,14 +146,14 @@ interface Case {
   /** The world of the stand-in; by default, a simulated one. */
   readonly world?: World
   /**
-   * The damageable lists of a response; empty if the response must stay unchanged. `whole` has the response as its only
+   * The damageable lists of a response; empty if the response must stay unchanged. `full` has the response as its only
    * element: the response about one entity. A page of text is the list of its lines.
    */
-  elements(answer: Json, path: string, whole: Json[]): readonly Elements[]
+  elements(answer: Json, path: string, full: Json[]): readonly Elements[]
   /** Members whose values come from the nearest of several elements. */
   readonly approximate?: readonly string[]
   /** Whether a response is about one entity, so that the response is itself an element. */
-  readonly isWhole?: boolean
+  readonly isComplete?: boolean
   /** Changes the response of the stand-in before it is damaged. */
   change?(answer: Json, path: string): void
   /** Replaces the response of the stand-in. */
@@ -181,27 +181,27 @@ interface Outcome {
   readonly sizes: readonly number[]
 }
 
-async function run(given: Case, hit: Hit | undefined, random: () => number): Promise<Outcome> {
-  const { job, now = NOW } = given
-  const { slot = toBucketStart(now, job.cadence), range } = given
+async function run(input: Case, hit: Hit | undefined, random: () => number): Promise<Outcome> {
+  const { job, now = NOW } = input
+  const { slot = toBucketStart(now, job.cadence), range } = input
   const sizes: number[] = []
   let isDestroyed = false
   const damage = (answer: Json, path: string): Json => {
-    const whole = [structuredClone(answer)]
-    for (const elements of given.elements(whole[0] ?? null, path, whole)) {
+    const full = [structuredClone(answer)]
+    for (const elements of input.elements(full[0] ?? null, path, full)) {
       sizes.push(Object.keys(elements).length)
       if (hit?.list === sizes.length - 1) isDestroyed = damageOne(elements, hit.at, hit.damage, random)
     }
-    return whole[0] ?? null
+    return full[0] ?? null
   }
-  const config = parseConfig({ ...toStandInSettings('http://stand-in'), ...given.settings })
-  const http = createHttp(given, now, damage)
-  const db = { rows: async () => given.stored ?? [] } as unknown as Database
+  const config = parseConfig({ ...toStandInSettings('http://stand-in'), ...input.settings })
+  const http = createHttp(input, now, damage)
+  const db = { rows: async () => input.stored ?? [] } as unknown as Database
   const collector = job
     .connect({ config, http, db, log: silent, now: () => now })
-    .find(({ provider }) => provider === given.provider)
-  if (collector === undefined) throw new Error(`${job.name} has no provider ${given.provider}`)
-  const entities = given.entities.filter(collector.covers)
+    .find(({ provider }) => provider === input.provider)
+  if (collector === undefined) throw new Error(`${job.name} has no provider ${input.provider}`)
+  const entities = input.entities.filter(collector.covers)
   const collected = await collect(
     [collector],
     {
@@ -220,14 +220,14 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
     },
     silent,
   )
-  const rows = collected.given.flatMap((one) => one.rows)
-  const compared = rows.map((row) => toApproximate(row, given.approximate ?? []))
+  const rows = collected.results.flatMap((one) => one.rows)
+  const compared = rows.map((row) => toApproximate(row, input.approximate ?? []))
   const parts = new Map<string, string>()
   // Duplicate rows are stored as one.
   for (const [key, text] of new Map(compared.flatMap(toParts).map((part) => [part.join(), part])).values())
     parts.set(key, (parts.get(key) ?? '') + text)
-  const told = collected.answers.all().flatMap(({ reason, leftOut }) => [reason, leftOut])
-  return { parts, reports: told.filter((text) => text !== ''), sizes, isDestroyed }
+  const observed = collected.answers.all().flatMap(({ reason, omitted }) => [reason, omitted])
+  return { parts, reports: observed.filter((text) => text !== ''), sizes, isDestroyed }
 }
 
 /** Rows that record the state of a reading instead of content. */
@@ -235,8 +235,8 @@ const MARKERS: ReadonlySet<unknown> = new Set(['reading', 'sweep'])
 
 /** Members whose values come from the nearest of several elements: only whether they are known is compared. */
 function toApproximate(row: object, members: readonly string[]): object {
-  const known = members.map((member) => [member, Reflect.get(row, member) === null ? null : 'known'])
-  return { ...row, ...Object.fromEntries(known) }
+  const values = members.map((member) => [member, Reflect.get(row, member) === null ? null : 'known'])
+  return { ...row, ...Object.fromEntries(values) }
 }
 
 /**
@@ -244,14 +244,14 @@ function toApproximate(row: object, members: readonly string[]): object {
  * proposal is part of the proposal.
  */
 function toParts(row: object): [string, string][] {
-  const told = row as Readonly<Record<string, unknown>>
-  const { space, proposal, kind, address } = told
+  const observed = row as Readonly<Record<string, unknown>>
+  const { space, proposal, kind, address } = observed
   if (MARKERS.has(kind)) return []
-  const time = told.observed_at ?? told.traded_at
+  const time = observed.observed_at ?? observed.traded_at
   const vote = kind === 'vote' ? [address] : []
-  const event = [told.transaction_hash, told.log_index, kind === 'times' ? 'proposal' : kind, space, proposal]
-  const key = [told.token, told.dao, time, ...event, ...vote].filter((part) => part !== undefined)
-  const list = told.holders ?? told.holdings
+  const event = [observed.transaction_hash, observed.log_index, kind === 'times' ? 'proposal' : kind, space, proposal]
+  const key = [observed.token, observed.dao, time, ...event, ...vote].filter((part) => part !== undefined)
+  const list = observed.holders ?? observed.holdings
   if (!Array.isArray(list)) return [[key.join(' '), JSON.stringify(row)]]
   return list.map((one: Readonly<Record<string, unknown>>) => {
     const { address, chain, contract, symbol } = one
@@ -259,7 +259,7 @@ function toParts(row: object): [string, string][] {
   })
 }
 
-function createHttp(given: Case, now: number, damage: (answer: Json, path: string) => Json): HttpClients {
+function createHttp(input: Case, now: number, damage: (answer: Json, path: string) => Json): HttpClients {
   const settings = (baseUrl: string) => new URL(baseUrl).pathname
   return {
     open: ({ baseUrl, headers = {} }) => {
@@ -280,23 +280,23 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
             now,
             plan: 'open',
           },
-          given.world ?? world,
+          input.world ?? world,
         )
       }
       return {
         async json(request) {
-          const recorded = given.answer?.(request.path)
+          const recorded = input.answer?.(request.path)
           if (recorded !== undefined) return damage(recorded, request.path)
           const { status, body } = await send(request)
           if (request.absent?.includes(status)) return undefined
           if (status >= 400 && !request.answers?.includes(status))
             throw new DataError('provider_rejected', `${request.path}: ${status} ${body}`, { status })
           const answer = JSON.parse(body) as Json
-          given.change?.(answer, request.path)
+          input.change?.(answer, request.path)
           return damage(answer, request.path)
         },
         async text(request) {
-          const [header = '', ...lines] = given.text ?? (await send(request)).body.split('\n')
+          const [header = '', ...lines] = input.text ?? (await send(request)).body.split('\n')
           const damaged = damage(lines, request.path)
           return Array.isArray(damaged) ? [header, ...damaged].join('\n') : String(damaged)
         },
@@ -308,11 +308,11 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
 const TRIES = 24
 
 /** Damages one element at a time, at seeded random positions. */
-async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
-  const random = createRandom([...given.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
-  const whole = await run(given, undefined, random)
-  expect(whole.parts.size, 'rows of the undamaged answer').toBeGreaterThan(1)
-  const lists = whole.sizes.flatMap((size, list) => (size > 1 || given.isWhole ? [{ size, list }] : []))
+async function expectRestIntact(input: Case, count = TRIES): Promise<void> {
+  const random = createRandom([...input.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
+  const full = await run(input, undefined, random)
+  expect(full.parts.size, 'rows of the undamaged answer').toBeGreaterThan(1)
+  const lists = full.sizes.flatMap((size, list) => (size > 1 || input.isComplete ? [{ size, list }] : []))
   expect(lists.length, 'lists to damage').toBeGreaterThan(0)
   for (let tries = 0; tries < count; tries += 1) {
     const { size, list } = lists[Math.floor(random() * lists.length)] ?? { size: 1, list: 0 }
@@ -320,13 +320,13 @@ async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
     const damage = DAMAGES[tries % DAMAGES.length] ?? 'null'
     const at = damage === 'truncated' ? size - 1 : Math.floor(random() * size)
     const hit: Hit = { list, at, damage }
-    const told = `${damage} at ${at} of list ${list}`
-    const { parts, reports, isDestroyed } = await run(given, hit, random)
-    const lost = [...whole.parts].filter(([key, text]) => parts.get(key) !== text).map(([key]) => key)
-    expect(lost.length, `${told}: lost or changed ${lost.slice(0, 3).join(', ')}`).toBeLessThanOrEqual(
+    const observed = `${damage} at ${at} of list ${list}`
+    const { parts, reports, isDestroyed } = await run(input, hit, random)
+    const lost = [...full.parts].filter(([key, text]) => parts.get(key) !== text).map(([key]) => key)
+    expect(lost.length, `${observed}: lost or changed ${lost.slice(0, 3).join(', ')}`).toBeLessThanOrEqual(
       damage === 'duplicate' ? 0 : 1,
     )
-    if (lost.length > 0 && isDestroyed) expect(reports, `${told}: ${lost.join(', ')}`).not.toEqual([])
+    if (lost.length > 0 && isDestroyed) expect(reports, `${observed}: ${lost.join(', ')}`).not.toEqual([])
   }
 }
 
@@ -444,18 +444,18 @@ const STAND_IN_CASES: readonly Case[] = [
   },
   {
     name: 'Discord, invites',
-    ...{ job: discord, provider: 'discord', entities: entitiesOf(discord), isWhole: true },
-    elements: (answer, _path, whole) => [whole, ...lists(answer)],
+    ...{ job: discord, provider: 'discord', entities: entitiesOf(discord), isComplete: true },
+    elements: (answer, _path, full) => [full, ...lists(answer)],
   },
   {
     name: 'Telegram, preview pages',
-    ...{ job: telegram, provider: 'telegram', entities: entitiesOf(telegram), isWhole: true },
-    elements: (answer, _path, whole) => [whole, ...lists(answer)],
+    ...{ job: telegram, provider: 'telegram', entities: entitiesOf(telegram), isComplete: true },
+    elements: (answer, _path, full) => [full, ...lists(answer)],
   },
   {
     name: 'Telegram, counts of the bot',
-    ...{ job: telegram, provider: 'telegram-bot', entities: entitiesOf(telegram), isWhole: true },
-    elements: (answer, _path, whole) => [whole, ...lists(answer)],
+    ...{ job: telegram, provider: 'telegram-bot', entities: entitiesOf(telegram), isComplete: true },
+    elements: (answer, _path, full) => [full, ...lists(answer)],
   },
   {
     name: 'X, posts',
@@ -687,9 +687,9 @@ const recordedCases = (): Case[] => [
 ]
 
 describe.skipIf(isAbsent)('a damaged element of a recorded response loses only itself and is reported', () => {
-  it.each(isAbsent ? [] : recordedCases())('$name', (given) => expectOthersIntact(given, TRIES / 3))
+  it.each(isAbsent ? [] : recordedCases())('$name', (input) => expectRestIntact(input, TRIES / 3))
 })
 
 describe('a damaged element of a stand-in response loses only itself and is reported', () => {
-  it.each(STAND_IN_CASES)('$name', (given) => expectOthersIntact(given))
+  it.each(STAND_IN_CASES)('$name', (input) => expectRestIntact(input))
 })

@@ -53,18 +53,18 @@ describe('reference pool', () => {
 
   it('toPriceAtPlace() returns undefined if the last swap is too old', () => {
     const priceAt = toPriceAtPlace([at(100, 7, 2_000)], reference)
-    expect(priceAt({ blockNumber: 100 + reference.lookBack, logIndex: 0 })).toBeCloseTo(2_000, 9)
-    expect(priceAt({ blockNumber: 101 + reference.lookBack, logIndex: 0 })).toBeUndefined()
+    expect(priceAt({ blockNumber: 100 + reference.maxAgeBlocks, logIndex: 0 })).toBeCloseTo(2_000, 9)
+    expect(priceAt({ blockNumber: 101 + reference.maxAgeBlocks, logIndex: 0 })).toBeUndefined()
   })
 
   it('toPriceAtPlace() ignores removed logs, other pools and logs without a price', () => {
-    const others = [
+    const rest = [
       at(100, 8, 1, { removed: true }),
       at(100, 9, 1, { address: `0x${'9'.repeat(40)}` }),
       at(100, 10, 1, encodeV2Swap(1n, -1n)),
       at(100, 11, 1, { data: '0x' }),
     ]
-    const priceAt = toPriceAtPlace([at(100, 7, 2_000), ...others], reference)
+    const priceAt = toPriceAtPlace([at(100, 7, 2_000), ...rest], reference)
     expect(priceAt({ blockNumber: 100, logIndex: 99 })).toBeCloseTo(2_000, 9)
   })
 

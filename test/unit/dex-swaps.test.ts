@@ -38,12 +38,12 @@ describe('decodeSwap', () => {
   })
 
   it('returns undefined for a malformed log', () => {
-    const whole = data(0n, ONE, 300n * ONE, 0n)
-    expect(decodeSwap({ topics: [V2, SOMEONE, SOMEONE], data: whole.slice(0, -2) })).toBeUndefined()
+    const full = data(0n, ONE, 300n * ONE, 0n)
+    expect(decodeSwap({ topics: [V2, SOMEONE, SOMEONE], data: full.slice(0, -2) })).toBeUndefined()
     expect(decodeSwap({ topics: [V2, SOMEONE, SOMEONE], data: '0x' })).toBeUndefined()
-    expect(decodeSwap({ topics: [V2, SOMEONE], data: whole })).toBeUndefined()
-    expect(decodeSwap({ topics: [V2.replace('d', 'e'), SOMEONE, SOMEONE], data: whole })).toBeUndefined()
-    expect(decodeSwap({ topics: [], data: whole })).toBeUndefined()
+    expect(decodeSwap({ topics: [V2, SOMEONE], data: full })).toBeUndefined()
+    expect(decodeSwap({ topics: [V2.replace('d', 'e'), SOMEONE, SOMEONE], data: full })).toBeUndefined()
+    expect(decodeSwap({ topics: [], data: full })).toBeUndefined()
   })
 })
 
@@ -91,8 +91,8 @@ describe.skipIf(!existsSync(file))('decodeSwap with 342 recorded logs of nine ch
       .filter(({ chain }) => chain === '1')
       .map((log): RpcLog => ({ ...log, blockTimestamp: undefined, removed: false }))
     const pools = new Map(logs.slice(0, 1).map(({ address }) => [address, {}]))
-    const known = logs.filter(({ address }) => pools.has(address))
-    const [first] = known
+    const values = logs.filter(({ address }) => pools.has(address))
+    const [first] = values
     if (first === undefined) throw new Error('no log')
     const more = [
       { ...first, removed: true },
@@ -100,9 +100,9 @@ describe.skipIf(!existsSync(file))('decodeSwap with 342 recorded logs of nine ch
       { ...first, data: first.data.slice(0, -64) },
     ]
     const { swaps, gaps, skipped } = toSwaps([...logs, ...more], pools)
-    expect(swaps.map(({ log }) => log)).toEqual(known)
+    expect(swaps.map(({ log }) => log)).toEqual(values)
     expect(Object.fromEntries(skipped)).toEqual({
-      'unknown pool': logs.length - known.length,
+      'unknown pool': logs.length - values.length,
       removed: 1,
       undecodable: 1,
     })

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
-import { groupByWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { type ExpectedRange, groupByExpected, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { toDue } from '../../workers/backfill/ask.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
+import { toDue } from '../../workers/backfill/request.ts'
 import { toEntities } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { getToken } from '../support/entities.ts'
@@ -47,12 +47,12 @@ describe('ended token', () => {
   })
 
   it('is requested and counted up to its end in a back-fill', () => {
-    const ask = planBackfill(
+    const backfillPlan = planBackfill(
       { dataset: 'prices', from: '2025-05-17', to: '2025-05-21', interval: '1d', only: 'MKR,UNI' },
       registry,
       END + 400 * DAY,
     )
-    const due = toDue(ask, END + 400 * DAY).map(({ within, entities }) => [
+    const due = toDue(backfillPlan, END + 400 * DAY).map(({ within, entities }) => [
       entities.map(({ name }) => name),
       (within.last - within.first + 1) / 288,
     ])
@@ -63,9 +63,9 @@ describe('ended token', () => {
   })
 
   it('is wanted up to its end, in a separate group', () => {
-    const wanted: Wanted[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, askedAt: 0 }]
+    const expected: ExpectedRange[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, requestedAt: 0 }]
     const entities = tokenPrices.entities(registry)
-    const [all, ...alone] = groupByWanted(entities, wanted)
+    const [all, ...alone] = groupByExpected(entities, expected)
     expect(alone.map(([token]) => token)).toContainEqual(maker)
     expect(all).not.toContainEqual(maker)
     // Every entity is in exactly one group, with all entities of the same end.
@@ -81,7 +81,7 @@ describe('ended token', () => {
     expect(new Set(ends.flat()).size).toBe(groups.length)
     const slots = DAY / 300_000
     const lengths = [tokenOf('UNI'), maker].map((token) =>
-      toWantedRuns(wanted, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
+      toExpectedRuns(expected, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
     )
     expect(lengths).toEqual([[2 * slots], [slots]])
     // A token with a future end exists until that day.
@@ -89,12 +89,12 @@ describe('ended token', () => {
   })
 
   it('counts up to its end, and its successor from that day on', () => {
-    const { ended, endedAt, begun, begunAt } = toLifetimes(registry.tokens)
+    const { ended, endedAt, begun: started, begunAt: startedAt } = toLifetimes(registry.tokens)
     expect(endedAt[ended.indexOf(maker.key)]).toBe(END / 1000)
-    expect(begunAt[begun.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
+    expect(startedAt[started.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
     expect(ended).not.toContain(tokenOf('UNI').key)
     // ZRO existed before with a separate supply; Stargate's STG was exchanged for it.
     expect(ended).toContain(tokenOf('STG').key)
-    expect(begun).not.toContain(tokenOf('ZRO').key)
+    expect(started).not.toContain(tokenOf('ZRO').key)
   })
 })

@@ -6,7 +6,7 @@ const VOTE = parseAbiItem(
   'event VoteCast(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason)',
 )
 const SWAP = parseAbiItem('event Swap(address indexed sender, uint256 amountIn, int256 amountOut, address indexed to)')
-const [ONE, OTHER] = [
+const [ONE, SECOND] = [
   '0x00000000000000000000000000000000000000a1',
   '0x00000000000000000000000000000000000000b2',
 ] as const
@@ -19,7 +19,7 @@ const vote = {
   ),
 }
 const swap = {
-  topics: encodeEventTopics({ abi: [SWAP], args: { sender: ONE, to: OTHER } }) as [`0x${string}`],
+  topics: encodeEventTopics({ abi: [SWAP], args: { sender: ONE, to: SECOND } }) as [`0x${string}`],
   data: encodeAbiParameters([{ type: 'uint256' }, { type: 'int256' }], [3n, -4n]),
 }
 const decoder = createEventDecoder([VOTE, SWAP])

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { toDistinct, toMark, toText, toWhole } from '../../web/format.ts'
-import { type Drawing, describeKnown, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
+import { describeChoice, toDistinct, toFullNumber, toMark, toText } from '../../web/format.ts'
+import { compareAssets, sumByAsset } from '../../web/pages/treasury-assets.ts'
+import { type Drawing, describeDrawing, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
 
 const START = Date.parse('2024-03-10') / 1000
 const toLine = (values: readonly (number | null)[]): Drawing => ({
@@ -47,16 +48,27 @@ describe('number formats', () => {
     expect(toText(value, kind)).toBe(expected)
   })
 
+  it('toText() writes signs and units of changes', () => {
+    expect([1.5, -0.25, 0, 0.001].map((value) => toText(value, 'points'))).toEqual([
+      '+1.50 pp',
+      '-0.25 pp',
+      '0.00 pp',
+      '+<0.01 pp',
+    ])
+    expect([1500, -2e6, 0].map((value) => toText(value, 'usdChange'))).toEqual(['+$1,500.00', '-$2.00M', '$0.00'])
+    expect(toFullNumber(1.5, 'points')).toBe('1.5 percentage points')
+  })
+
   it('toDistinct() does not round a small value to zero', () => {
     expect(toDistinct(0.0003, 'percent', 0.001)).toBe('<0.01 %')
     expect(toDistinct(0.0013, 'percent', 0.0001)).toBe('0.0013 %')
   })
 
   it('toWhole() writes all digits in the unit', () => {
-    expect(toWhole(0.9999987, 'share')).toBe('99.99987 %')
-    expect(toWhole(0.29, 'share')).toBe('29 %')
-    expect(toWhole(1.23456, 'change')).toBe('1.23456 %')
-    expect(toWhole(1234.56789, 'usd')).toBe('$1,234.56789')
+    expect(toFullNumber(0.9999987, 'share')).toBe('99.99987 %')
+    expect(toFullNumber(0.29, 'share')).toBe('29 %')
+    expect(toFullNumber(1.23456, 'change')).toBe('1.23456 %')
+    expect(toFullNumber(1234.56789, 'usd')).toBe('$1,234.56789')
   })
 
   it('inWords() and describePoint() use enough digits to distinguish the points of the line', () => {
@@ -75,15 +87,16 @@ describe('number formats', () => {
   })
 })
 
-describe('describeKnown', () => {
+describe('describeDrawing', () => {
   const toLines = (kind: Drawing['kind'], ...lines: readonly (readonly (number | null)[])[]): Drawing => ({
     ...toLine(lines[0] ?? []),
     kind,
     lines: lines.map((values, at) => ({ name: 'abcd'[at] ?? '', values })),
   })
   it.each([
-    ['line', [[1, 2]], '', 'All 2 points are known.'],
-    ['line', [[1, null]], '', '1 of 2 points are not known: nothing was observed then, and the line is broken there.'],
+    ['line', [[1, 2]], '', '2 points, no gaps.'],
+    ['line', [[1]], '', '1 point of data so far.'],
+    ['line', [[1, null]], '', '1 of 2 points missing.'],
     [
       'line',
       [
@@ -91,7 +104,7 @@ describe('describeKnown', () => {
         [3, 4],
       ],
       '',
-      'All 2 points of each line are known.',
+      '2 points, no gaps.',
     ],
     [
       'line',
@@ -101,7 +114,7 @@ describe('describeKnown', () => {
         [null, null],
       ],
       '',
-      'Of 2 points are not known: 1 of a, 2 of c. The lines are broken there.',
+      'Missing of 2 points: 1 of a, 2 of c.',
     ],
     [
       'candles',
@@ -112,22 +125,53 @@ describe('describeKnown', () => {
         [1, null],
       ],
       '',
-      '1 of 2 points are not known: nothing was observed then, and the line is broken there.',
+      '1 of 2 points missing.',
     ],
     ['bars', [[1, 2]], '3 of 5 days are absent.', '3 of 5 days are absent.'],
-    [
-      'bars',
-      [[1, null]],
-      '3 of 5 days are absent.',
-      '3 of 5 days are absent. 1 of 2 points are not known: nothing was observed then, and the line is broken there.',
-    ],
+    ['bars', [[1, null]], '3 of 5 days are absent.', '3 of 5 days are absent. 1 of 2 points missing.'],
   ] as const)('states the number of gaps of each line: %s %j %s', (kind, lines, absent, expected) => {
-    expect(describeKnown(toLines(kind, ...lines), absent)).toBe(expected)
+    expect(describeDrawing(toLines(kind, ...lines), absent)).toBe(expected)
   })
 
   it('inWords() states gaps for screen readers', () => {
     expect(inWords('Sample', toLines('line', [1, null], [3, 4]))).toContain(
       '1 without a value of a, 0 without a value of b',
     )
+  })
+})
+
+describe('describeChoice', () => {
+  const choices = ['For', 'Against', 'Abstain']
+  it.each([
+    [2, 'Against'],
+    [4, 'choice 4'],
+    [[1, 3], 'For, Abstain'],
+    [{ 1: 3, 2: 1 }, 'For 75.00 %, Against 25.00 %'],
+    ['0xabc', 'secret until the vote ends'],
+    [null, undefined],
+  ])('names the choice %j', (choice, expected) => {
+    expect(describeChoice(choice, choices)).toBe(expected)
+  })
+})
+
+describe('compareAssets', () => {
+  const toHolding = (symbol: string, quantity: number, valueUsd: number | null) => ({
+    ...{ symbol, token: null, contractAddress: symbol, chain: 'c'.repeat(24), kind: 'other' as const },
+    ...{ quantity, valueUsd },
+  })
+  const now = sumByAsset([toHolding('ETH', 2, 20), toHolding('ETH', 1, 10), toHolding('LP', 5, null)])
+
+  it('adds up the addresses of an asset and shows its change, also of bought and sold assets', () => {
+    const before = sumByAsset([toHolding('ETH', 4, 48), toHolding('OLD', 7, 70)])
+    expect(compareAssets(now, before)).toMatchObject([
+      { symbol: 'ETH', quantity: 3, valueUsd: 30, quantityChange: -1, valueChange: -18 },
+      { symbol: 'LP', quantity: 5, valueUsd: null, quantityChange: 5, valueChange: null },
+      { symbol: 'OLD', quantity: 0, valueUsd: 0, quantityChange: -7, valueChange: -70 },
+    ])
+  })
+
+  it('has no changes if the earlier day is not comparable', () => {
+    for (const asset of compareAssets(now, undefined))
+      expect(asset).toMatchObject({ quantityChange: null, valueChange: null })
   })
 })

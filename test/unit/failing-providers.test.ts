@@ -17,15 +17,15 @@ const failure = (provider: string, says = 'status 503'): ProviderFailure => ({
   provider,
   reason: new DataError('provider_unavailable', says),
 })
-const told = (since: string, reason = 'status 503') => ({ since, reason })
+const fields = (since: string, reason = 'status 503') => ({ since, reason })
 
 /** The state of a job and the number of its changes. */
 function createState() {
   const texts = new Map<number, string>()
   let changes = 0
   const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<ProviderResults> = {}) => {
-    const told = { slot, failures, piece: undefined, isWhole: true, answered: [], ...more }
-    for (const [name, text] of toFailingTexts(texts, told)) {
+    const fields = { slot, failures, piece: undefined, isComplete: true, answered: [], ...more }
+    for (const [name, text] of toFailingTexts(texts, fields)) {
       texts.set(Number(name.slice(FAILING_PROVIDERS.length)), text)
       changes += 1
     }
@@ -38,9 +38,9 @@ describe('toFailingTexts', () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')])
     run(SLOT + HOUR, [failure('a'), failure('b')])
-    expect(failing()).toEqual({ a: told(FIRST), b: told(SECOND) })
+    expect(failing()).toEqual({ a: fields(FIRST), b: fields(SECOND) })
     run(SLOT + 2 * HOUR, [failure('a')])
-    expect(failing()).toEqual({ a: told(FIRST) })
+    expect(failing()).toEqual({ a: fields(FIRST) })
     run(SLOT + 3 * HOUR, [])
     expect(failing()).toEqual({})
   })
@@ -58,15 +58,15 @@ describe('toFailingTexts', () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')])
     run(SLOT + HOUR, [failure('a', 'status 401')])
-    expect(failing()).toEqual({ a: told(FIRST, 'status 401') })
+    expect(failing()).toEqual({ a: fields(FIRST, 'status 401') })
   })
 
   it('ignores missing entities of a retry, and ends a failure only when the provider succeeds', () => {
     const { run, failing } = createState()
     run(SLOT, [failure('a')], { answered: ['b'] })
-    run(SLOT, [failure('b')], { isWhole: false })
-    expect(failing()).toEqual({ a: told(FIRST) })
-    run(SLOT, [], { isWhole: false, answered: ['a'] })
+    run(SLOT, [failure('b')], { isComplete: false })
+    expect(failing()).toEqual({ a: fields(FIRST) })
+    run(SLOT, [], { isComplete: false, answered: ['a'] })
     expect(failing()).toEqual({})
   })
 
@@ -74,8 +74,8 @@ describe('toFailingTexts', () => {
     const { run, failing } = createState()
     run(SLOT, [], { answered: ['a'] })
     const refusal = new DataError('provider_exhausted', 'used up')
-    run(SLOT, [{ provider: 'a', reason: refusal }], { isWhole: false })
-    expect(failing()).toEqual({ a: told(FIRST, 'used up') })
+    run(SLOT, [{ provider: 'a', reason: refusal }], { isComplete: false })
+    expect(failing()).toEqual({ a: fields(FIRST, 'used up') })
   })
 
   it.each(['', 'no JSON', '{"a":"2026-05-06T07:00:00.000Z"}', '[]'])(
@@ -94,7 +94,7 @@ describe('toFailingTexts', () => {
     const pieces = [0, 1, 2].map((index) => ({ index, of: 3 }))
     for (const piece of pieces) run(SLOT, [failure('a')], { piece })
     run(SLOT + HOUR, [failure('a')], { piece: { index: 0, of: 2 } })
-    expect([0, 1, 2].map(failing)).toEqual([{ a: told(FIRST) }, { a: told(FIRST) }, {}])
+    expect([0, 1, 2].map(failing)).toEqual([{ a: fields(FIRST) }, { a: fields(FIRST) }, {}])
     run(SLOT + 2 * HOUR, [])
     expect([0, 1, 2].map(failing)).toEqual([{}, {}, {}])
   })

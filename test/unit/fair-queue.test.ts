@@ -19,12 +19,12 @@ function createStage(limits: Partial<QueueLimits> = {}) {
     rejected: () => void state.rejected++,
   }
   const queue = createFairQueue({ slots: 1, maxWaiting: 512, ...limits, clock: () => state.now }, meters)
-  const begun: string[] = []
+  const started: string[] = []
   const running: { client: string; release: Release }[] = []
   const enter = (client: string, signal = connected) => {
     const ticket = queue.enter(client, signal)
     const admitted = ticket.turn.then((release) => {
-      begun.push(client)
+      started.push(client)
       running.push({ client, release })
       return client
     })
@@ -49,7 +49,7 @@ function createStage(limits: Partial<QueueLimits> = {}) {
     await finish(tookMs)
     await first
   }
-  return { state, queue, begun, running, enter, request, requestMany, finish, measure }
+  return { state, queue, started, running, enter, request, requestMany, finish, measure }
 }
 
 const statusesOf = async (requests: readonly Promise<unknown>[]) =>
@@ -69,23 +69,23 @@ describe('createFairQueue', () => {
   })
 
   it('alternates between clients, however many requests one of them sends', async () => {
-    const { begun, request, requestMany, finish } = createStage()
+    const { started, request, requestMany, finish } = createStage()
     const requests = [...requestMany('a', 20), ...requestMany('b', 2), request('c')]
     await finish()
     await Promise.all(requests)
-    expect(begun.slice(0, 7)).toEqual(['a', 'a', 'b', 'c', 'a', 'b', 'a'])
+    expect(started.slice(0, 7)).toEqual(['a', 'a', 'b', 'c', 'a', 'b', 'a'])
   })
 
   it('keeps slots free for other clients', async () => {
-    const { begun, requestMany, request, finish } = createStage({ slots: 4, slotsPerClient: 2 })
+    const { started, requestMany, request, finish } = createStage({ slots: 4, slotsPerClient: 2 })
     const flood = requestMany('a', 6)
     await settled()
-    expect(begun).toEqual(['a', 'a'])
-    const other = request('b')
+    expect(started).toEqual(['a', 'a'])
+    const second = request('b')
     await settled()
-    expect(begun).toEqual(['a', 'a', 'b'])
+    expect(started).toEqual(['a', 'a', 'b'])
     await finish()
-    await Promise.all([...flood, other])
+    await Promise.all([...flood, second])
   })
 
   it('admits a page with a hundred charts, also if a chart takes a second', async () => {
@@ -101,9 +101,9 @@ describe('createFairQueue', () => {
     const { state, request, requestMany, finish } = createStage()
     const page = requestMany('a', 129)
     await expect(request('a')).rejects.toMatchObject(rejection)
-    const other = request('b')
+    const second = request('b')
     await finish()
-    expect(await Promise.all([...page, other])).toHaveLength(130)
+    expect(await Promise.all([...page, second])).toHaveLength(130)
     expect(state.rejected).toBe(1)
   })
 
@@ -111,41 +111,41 @@ describe('createFairQueue', () => {
     const { state, request, requestMany, finish } = createStage({ maxWaiting: 10 })
     const [running, ...flood] = requestMany('a', 11)
     await expect(request('a')).rejects.toMatchObject(rejection)
-    const other = request('b')
+    const second = request('b')
     await expect(flood.at(-1)).rejects.toMatchObject(rejection)
     await finish()
-    expect(await Promise.all([running, ...flood.slice(0, -1), other])).toHaveLength(11)
+    expect(await Promise.all([running, ...flood.slice(0, -1), second])).toHaveLength(11)
     expect(state.rejected).toBe(2)
   })
 
   it('frees the place of a disconnected client at once', async () => {
-    const { state, begun, request, finish } = createStage({ maxWaiting: 1 })
+    const { state, started, request, finish } = createStage({ maxWaiting: 1 })
     const running = request('a')
     const leaves = new AbortController()
-    const left = request('b', leaves.signal)
+    const disconnected = request('b', leaves.signal)
     leaves.abort(new Error('left'))
     expect(state.waiting).toBe(0)
     const next = request('c')
-    await expect(left).rejects.toThrow('left')
+    await expect(disconnected).rejects.toThrow('left')
     await finish()
     await Promise.all([running, next])
-    expect(begun).toEqual(['a', 'c'])
+    expect(started).toEqual(['a', 'c'])
   })
 
   it('does not accept a request of a client that has disconnected before', async () => {
-    const { state, begun, request } = createStage()
+    const { state, started, request } = createStage()
     await expect(request('a', AbortSignal.abort(new Error('left')))).rejects.toThrow('left')
-    expect([state.waiting, begun]).toEqual([0, []])
+    expect([state.waiting, started]).toEqual([0, []])
   })
 
   it('runs work that several clients request at the earliest of their positions', async () => {
-    const { begun, enter, requestMany, finish } = createStage()
+    const { started, enter, requestMany, finish } = createStage()
     const flood = requestMany('a', 10)
     const shared = enter('a')
     shared.alsoFor('b')
     let place = -1
     void shared.admitted.then(() => {
-      place = begun.length
+      place = started.length
     })
     await finish()
     await Promise.all([...flood, shared.admitted])
@@ -155,13 +155,13 @@ describe('createFairQueue', () => {
   it('ignores repeated releases of a slot', async () => {
     const { queue, request, running, finish } = createStage()
     const release = await queue.enter('a', connected).turn
-    const others = [request('b'), request('c')]
+    const rest = [request('b'), request('c')]
     release()
     release()
     await settled()
     expect(running).toHaveLength(1)
     await finish()
-    await Promise.all(others)
+    await Promise.all(rest)
   })
 
   it('rejects requests while no work has ended for seconds, and accepts them afterwards', async () => {
@@ -239,7 +239,7 @@ describe('createFairQueue in overload', () => {
     const flood = requestMany('a', 128)
     await finish(100, 21)
     expect(count()).toEqual([4, 0])
-    const other = request('b')
+    const second = request('b')
     await finish(100, 4)
     expect(count()).toEqual([0, 1])
     vi.advanceTimersByTime(1_000)
@@ -249,7 +249,7 @@ describe('createFairQueue in overload', () => {
     await finish(0, 1)
     expect(count()).toEqual([4, 0])
     await finish()
-    await Promise.all([...flood, other])
+    await Promise.all([...flood, second])
   })
 
   it('gives all slots to flooding clients if there are no others', async () => {

@@ -22,18 +22,18 @@ describe('toFeeDays', () => {
   it('returns a row for each day of the range, at the last millisecond of the day', () => {
     const paid = [point(1, 100), point(2, 200.5), point(5, 7), [day(0) / 1000, 9]]
     const revenue = [point(1, 10), point(2, -20)]
-    const { rows, leftOut } = toFeeDays(alfa, { fees: paid, revenue }, range)
+    const { rows, omitted } = toFeeDays(alfa, { fees: paid, revenue }, range)
     expect(rows).toEqual([rowOf(1, 100, 10), rowOf(2, 200.5, -20)])
-    expect(leftOut.count).toBe(0)
+    expect(omitted.count).toBe(0)
     for (const row of rows) expect(daoFeesRow.safeParse(row).error).toBeUndefined()
   })
 
   it('returns null for the value that the provider does not have, and no row without a value', () => {
     const paid = [point(1, 100), point(3, null), point(4, null)]
     const revenue = [point(2, 10), point(4, 40)]
-    const { rows, leftOut } = toFeeDays(alfa, { fees: paid, revenue }, range)
+    const { rows, omitted } = toFeeDays(alfa, { fees: paid, revenue }, range)
     expect(rows).toEqual([rowOf(1, 100, null), rowOf(2, null, 10), rowOf(4, null, 40)])
-    expect(leftOut.count).toBe(0)
+    expect(omitted.count).toBe(0)
   })
 
   it('accepts a decimal string as a value, and 0 as a known value', () => {
@@ -51,13 +51,13 @@ describe('toFeeDays', () => {
     ['a value that is a breakdown', point(2, { Ethereum: 5 })],
     ['more than a time and a value', [...point(2, 5), 6]],
   ])('leaves out a point that is %s, and only that point', (_what, damaged) => {
-    const { rows, leftOut } = toFeeDays(
+    const { rows, omitted } = toFeeDays(
       alfa,
       { fees: [point(1, 1), damaged, point(3, 3)], revenue: [point(2, 20)] },
       range,
     )
     expect(rows).toEqual([rowOf(1, 1, null), rowOf(2, null, 20), rowOf(3, 3, null)])
-    expect(leftOut).toMatchObject({ count: 1, reason: expect.stringMatching(/^fees: /) })
+    expect(omitted).toMatchObject({ count: 1, reason: expect.stringMatching(/^fees: /) })
   })
 })
 

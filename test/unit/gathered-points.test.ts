@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createStoredPoints } from '../../api/prices/stored-points.ts'
-import { toPieceMs } from '../../api/series/pieces.ts'
+import { toChunkMs } from '../../api/series/chunks.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { noDatabase } from '../support/no-database.ts'
 
-const PIECE_MS = toPieceMs('5m')
+const PIECE_MS = toChunkMs('5m')
 
 /** Reads ranges of the given numbers of chunks from a database without points; `answer` completes the statements. */
 function read(pieces: readonly number[], options: { cluster?: string } = {}) {
@@ -20,9 +20,9 @@ function read(pieces: readonly number[], options: { cluster?: string } = {}) {
     return Readable.from([])
   }
   const storedPoints = createStoredPoints({ ...noDatabase, stream, cluster: options.cluster } as Database, 8)
-  const left = new AbortController()
+  const disconnected = new AbortController()
   const readings = pieces.map((count, token) =>
-    storedPoints['5m']({ token, from: 0, to: count * PIECE_MS }, left.signal),
+    storedPoints['5m']({ token, from: 0, to: count * PIECE_MS }, disconnected.signal),
   )
   const toRanges = () =>
     statements.map(({ params = {} }) => Object.keys(params).filter((name) => /^token/.test(name)).length)
@@ -60,10 +60,10 @@ describe('createStoredPoints', () => {
     const { readings, toRanges } = read([1, 1, 1])
     const waiting = expect(readings[2]).rejects.toMatchObject({ code: 'storage' })
     const reading = expect(readings[0]).rejects.toMatchObject({ code: 'storage' })
-    const other = expect(readings[1]).rejects.toMatchObject({ code: 'storage' })
+    const second = expect(readings[1]).rejects.toMatchObject({ code: 'storage' })
     await expect.poll(toRanges).toEqual([1, 1])
     late.abort(new DOMException('late', 'TimeoutError'))
-    await Promise.all([waiting, reading, other])
+    await Promise.all([waiting, reading, second])
     expect(toRanges()).toEqual([1, 1])
   })
 })

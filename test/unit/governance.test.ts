@@ -39,9 +39,9 @@ it('governance keeps the rows and cursor of one space if another space of the DA
     save: async () => {},
   }
   const read = async (down: readonly string[]) => {
-    const told = toRun({ entities: [dao], state, slot: CREATED * 1000 + 3_600_000 })
-    const rows = (await openHub(new Set(down)).collect(told.run)) as GovernanceRow[]
-    return { ...told, rows: rows.map(({ space, kind }) => `${space} ${kind}`) }
+    const testRun = toRun({ entities: [dao], state, slot: CREATED * 1000 + 3_600_000 })
+    const rows = (await openHub(new Set(down)).collect(testRun.run)) as GovernanceRow[]
+    return { ...testRun, rows: rows.map(({ space, kind }) => `${space} ${kind}`) }
   }
 
   const first = await read(['old.eth'])
@@ -66,9 +66,9 @@ function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: A
   const dao = { ...toTestDao(1, null), snapshotSpace: 'one.eth', formerSnapshotSpaces: [] }
   const state = createState()
   const world = { ...NOTHING, space: () => ({ id: 'one.eth', name: 'One', ...space }) }
-  const asked: string[] = []
+  const requests: string[] = []
   const json = async ({ path, body }: HttpRequest) => {
-    asked.push(JSON.stringify(body))
+    requests.push(JSON.stringify(body))
     const request = { method: 'POST', path, query: new URLSearchParams(), headers: {}, now: 0, plan: 'open' as const }
     const reply = await standIn.handle({ ...request, body: JSON.stringify(body) }, world)
     return change(JSON.parse(reply.body) as Answer)
@@ -76,17 +76,27 @@ function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: A
   const context = { config: parseConfig({}), log: silent, http: { open: () => ({ json }) } }
   const [collector = expect.unreachable('a provider')] = governance.connect(context as unknown as ProviderContext)
   return {
-    asked,
+    asked: requests,
     read: async (slot = SLOT) => {
-      const told = toRun({ entities: [dao], state, slot })
-      const rows = (await collector.collect(told.run)) as (GovernanceRow & Record<string, unknown>)[]
+      const testRun = toRun({ entities: [dao], state, slot })
+      const rows = (await collector.collect(testRun.run)) as (GovernanceRow & Record<string, unknown>)[]
       const of = (kind: string) => rows.filter((row) => row.kind === kind)
-      return { ...told, rows, leftOut: told.leftOut.get(dao.key), proposals: of('proposal'), votes: of('vote'), of }
+      return {
+        ...testRun,
+        rows,
+        omitted: testRun.omitted.get(dao.key),
+        proposals: of('proposal'),
+        votes: of('vote'),
+        of,
+      }
     },
   }
 }
 
-const voteOf = (made: Partial<SpaceVote>): SpaceVote => ({ ...(toVotes(1, HUB_START + 100)[0] as SpaceVote), ...made })
+const voteOf = (createdValue: Partial<SpaceVote>): SpaceVote => ({
+  ...(toVotes(1, HUB_START + 100)[0] as SpaceVote),
+  ...createdValue,
+})
 
 it('a proposal that the hub flags as spam is stored with the mark, and a mark that is no boolean counts as absent', async () => {
   const proposals = [
@@ -111,10 +121,10 @@ describe('unreadable element', () => {
 
   it('loses only itself if the hub returns null and an error with the data, and is reported', async () => {
     const { read } = openSpace({ proposals, votes: toVotes(3, HUB_START + 100) })
-    const { proposals: found, votes, read: done, refused, leftOut } = await read()
+    const { proposals: found, votes, read: done, refused, omitted } = await read()
     expect(found.map(({ proposal }) => proposal)).toEqual(['0xa', '0xc'])
     expect([votes.length, done, refused.size]).toEqual([3, [expect.any(Number)], 0])
-    expect(leftOut).toEqual({ count: 1, reason: expect.stringMatching(/^one\.eth: Int cannot represent/) })
+    expect(omitted).toEqual({ count: 1, reason: expect.stringMatching(/^one\.eth: Int cannot represent/) })
   })
 
   it('is not treated as a proposal deleted by its author', async () => {
@@ -134,8 +144,8 @@ describe('unreadable element', () => {
         ? answer
         : { data: { votes: data.votes.map((vote, at) => (at === 1 ? { ...vote, ...change } : vote)) } }
     })
-    const { votes, leftOut, refused } = await read()
-    expect([votes.length, leftOut?.count, refused.size]).toEqual([2, 1, 0])
+    const { votes, omitted, refused } = await read()
+    expect([votes.length, omitted?.count, refused.size]).toEqual([2, 1, 0])
   })
 
   it('is requested again once a day until it is readable', async () => {
@@ -214,12 +224,12 @@ describe('spaces that always fail', () => {
     const down = new Set(Array.from({ length: failing }, (_, n) => `${n}.eth`))
     const state = createState()
     const read = async (hour: number) => {
-      const told = toRun({ entities: daos, state, slot: SLOT + hour * HOUR })
-      await openHub(down).collect(told.run)
-      return told.read.length
+      const testRun = toRun({ entities: daos, state, slot: SLOT + hour * HOUR })
+      await openHub(down).collect(testRun.run)
+      return testRun.read.length
     }
     for (let run = 0; run < runs; run += 1) await read(run)
-    const others = 84 - failing
-    expect([await read(runs), await read(runs + 1), await read(runs + 2)]).toEqual([others, others, others])
+    const rest = 84 - failing
+    expect([await read(runs), await read(runs + 1), await read(runs + 2)]).toEqual([rest, rest, rest])
   })
 })

@@ -10,8 +10,10 @@ const LOG = {
   ...{ transactionHash: `0x${'2'.repeat(64)}`, blockTimestamp: 1_700_000_000, removed: false },
 }
 
+const REST = { period: { start: 1n, end: 2n }, actions: [] }
+
 function titleOf(description: string): unknown {
-  const event = { kind: 'created', id: 1n, proposer: `0x${'3'.repeat(40)}`, start: 1n, end: 2n, description } as const
+  const event = { kind: 'created', id: 1n, proposer: `0x${'3'.repeat(40)}`, description, ...REST } as const
   const [row] = toRows([{ governor: GOVERNOR, event, log: LOG, time: 1_700_000_000 }])
   return row !== undefined && 'title' in row ? row.title : undefined
 }

@@ -12,7 +12,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 /** Requests `count` places concurrently. Returns the times at which they were granted. */
-function ask(limit: RateLimit, count: number) {
+function take(limit: RateLimit, count: number) {
   const at: number[] = []
   for (let n = 0; n < count; n += 1) void limit.take(never).then(() => at.push(performance.now()))
   return at
@@ -24,9 +24,9 @@ describe('createHistoryLimit', () => {
     [20, 10],
     [10, 9],
     [2, 1],
-  ])('of %i requests a minute never grants more than %i in any minute', async (whole, share) => {
-    const history = ask(
-      createHistoryLimit(createRateLimit('provider', share), createRateLimit('provider', whole)),
+  ])('of %i requests a minute never grants more than %i in any minute', async (full, share) => {
+    const history = take(
+      createHistoryLimit(createRateLimit('provider', share), createRateLimit('provider', full)),
       share * 5,
     )
     await vi.advanceTimersByTimeAsync(4 * 60_000)
@@ -41,14 +41,14 @@ describe('createHistoryLimit', () => {
     [10, 9],
     [2, 1],
   ])('delays a live request by at most one place: %i a minute, with %i for history', async (n, share) => {
-    const whole = createRateLimit('provider', n)
-    const history = ask(createHistoryLimit(createRateLimit('provider', share), whole), n * 20)
+    const full = createRateLimit('provider', n)
+    const history = take(createHistoryLimit(createRateLimit('provider', share), full), n * 20)
     for (let round = 0; round < 20; round += 1) {
       await vi.advanceTimersByTimeAsync(17_300)
-      const asked = performance.now()
-      const now = ask(whole, 1)
+      const requestedAt = performance.now()
+      const now = take(full, 1)
       await vi.advanceTimersByTimeAsync(Math.ceil(2 * toPlaceMs(n)))
-      const waited = (now[0] ?? Number.POSITIVE_INFINITY) - asked
+      const waited = (now[0] ?? Number.POSITIVE_INFINITY) - requestedAt
       // The place of one history request, and its own.
       expect(waited).toBeLessThanOrEqual(Math.ceil(2 * toPlaceMs(n)))
       if (share <= n / 2 && n >= 10) expect(waited).toBe(0)
@@ -57,20 +57,20 @@ describe('createHistoryLimit', () => {
   })
 
   it('waits for only one place of the whole limit at a time, so that live requests pass', async () => {
-    const whole = createRateLimit('provider', 10)
-    ask(whole, 2)
-    const history = ask(createHistoryLimit(createRateLimit('provider', 10), whole), 8)
+    const full = createRateLimit('provider', 10)
+    take(full, 2)
+    const history = take(createHistoryLimit(createRateLimit('provider', 10), full), 8)
     await vi.advanceTimersByTimeAsync(0)
-    const now = ask(whole, 5)
+    const now = take(full, 5)
     await vi.advanceTimersByTimeAsync(Math.ceil(6.5 * toPlaceMs(10)))
     expect([now.length, history.length]).toEqual([5, 1])
   })
 
   it('takes no place of the whole limit if the share is used up', async () => {
-    const whole = { take: vi.fn(async () => undefined) }
+    const full = { take: vi.fn(async () => undefined) }
     const usedUp = { take: () => Promise.reject(new Error('used up')) }
-    await expect(createHistoryLimit(usedUp, whole).take(never)).rejects.toThrow('used up')
-    expect(whole.take).not.toHaveBeenCalled()
+    await expect(createHistoryLimit(usedUp, full).take(never)).rejects.toThrow('used up')
+    expect(full.take).not.toHaveBeenCalled()
   })
 
   it('rejects an aborted request immediately and grants its place to the next one', async () => {
@@ -78,7 +78,7 @@ describe('createHistoryLimit', () => {
     await limit.take(never)
     const controller = new AbortController()
     const aborted = limit.take(controller.signal)
-    const next = ask(limit, 1)
+    const next = take(limit, 1)
     controller.abort(new Error('stop'))
     await expect(aborted).rejects.toThrow('stop')
     await vi.advanceTimersByTimeAsync(60_000)

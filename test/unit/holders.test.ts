@@ -5,7 +5,7 @@ import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer
 import { sumShares } from '../../workers/providers/holder-values.ts'
 import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis/holder-rows.ts'
 import { toTurn, toTurnOfRun } from '../../workers/providers/plan.ts'
-import { toWholeTokens } from '../../workers/providers/whole-tokens.ts'
+import { toTokenUnits } from '../../workers/providers/token-units.ts'
 import { toTestToken } from '../samples.ts'
 
 const slot = Date.UTC(2024, 4, 6, 7)
@@ -13,7 +13,7 @@ const token = toTestToken(1, {})
 const address = (n: number) => `0x${String(n).padStart(40, '0')}`
 const holder = (n: number, amount: number, share = 1) => ({ address: address(n), amount, amount_usd: null, share })
 
-describe('toWholeTokens', () => {
+describe('toTokenUnits', () => {
   it.each([
     ['350000000000000000000000000', 18, 350000000],
     [3.5e26, 18, 350000000],
@@ -25,24 +25,24 @@ describe('toWholeTokens', () => {
     [123456, 4, 12.3456],
     ['0', 18, 0],
     ['12345678', 0, 12345678],
-  ])('converts %s with %i decimals without losing a digit', (raw, decimals, whole) => {
-    expect(toWholeTokens(raw, decimals)).toBe(whole)
+  ])('converts %s with %i decimals without losing a digit', (raw, decimals, full) => {
+    expect(toTokenUnits(raw, decimals)).toBe(full)
   })
 
   it('accepts 77 digits, about the maximum of a contract', () => {
     const raw = '11579208923731619542357098500868790785326998466564056403945758400791312963993'
-    expect(toWholeTokens(raw, 18)).toBe(Number(BigInt(raw) / 10n ** 18n))
+    expect(toTokenUnits(raw, 18)).toBe(Number(BigInt(raw) / 10n ** 18n))
   })
 
   it('returns the nearest number to the exact quotient, unlike floating-point division', () => {
     const rounded = Array.from({ length: 2_000 }, (_, n) => String(10n ** 24n + BigInt(n) * 987_654_321_987n))
     const exact = rounded.map((text) => Number(`${text.slice(0, -18)}.${text.slice(-18)}`))
-    expect(rounded.map((text) => toWholeTokens(text, 18))).toEqual(exact)
+    expect(rounded.map((text) => toTokenUnits(text, 18))).toEqual(exact)
     expect(rounded.map((text) => Number(text) / 1e18)).not.toEqual(exact)
   })
 
   it.each([[undefined], [null], [''], ['0x10'], ['-5'], ['lots'], [{}]])('returns null for %s', (raw) => {
-    expect(toWholeTokens(raw, 18)).toBeNull()
+    expect(toTokenUnits(raw, 18)).toBeNull()
   })
 })
 
@@ -192,19 +192,19 @@ describe('rotation of tokens', () => {
 
   it('toTurnOfRun() adds no other tokens when a slot is retried', () => {
     const due = toTurn(tokens, 8, slot, '1h')
-    const again = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
-    expect(keysOf(again)).toEqual([])
+    const repeat = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
+    expect(keysOf(repeat)).toEqual([])
   })
 
   it('toTurnOfRun() uses free places for tokens unknown to another provider, and reaches each of them', () => {
     const unknown = (key: number) => key % 5 === 0
-    const asked = new Set<number>()
+    const requestedKeys = new Set<number>()
     for (let n = 0; n < 24 * 14; n += 1) {
       const keys = keysOf(toPieces(slot + n * hour, unknown))
       expect(keys.length).toBeLessThanOrEqual(8)
-      for (const key of keys) asked.add(key)
+      for (const key of keys) requestedKeys.add(key)
     }
-    expect([...asked].sort((a, b) => a - b)).toEqual(tokens.filter(unknown))
+    expect([...requestedKeys].sort((a, b) => a - b)).toEqual(tokens.filter(unknown))
   })
 
   it('toTokensPerSlot() stays below the weekly limit of the free key and the time limit of a job', () => {

@@ -54,6 +54,6 @@ describe('stored value of an unknown form', () => {
     const state = createState()
     state.set('moralis.allowance', 'no JSON')
     const allowance = await openSlotAllowance(state, { name: 'moralis', slot: 0, calls: 3 })
-    expect(allowance.left()).toBe(3)
+    expect(allowance.remaining()).toBe(3)
   })
 })

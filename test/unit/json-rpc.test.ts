@@ -25,10 +25,10 @@ async function startNode(answer: (calls: readonly Call[], isBatch: boolean) => S
   const sizes: number[] = []
   const server = await startProviderServer((request, response) => {
     void text(request).then((sent) => {
-      const given = z.union([z.array(rpcCall), rpcCall]).parse(JSON.parse(sent))
-      const calls = Array.isArray(given) ? given : [given]
+      const input = z.union([z.array(rpcCall), rpcCall]).parse(JSON.parse(sent))
+      const calls = Array.isArray(input) ? input : [input]
       sizes.push(calls.length)
-      const { status = 200, body, type = 'application/json' } = answer(calls, Array.isArray(given))
+      const { status = 200, body, type = 'application/json' } = answer(calls, Array.isArray(input))
       response.writeHead(status, { 'content-type': type }).end(typeof body === 'string' ? body : JSON.stringify(body))
     })
   })

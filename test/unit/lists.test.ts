@@ -106,7 +106,7 @@ describe('selectPage', () => {
     'returns every record once over pages with sort "%s"',
     (sort) => {
       const query = { limit: 2, ...(sort === '' ? {} : { sort }) }
-      const whole = namesOf(select({ ...query, limit: 100 }))
+      const full = namesOf(select({ ...query, limit: 100 }))
       const pages: string[] = []
       for (let after: string | undefined = ''; after !== undefined; ) {
         const page = select(query, after)
@@ -114,7 +114,7 @@ describe('selectPage', () => {
         pages.push(...namesOf(page))
         after = page.next === '' ? undefined : page.next
       }
-      expect(pages).toEqual(whole)
+      expect(pages).toEqual(full)
     },
   )
 
@@ -198,8 +198,8 @@ describe('loadRecords', () => {
 
   it('runs one statement for concurrent requests and returns a value once the records are in memory', async () => {
     const { commits, count, find } = setUp(LINES)
-    const [one, other] = await Promise.all([find(), find()])
-    expect(one).toBe(other)
+    const [one, second] = await Promise.all([find(), find()])
+    expect(one).toBe(second)
     expect(find()).toBe(one)
     expect(count()).toBe(1)
     commits.commit('prices')

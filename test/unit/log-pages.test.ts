@@ -87,14 +87,14 @@ describe('createPager', () => {
   ])('keeps the page size if a node %s', async (_, options) => {
     const pager = createPager()
     const failure = new DataError('provider_unavailable', 'no answer', options)
-    const asked: number[] = []
+    const requests: number[] = []
     const fail = async (from: number, to: number) => {
-      asked.push(to - from + 1)
+      requests.push(to - from + 1)
       throw failure
     }
     for (let n = 0; n < 2; n += 1) await expect(pager.read(1, 60_000, fail)).rejects.toBe(failure)
-    expect(asked[1]).toBe(asked[0])
-    expect(asked).toHaveLength(2)
+    expect(requests[1]).toBe(requests[0])
+    expect(requests).toHaveLength(2)
   })
 
   it('returns no pages for an empty range', async () => {

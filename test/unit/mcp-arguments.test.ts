@@ -27,8 +27,12 @@ describe('toInput', () => {
       {},
     ],
     ['empty values as JSON texts', { of: '[]', fields: 'null', where: '{}' }, { where: {} }],
-  ])('accepts %s', (_what, given, meant) => {
-    expect(toInput(queryTool, { topic: 'tokens', ...given })).toEqual({ topic: 'tokens', limit: 20, ...meant })
+  ])('accepts %s', (_what, inputValue, suggestion) => {
+    expect(toInput(queryTool, { topic: 'tokens', ...inputValue })).toEqual({
+      topic: 'tokens',
+      limit: 20,
+      ...suggestion,
+    })
   })
 
   it('drops an empty word of a list of words', () => {
@@ -51,8 +55,8 @@ describe('toInput', () => {
       /no argument "field"\. Did you mean "fields"\?/,
     ],
     ['a text instead of an object', describeTool, 'tokens', /expected object/],
-  ])('rejects %s', (_what, tool, given, message) => {
-    expect(() => toInput(tool, given)).toThrow(message)
+  ])('rejects %s', (_what, tool, inputValue, message) => {
+    expect(() => toInput(tool, inputValue)).toThrow(message)
   })
 })
 
@@ -95,29 +99,29 @@ interface Listed {
 }
 
 describe.each(tools.map((tool) => [tool.name, tool] as const))('%s', (_name, { name, title, input, output }) => {
-  const asked = input['~standard'].jsonSchema.input() as Listed
-  const told = output['~standard'].jsonSchema.output() as Listed
+  const requested = input['~standard'].jsonSchema.input() as Listed
+  const observed = output['~standard'].jsonSchema.output() as Listed
 
   it('has a schema of arguments that clients in strict mode accept', () => {
-    expect(strictSchema.safeParse(asked).error).toBeUndefined()
-    expect(asked.type).toBe('object')
-    expect(findUndeclared(asked)).toEqual([])
+    expect(strictSchema.safeParse(requested).error).toBeUndefined()
+    expect(requested.type).toBe('object')
+    expect(findUndeclared(requested)).toEqual([])
     expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
   })
 
   it('has a title, and a schema of its result without keywords that clients reject', () => {
     expect(title).toMatch(/\w/)
-    expect(told.type).toBe('object')
-    expect(Object.keys(told.properties ?? {})).not.toEqual([])
-    expect(findUndeclared(told)).toEqual([])
-    expect(JSON.stringify([asked, told])).not.toMatch(FORBIDDEN)
+    expect(observed.type).toBe('object')
+    expect(Object.keys(observed.properties ?? {})).not.toEqual([])
+    expect(findUndeclared(observed)).toEqual([])
+    expect(JSON.stringify([requested, observed])).not.toMatch(FORBIDDEN)
   })
 })
 
 it('queryTool lists only parameters of routes in `where`', () => {
   const { properties = {} } = queryTool.input['~standard'].jsonSchema.input() as Listed
-  const known = new Set(routes.flatMap(({ query }) => Object.keys(query)))
+  const ids = new Set(routes.flatMap(({ query }) => Object.keys(query)))
   const listed = Object.keys(properties.where?.properties ?? {})
   expect(listed.length).toBeGreaterThan(5)
-  expect(listed.filter((one) => !known.has(one))).toEqual([])
+  expect(listed.filter((one) => !ids.has(one))).toEqual([])
 })

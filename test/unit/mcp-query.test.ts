@@ -13,18 +13,18 @@ const isResolving = ({ searchParams }: URL) => searchParams.get('fields') === '_
 /** The list route: matches ids, parts of names and whole symbols. */
 function listTokens({ searchParams }: URL) {
   const [ids, names] = [searchParams.getAll('id'), searchParams.getAll('name').map((name) => name.toLowerCase())]
-  const isAsked = ({ _id, name, symbol }: (typeof ALL)[number]) =>
+  const isRequested = ({ _id, name, symbol }: (typeof ALL)[number]) =>
     ids.includes(_id) || names.some((one) => name.toLowerCase().includes(one) || symbol.toLowerCase() === one)
-  return ALL.filter(isAsked)
+  return ALL.filter(isRequested)
 }
 
 const prices = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['financialData.price'] }
 
 describe('query', () => {
   it('does not request entities again that have a record', async () => {
-    const { source, asked } = createSource(listTokens)
+    const { source, requestCount: requests } = createSource(listTokens)
     const { data } = await callTool(queryTool, source, prices)
-    expect(asked.filter((url) => !isResolving(url))).toHaveLength(1)
+    expect(requests.filter((url) => !isResolving(url))).toHaveLength(1)
     expect(data).not.toHaveProperty('failed')
     expect(data.columns).toEqual(['financialData.price'])
   })
@@ -64,22 +64,24 @@ describe('query', () => {
   })
 
   it('searches similar names only for the first unknown names', async () => {
-    const { source, asked } = createSource(() => [])
+    const { source, requestCount: requests } = createSource(() => [])
     const of = Array.from({ length: 20 }, (_, index) => `unknown ${index}`)
     const { data } = await callTool(queryTool, source, { topic: 'tokens', of })
     expect(data.failed).toHaveLength(20)
     expect(
       new Set(
-        asked.flatMap(({ pathname, searchParams }) => (pathname === '/data/search' ? [searchParams.get('q')] : [])),
+        requests.flatMap(({ pathname, searchParams }) => (pathname === '/data/search' ? [searchParams.get('q')] : [])),
       ),
     ).toEqual(new Set(['unknown 0', 'unknown 1', 'unknown 2', 'unkn', 'unk']))
   })
 
   it('limits the records of each entity to the size of the response', async () => {
-    const { source, asked } = createSource((url) => (url.pathname === '/data/daos' ? [] : [{ proposal: 'x' }]))
+    const { source, requestCount: requests } = createSource((url) =>
+      url.pathname === '/data/daos' ? [] : [{ proposal: 'x' }],
+    )
     const of = Array.from({ length: 20 }, (_, index) => index.toString(16).padStart(24, '0'))
     await callTool(queryTool, source, { topic: 'daos/governance/proposals', of, limit: 500 })
-    const limits = asked.map(({ searchParams }) => Number(searchParams.get('limit')))
+    const limits = requests.map(({ searchParams }) => Number(searchParams.get('limit')))
     expect(limits.reduce((sum, limit) => sum + limit, 0)).toBeLessThan(6_000)
   })
 
@@ -94,10 +96,10 @@ describe('query', () => {
   it.each([
     ['price', 'financialData.price'],
     ['marketcap', 'financialData.marketCap'],
-  ])('suggests for the field %s the member %s, and names the others', async (field, meant) => {
+  ])('suggests for the field %s the member %s, and names the others', async (field, suggestion) => {
     const { source } = createSource(listTokens)
     const called = callTool(queryTool, source, { topic: 'tokens', fields: [field] })
-    await expect(called).rejects.toThrow(`has no ${field}. Did you mean "${meant}"?`)
+    await expect(called).rejects.toThrow(`has no ${field}. Did you mean "${suggestion}"?`)
     await expect(called).rejects.toThrow(/It has .*financialData\.percentChange24h.*: describe it to see its members/)
   })
 
@@ -110,7 +112,7 @@ describe('query', () => {
     expect(files.map(({ uri }) => uri)).toEqual(
       ['csv', 'parquet'].map((format) => `http://here/data/tokens?sort=name&limit=500&format=${format}`),
     )
-    const whole = await callTool(queryTool, createSource(() => ALL).source, { topic: 'tokens' })
-    expect(whole.files).toEqual([])
+    const full = await callTool(queryTool, createSource(() => ALL).source, { topic: 'tokens' })
+    expect(full.files).toEqual([])
   })
 })

@@ -53,10 +53,10 @@ describe('series', () => {
   })
 
   it('reads all pages of a long range', async () => {
-    const { source, asked } = sourceOf()
+    const { source, requestCount: requests } = sourceOf()
     const { data } = await callTool(seriesTool, source, { ...PRICES, last: '30d', interval: '5m' })
     expect(data.statistics).toMatchObject({ 'quote.USD.price': { first: { value: 0 }, last: { value: 8_639 } } })
-    expect(asked.length).toBeGreaterThan(2)
+    expect(requests.length).toBeGreaterThan(2)
     expect(data.showing).toContain('of 8640')
   })
 
@@ -97,9 +97,9 @@ describe('series', () => {
   })
 
   it('suggests an interval if the range has more points than the limit', async () => {
-    const { source, asked } = sourceOf()
+    const { source, requestCount: requests } = sourceOf()
     const called = callTool(seriesTool, source, { ...PRICES, last: '1y', interval: '5m' })
     await expect(called).rejects.toThrow(/105120 points at 5m.*at most 10000: ask with interval 1h/)
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
   })
 })

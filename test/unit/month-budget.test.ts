@@ -23,14 +23,14 @@ function open(perMonth: number, more: Readonly<Record<string, string>> = {}, cap
   const settings = { COINMARKETCAP_API_KEY: 'key', COINMARKETCAP_CREDITS_PER_MONTH: String(perMonth) }
   const config = parseConfig({ ...settings, ...more })
   const opened: HttpSettings[] = []
-  const asked: HttpRequest[] = []
+  const requests: HttpRequest[] = []
   const answer = { fails: false }
   const http = {
     open: (one: HttpSettings) => {
       opened.push(one)
       return {
         json: async (request: HttpRequest) => {
-          asked.push(request)
+          requests.push(request)
           if (answer.fails) throw new DataError('provider_unavailable', 'no answer')
           return { data: [] }
         },
@@ -38,7 +38,7 @@ function open(perMonth: number, more: Readonly<Record<string, string>> = {}, cap
     },
   }
   const context = { config, log: silent, http, db: { rows: async () => caps } } as unknown as ProviderContext
-  return { source: coinmarketcap.connect(context), asked, answer, settings: () => opened[0] ?? expect.unreachable() }
+  return { source: coinmarketcap.connect(context), requests, answer, settings: () => opened[0] ?? expect.unreachable() }
 }
 
 /** Returns the daily limits by their names. */
@@ -77,27 +77,27 @@ describe('CoinMarketCap credits', () => {
   it('are spent on the largest tokens; the others are rejected with the name of the setting', async () => {
     const tokens = toTestTokens(130)
     const caps = tokens.map(({ key }) => ({ token: key, usd: key }))
-    const { source, asked } = open(10_000, {}, caps)
-    const told = toRun({ slot: DAY })
-    await source.fetchLatest(tokens, told.run)
-    expect(asked.map(({ query }) => String(query?.id).split(',').map(Number))).toEqual([
+    const { source, requests } = open(10_000, {}, caps)
+    const testRun = toRun({ slot: DAY })
+    await source.fetchLatest(tokens, testRun.run)
+    expect(requests.map(({ query }) => String(query?.id).split(',').map(Number))).toEqual([
       Array.from({ length: 100 }, (_, n) => 130 - n),
     ])
-    expect([...told.refused.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1))
-    expect(told.refused.get(1)).toMatchObject({
+    expect([...testRun.refused.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1))
+    expect(testRun.refused.get(1)).toMatchObject({
       code: 'provider_unconfigured',
       message: expect.stringContaining('COINMARKETCAP_CREDITS_PER_MONTH'),
     })
   })
 
   it('are not spent again on a retried slot, unless the first attempt failed', async () => {
-    const { source, asked, answer } = open(10_000)
+    const { source, requests, answer } = open(10_000)
     const state = createState()
     const tokens = toTestTokens(3)
     const attempt = async (slot: number) => {
-      const before = asked.length
+      const before = requests.length
       await source.fetchLatest(tokens, toRun({ slot, state }).run).catch((error: unknown) => error)
-      return asked.length - before
+      return requests.length - before
     }
     answer.fails = true
     expect([await attempt(DAY), await attempt(DAY)]).toEqual([1, 1])
@@ -106,15 +106,15 @@ describe('CoinMarketCap credits', () => {
   })
 
   it('are not spent in slots without calls', async () => {
-    const { source, asked } = open(3_100)
+    const { source, requests } = open(3_100)
     const tokens = toTestTokens(2)
     for (const slot of slots) {
-      const told = toRun({ slot })
-      const before = asked.length
-      await source.fetchLatest(tokens, told.run)
-      expect(told.refused.size).toBe(asked.length > before ? 0 : 2)
+      const testRun = toRun({ slot })
+      const before = requests.length
+      await source.fetchLatest(tokens, testRun.run)
+      expect(testRun.refused.size).toBe(requests.length > before ? 0 : 2)
     }
-    expect(asked).toHaveLength(90)
+    expect(requests).toHaveLength(90)
   })
 
   it.each([
@@ -123,15 +123,15 @@ describe('CoinMarketCap credits', () => {
     [10_000, 0.01],
     [1_000_000, 0.5],
   ])('for history: with %i a month and a share of %d, no call exceeds the daily limit', async (perMonth, share) => {
-    const { source, asked, settings } = open(perMonth, { PROVIDER_HISTORY_SHARE: String(share) })
+    const { source, requests, settings } = open(perMonth, { PROVIDER_HISTORY_SHARE: String(share) })
     const range = { from: DAY - 30 * DAY_MS, to: DAY, interval: '5m' } as const
     await source.fetchHistory(toTestTokens(3), range, toRun().run)
     const ofDay = readLimits(settings(), share).get('coinmarketcap (history)') ?? Number.NaN
-    for (const { units = 1 } of asked) expect(units).toBeLessThanOrEqual(ofDay)
-    const points = asked.map(({ query }) => String(query?.id).split(',').length * (Number(query?.count) - 1))
+    for (const { units = 1 } of requests) expect(units).toBeLessThanOrEqual(ofDay)
+    const points = requests.map(({ query }) => String(query?.id).split(',').length * (Number(query?.count) - 1))
     // Every step of every token once. A credit pays for a hundred steps.
     expect(points.reduce((sum, count) => sum + count, 0)).toBe(3 * 30 * 288)
-    for (const [at, { units = 1 }] of asked.entries()) expect(units).toBe(Math.ceil((points[at] ?? 0) / 100))
+    for (const [at, { units = 1 }] of requests.entries()) expect(units).toBe(Math.ceil((points[at] ?? 0) / 100))
   })
 
   it('are unlimited without a key', () => {
@@ -159,7 +159,7 @@ describe('calls of a slot split into chunks', () => {
       Array.from({ length: PIECES }, async (_, index) => {
         const piece = { index, of: PIECES }
         const calls = toShare(perSlot, slot, piece)
-        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, piece })).left()
+        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, piece })).remaining()
       }),
     )
 
@@ -185,8 +185,8 @@ describe('calls of a slot split into chunks', () => {
       return openSlotAllowance(state, { name: 'a', slot: DAY, calls: toShare(16, DAY, piece), piece })
     }
     const first = await open(0)
-    expect([first.take(), first.left()]).toEqual([true, 1])
+    expect([first.take(), first.remaining()]).toEqual([true, 1])
     await first.save()
-    expect([(await open(0)).left(), (await open(1)).left()]).toEqual([1, 2])
+    expect([(await open(0)).remaining(), (await open(1)).remaining()]).toEqual([1, 2])
   })
 })

@@ -89,9 +89,9 @@ describe('token with an unreadable stored time', () => {
     await collect()
     const first = from.pop()
     state.set('moralis.token-1', text)
-    const again = toRun({ entities: [toToken(1)], state, slot: SLOT + HOUR })
-    await source.fetchNew(again.run)
-    expect([again.read, Date.parse(from[0] ?? '') - Date.parse(first ?? '')]).toEqual([[1], HOUR])
+    const repeated = toRun({ entities: [toToken(1)], state, slot: SLOT + HOUR })
+    await source.fetchNew(repeated.run)
+    expect([repeated.read, Date.parse(from[0] ?? '') - Date.parse(first ?? '')]).toEqual([[1], HOUR])
   })
 })
 
@@ -107,22 +107,25 @@ describe('block with more swaps than the pages of a slot', () => {
   // Oldest first, two per page: five in one block, two in later blocks.
   const all = [0, 0, 0, 0, 0, 12_000, 24_000].map((after, hash) => swap(hash, first + after))
   const page = async ({ query }: HttpRequest) => {
-    const left = all.filter(({ blockTimestamp }) => blockTimestamp >= String(query?.fromDate))
+    const remaining = all.filter(({ blockTimestamp }) => blockTimestamp >= String(query?.fromDate))
     const start = Number(query?.cursor ?? 0)
-    return { result: left.slice(start, start + 2), cursor: start + 2 < left.length ? String(start + 2) : null }
+    return {
+      result: remaining.slice(start, start + 2),
+      cursor: start + 2 < remaining.length ? String(start + 2) : null,
+    }
   }
 
   it('is read completely, and the next slot continues behind it', async () => {
     // This plan leaves one call per hour for trades.
     const { source } = open(page, '4000')
     const state = createState()
-    const asked: string[][] = []
+    const requests: string[][] = []
     for (let hour = 0; hour < 4; hour += 1) {
-      const told = toRun({ entities: [toToken(1)], state, slot: SLOT + hour * HOUR })
-      const rows = await source.fetchNew(told.run)
-      asked.push(rows.map((row) => String(Reflect.get(row, 'transaction_hash'))))
+      const testRun = toRun({ entities: [toToken(1)], state, slot: SLOT + hour * HOUR })
+      const rows = await source.fetchNew(testRun.run)
+      requests.push(rows.map((row) => String(Reflect.get(row, 'transaction_hash'))))
     }
-    expect(new Set(asked.flat())).toEqual(new Set(all.map(({ transactionHash }) => transactionHash)))
-    expect(asked[1]).toEqual(['0x0', '0x1', '0x2', '0x3', '0x4', '0x5'])
+    expect(new Set(requests.flat())).toEqual(new Set(all.map(({ transactionHash }) => transactionHash)))
+    expect(requests[1]).toEqual(['0x0', '0x1', '0x2', '0x3', '0x4', '0x5'])
   })
 })

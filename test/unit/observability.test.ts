@@ -12,13 +12,13 @@ const read = (file: string) => readFileSync(join(root, 'observability', file), '
 const SUFFIXES = { counter: [''], gauge: [''], histogram: ['_bucket', '_sum', '_count'] } as const
 
 /** Metrics by name with their labels: declared metrics, runtime metrics, and those that Prometheus adds per target. */
-async function readKnown(): Promise<Map<string, readonly string[]>> {
-  const known = new Map<string, readonly string[]>([['up', []]])
+async function readMetricNames(): Promise<Map<string, readonly string[]>> {
+  const existing = new Map<string, readonly string[]>([['up', []]])
   for (const { kind, name, labels } of Object.values(METRICS)) {
-    for (const suffix of SUFFIXES[kind]) known.set(name + suffix, suffix === '_bucket' ? [...labels, 'le'] : labels)
+    for (const suffix of SUFFIXES[kind]) existing.set(name + suffix, suffix === '_bucket' ? [...labels, 'le'] : labels)
   }
-  for (const { name } of await createMetrics('test').getMetricsAsJSON()) known.set(name, [])
-  return known
+  for (const { name } of await createMetrics('test').getMetricsAsJSON()) existing.set(name, [])
+  return existing
 }
 
 const OF_EVERY_TARGET = ['job', 'instance', 'process', 'service']
@@ -50,12 +50,12 @@ const expressions = {
 describe.each(Object.entries(expressions))('observability: the %s', (_name, list) => {
   it('use existing metrics and labels', async () => {
     expect(list.length).toBeGreaterThan(10)
-    const known = await readKnown()
+    const existing = await readMetricNames()
     for (const expression of list) {
       const { metrics, labels } = toUses(expression)
       expect(metrics, expression).not.toEqual([])
-      expect([...known.keys()], expression).toEqual(expect.arrayContaining(metrics))
-      const have = [...metrics.flatMap((name) => known.get(name) ?? []), ...OF_EVERY_TARGET]
+      expect([...existing.keys()], expression).toEqual(expect.arrayContaining(metrics))
+      const have = [...metrics.flatMap((name) => existing.get(name) ?? []), ...OF_EVERY_TARGET]
       expect(have, expression).toEqual(expect.arrayContaining(labels))
     }
   })

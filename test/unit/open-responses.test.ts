@@ -43,15 +43,15 @@ describe('createResponseLimit', () => {
   it('closes a slow reader of the same client for a new response, and of any client at the total limit', () => {
     const readers = createReaders()
     const limit = createResponseLimit(readers, 3, 2)
-    const [own, other] = [toResponse(), toResponse()]
+    const [own, another] = [toResponse(), toResponse()]
     limit.add(own, 'a')
     limit.add(toResponse(), 'a')
-    limit.add(other, 'b')
-    readers.slow.add(other)
+    limit.add(another, 'b')
+    readers.slow.add(another)
     expect(() => limit.add(toResponse(), 'a')).toThrow(expect.objectContaining({ code: 'rate_limited' }))
     readers.slow.add(own)
     limit.add(toResponse(), 'a')
-    expect(readers.slow).toEqual(new Set([other]))
+    expect(readers.slow).toEqual(new Set([another]))
     limit.add(toResponse(), 'c')
     expect(readers.slow.size).toBe(0)
   })

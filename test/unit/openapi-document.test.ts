@@ -49,7 +49,7 @@ describe('OpenAPI document', () => {
   it('has a sentence for every operation, parameter, member, tag and named schema', () => {
     const { schemas, responses, headers } = openApi.components
     const named = (list: Record<string, Json>) => Object.entries(list).map(([name, one]) => [name, one.description])
-    const told = [
+    const observed = [
       ...operations.map(({ operationId, description }) => [operationId, description]),
       ...operations.flatMap(({ operationId, parameters }) =>
         parameters.map(({ name, description }) => [`${operationId} ${name}`, description]),
@@ -64,8 +64,8 @@ describe('OpenAPI document', () => {
       ...openApi.tags.map(({ name, description }) => [name, description]),
       ...[schemas, responses, headers].flatMap(named),
     ]
-    expect(told.length).toBeGreaterThan(500)
-    expect(told.filter(([, description]) => !isSentence(description))).toEqual([])
+    expect(observed.length).toBeGreaterThan(500)
+    expect(observed.filter(([, description]) => !isSentence(description))).toEqual([])
   })
 
   it('has no members outside the named schemas', () => {
@@ -87,9 +87,9 @@ describe('OpenAPI document', () => {
   })
 
   it('documents 409 only for operations with a name parameter', () => {
-    const told = operations.filter(({ responses }) => '409' in responses)
-    expect(told.length).toBeGreaterThan(0)
-    expect(told.filter(({ parameters }) => parameters.every(({ name }) => name !== 'name'))).toEqual([])
+    const observed = operations.filter(({ responses }) => '409' in responses)
+    expect(observed.length).toBeGreaterThan(0)
+    expect(observed.filter(({ parameters }) => parameters.every(({ name }) => name !== 'name'))).toEqual([])
   })
 
   it('has examples only for parameters that a first request needs', () => {

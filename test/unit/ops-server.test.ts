@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => ops?.close())
 
-const ask = (path: string, host: string) =>
+const request = (path: string, host: string) =>
   new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     get({ host: '127.0.0.1', port, path, headers: { host } }, async (response) => {
       let text = ''
@@ -39,12 +39,12 @@ describe('startOpsServer', () => {
     'worker:9466',
     'api.monitoring.svc',
   ])('accepts a request with the Host %s', async (host) => {
-    expect((await ask('/health/live', host)).status).toBe(200)
+    expect((await request('/health/live', host)).status).toBe(200)
   })
 
   // A browser page's host name may be changed to resolve to this machine (DNS rebinding).
   it.each(['/metrics', '/queues', '/health/ready'])('rejects %s with an unknown Host', async (path) => {
-    const { status, text } = await ask(path, 'rebound.example.com:9464')
+    const { status, text } = await request(path, 'rebound.example.com:9464')
     expect(status).toBe(403)
     expect(JSON.parse(text).error).toContain('OPS_HOSTS')
   })

@@ -53,8 +53,8 @@ describe('withOwnStores with the stores of a data folder', () => {
   })
 
   it('keeps settings of the environment', () => {
-    const given = { CLICKHOUSE_READ_USER: 'another', CLICKHOUSE_READ_PASSWORD: 'of another' }
-    expect(complete(given)).toEqual({ ...CLICKHOUSE, ...REDIS, ...given })
+    const input = { CLICKHOUSE_READ_USER: 'another', CLICKHOUSE_READ_PASSWORD: 'of another' }
+    expect(complete(input)).toEqual({ ...CLICKHOUSE, ...REDIS, ...input })
   })
 
   it('adds the passwords if the environment names their address', () => {
@@ -63,15 +63,15 @@ describe('withOwnStores with the stores of a data folder', () => {
 
   it.each([{ CLICKHOUSE_URL: 'https://clickhouse.example' }, { CLICKHOUSE_URL_FILE: '/run/secrets/url' }])(
     'adds no password for another server: %j',
-    (given) => {
-      expect(complete(given)).toEqual({ ...REDIS, ...given })
+    (input) => {
+      expect(complete(input)).toEqual({ ...REDIS, ...input })
     },
   )
 
   it('keeps a secret that is given as a file', () => {
     const { CLICKHOUSE_PASSWORD: _, ...rest } = CLICKHOUSE
-    const given = { CLICKHOUSE_PASSWORD_FILE: '/run/secrets/password' }
-    expect(complete(given)).toEqual({ ...rest, ...REDIS, ...given })
+    const input = { CLICKHOUSE_PASSWORD_FILE: '/run/secrets/password' }
+    expect(complete(input)).toEqual({ ...rest, ...REDIS, ...input })
     expect(complete({ REDIS_URL_FILE: '/run/secrets/redis' })).not.toHaveProperty('REDIS_URL')
   })
 })

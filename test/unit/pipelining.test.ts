@@ -11,13 +11,13 @@ let server: Server
 
 /** Starts a server with pipelining. Returns the started requests, the parsed requests and a connection. */
 async function start(answer: (request: IncomingMessage, response: ServerResponse) => void, maxBytes?: number) {
-  const begun: (string | undefined)[] = []
+  const started: (string | undefined)[] = []
   const parsed: (string | undefined)[] = []
   const pipelining = createPipelining(maxBytes)
   server = createServer((request, response) => {
     parsed.push(request.url)
     pipelining.take(request, response, () => {
-      begun.push(request.url)
+      started.push(request.url)
       answer(request, response)
     })
   })
@@ -28,7 +28,7 @@ async function start(answer: (request: IncomingMessage, response: ServerResponse
   await once(server.listen(0, '127.0.0.1'), 'listening')
   // A server that closes a connection with unread bytes resets it.
   const join = () => connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
-  return { begun, parsed, socket: join(), join }
+  return { started, parsed, socket: join(), join }
 }
 afterEach(() => {
   server.closeAllConnections()
@@ -38,7 +38,7 @@ afterEach(() => {
 describe('createPipelining', () => {
   it('answers the requests of a connection one at a time, in order', async () => {
     let [underWay, most] = [0, 0]
-    const { begun, socket } = await start(async (request, response) => {
+    const { started, socket } = await start(async (request, response) => {
       underWay += 1
       most = Math.max(most, underWay)
       response.once('close', () => {
@@ -51,44 +51,44 @@ describe('createPipelining', () => {
     socket.write(Array.from({ length: 20 }, (_, index) => get(index)).join(''))
     socket.write('POST /put HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody')
     socket.write('GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
-    const told = await text(socket)
-    expect(told.match(/(?<=<\/)[^>]*/g)).toEqual([
+    const received = await text(socket)
+    expect(received.match(/(?<=<\/)[^>]*/g)).toEqual([
       ...Array.from({ length: 20 }, (_, index) => `${index} `),
       'put body',
       'last ',
     ])
-    expect(begun).toHaveLength(22)
+    expect(started).toHaveLength(22)
     expect(most).toBe(1)
   })
 
   it('answers all 301 requests of one chunk', async () => {
-    const { begun, socket } = await start((request, response) => response.end(`<${request.url}>`))
+    const { started, socket } = await start((request, response) => response.end(`<${request.url}>`))
     const paths = Array.from({ length: 300 }, (_, index) => `/${index}`)
     socket.write(
       `${paths.map((path) => get(path.slice(1))).join('')}GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
     )
     expect((await text(socket)).match(/(?<=<)[^>]*/g)).toEqual([...paths, '/last'])
-    expect(begun).toHaveLength(301)
+    expect(started).toHaveLength(301)
   })
 
   it('stops reading a connection while its requests wait', async () => {
-    const { begun, parsed, socket } = await start((_, response) => void response.write('begun'))
+    const { started, parsed, socket } = await start((_, response) => void response.write('begun'))
     const large = `GET /large HTTP/1.1\r\nHost: a\r\nX-Large: ${'x'.repeat(10_000)}\r\n\r\n`
     socket.on('error', () => {}).write(`${get('first')}${large.repeat(2_000)}`)
     await once(socket, 'data')
     // Wait until the kernel accepts no more bytes: the server has stopped reading.
     await expect.poll(() => socket.writableLength).toBeGreaterThan(1_000_000)
-    const [read, left] = [parsed.length, socket.writableLength]
+    const [read, remaining] = [parsed.length, socket.writableLength]
     for (let turns = 0; turns < 100; turns += 1) await turn()
-    expect([parsed.length, socket.writableLength]).toEqual([read, left])
+    expect([parsed.length, socket.writableLength]).toEqual([read, remaining])
     // At most two chunks of 64 kB: one with the first request and one with the second.
     expect(read).toBeLessThan(15)
-    expect(begun).toEqual(['/first'])
+    expect(started).toEqual(['/first'])
     socket.destroy()
   })
 
   it('closes the connection with the largest waiting requests if all together exceed the memory limit', async () => {
-    const { begun, parsed, join } = await start((_, response) => void response.write('begun'), 100_000)
+    const { started, parsed, join } = await start((_, response) => void response.write('begun'), 100_000)
     const modest = join()
     modest.write([1, 2, 3].map(get).join(''))
     await expect.poll(() => parsed.length).toBe(3)
@@ -96,7 +96,7 @@ describe('createPipelining', () => {
     const closed = once(greedy.on('error', () => {}).resume(), 'close')
     greedy.write(Array.from({ length: 100 }, (_, index) => get(`greedy/${index}`)).join(''))
     await closed
-    expect(begun).toEqual(['/1', '/greedy/0'])
+    expect(started).toEqual(['/1', '/greedy/0'])
     expect(modest.destroyed).toBe(false)
     modest.destroy()
   })
@@ -106,7 +106,7 @@ describe('createPipelining', () => {
     const ended = new Promise<void>((resolve) => {
       end = resolve
     })
-    const { begun, socket } = await start((_, response) => {
+    const { started, socket } = await start((_, response) => {
       response.write('begun')
       // A paused connection detects the close when it writes, like an event stream every few seconds.
       const beat = setInterval(() => response.write('.'), 1)
@@ -118,19 +118,19 @@ describe('createPipelining', () => {
     socket.once('data', () => socket.resetAndDestroy()).write([1, 2, 3].map(get).join(''))
     await ended
     await turn()
-    expect(begun).toEqual(['/1'])
+    expect(started).toEqual(['/1'])
   })
 
   it('answers the requests before malformed bytes, then rejects the bytes', async () => {
-    const { begun, socket } = await start(async (request, response) => {
+    const { started, socket } = await start(async (request, response) => {
       await turn()
       response.end(`<${request.url}>`)
     })
     socket.write(`${[1, 2].map(get).join('')}what?\r\n\r\n`)
-    const told = await text(socket)
-    expect(told.match(/(?<=<)[^>]*/g)).toEqual(['/1', '/2'])
-    expect(told.endsWith('no request')).toBe(true)
-    expect(begun).toEqual(['/1', '/2'])
+    const received = await text(socket)
+    expect(received.match(/(?<=<)[^>]*/g)).toEqual(['/1', '/2'])
+    expect(received.endsWith('no request')).toBe(true)
+    expect(started).toEqual(['/1', '/2'])
   })
 
   it('aborts the response to a request with a malformed body', async () => {

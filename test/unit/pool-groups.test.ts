@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { toPoolGroups } from '../../workers/providers/evm/dex/known-pools.ts'
 import type { Pool } from '../../workers/providers/evm/dex/pools.ts'
+import { toPoolGroups } from '../../workers/providers/evm/dex/stored-pools.ts'
 import { toTestToken } from '../samples.ts'
 
 const tokens = ['a', 'b', 'c', 'd', 'e'].map((contractAddress, key) => ({ ...toTestToken(key, {}), contractAddress }))

@@ -25,9 +25,9 @@ async function listen(server: ReturnType<typeof createServer>): Promise<number> 
 
 /** A proxy that records requests and connects every tunnel to `port`. */
 async function startProxy(port: number, status?: number) {
-  const asked: { to: string | undefined; credentials: string | undefined }[] = []
+  const requests: { to: string | undefined; credentials: string | undefined }[] = []
   const note = (to: string | undefined, { headers }: { headers: Record<string, unknown> }) =>
-    asked.push({ to, credentials: headers['proxy-authorization'] as string | undefined })
+    requests.push({ to, credentials: headers['proxy-authorization'] as string | undefined })
   const server = createServer((request, response) => {
     note(request.url, request)
     response.writeHead(status ?? 200, { 'content-type': 'application/json' }).end('{"by":"proxy"}')
@@ -40,7 +40,7 @@ async function startProxy(port: number, status?: number) {
     socket.pipe(onward).pipe(socket)
     onward.on('error', () => undefined)
   })
-  return { asked, url: `http://user:${PASSWORD}@127.0.0.1:${await listen(server)}` }
+  return { asked: requests, url: `http://user:${PASSWORD}@127.0.0.1:${await listen(server)}` }
 }
 
 async function startProvider() {
@@ -65,7 +65,7 @@ const BASIC = `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`
 it('createRemoteSource() sends requests to the API through the proxy of the settings', async () => {
   const proxy = await startProxy(0)
   const source = createRemoteSource('http://api.example', parseConfig({ HTTP_PROXY: proxy.url }))
-  expect((await source.ask('/data/status', signal)).text).toBe('{"by":"proxy"}')
+  expect((await source.request('/data/status', signal)).text).toBe('{"by":"proxy"}')
   expect(proxy.asked).toEqual([{ to: 'http://api.example/data/status', credentials: BASIC }])
 })
 

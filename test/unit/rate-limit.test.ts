@@ -41,7 +41,7 @@ describe('createRateLimit', () => {
     const grants: { at: number; cost: number }[] = []
     const take = (each: number) =>
       limit.take(never, each).then(() => grants.push({ at: performance.now() - startedAt, cost: each }))
-    for (let left = perMinute * 4; left > 0; left -= cost + 1) void [take(cost), take(1)]
+    for (let remaining = perMinute * 4; remaining > 0; remaining -= cost + 1) void [take(cost), take(1)]
     await vi.advanceTimersByTimeAsync(180_000 - 1)
     for (const { at: start } of grants) {
       const inMinute = grants.filter(({ at }) => at >= start && at < start + 60_000)

@@ -76,8 +76,8 @@ describe('toRatings', () => {
   const check = (...lines: string[]) => toRatings(readCsv([HEADER, ...lines].join('\n'), 'r.csv'), daos, TODAY, 'r.csv')
 
   it('matches DAOs by slug, name and id, and keeps the values', () => {
-    const others = [GOOD.replace('dao-1', 'DAO 2'), GOOD.replace('dao-1', charlie.id)]
-    const { rows, faults } = check(GOOD, ...others)
+    const rest = [GOOD.replace('dao-1', 'DAO 2'), GOOD.replace('dao-1', charlie.id)]
+    const { rows, faults } = check(GOOD, ...rest)
     expect(faults).toEqual([])
     expect(rows.map(({ dao }) => dao)).toEqual([1, 2, 3])
     expect(rows[0]).toEqual({
@@ -167,8 +167,8 @@ describe('toRatings', () => {
   })
 
   it('skips only lines with a misplaced quote or a wrong number of cells', () => {
-    const others = ['dao-2', charlie.id].map((id) => GOOD.replace('dao-1', id))
-    const { rows, faults } = check('a,b', GOOD, 'dao-9,"never closed,1', others[0] ?? '', 'x"y",1', others[1] ?? '')
+    const rest = ['dao-2', charlie.id].map((id) => GOOD.replace('dao-1', id))
+    const { rows, faults } = check('a,b', GOOD, 'dao-9,"never closed,1', rest[0] ?? '', 'x"y",1', rest[1] ?? '')
     expect(rows.map(({ dao }) => dao)).toEqual([1, 2, 3])
     expect(faults.map((fault) => fault.slice(0, 8))).toEqual(['r.csv:2:', 'r.csv:4:', 'r.csv:6:'])
   })

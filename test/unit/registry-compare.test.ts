@@ -6,14 +6,14 @@ import type { Protocol } from '../../workers/registry-check/lists.ts'
 const NOW = Date.parse('2024-05-06T00:00:00Z')
 
 /** Compares the account of Uniswap with the accounts of its protocols. */
-function compare(ours: string | null, theirs: readonly (string | null)[]) {
+function compare(own: string | null, listed: readonly (string | null)[]) {
   const registry = loadRegistry()
-  const daos = registry.daos.flatMap((dao) => (dao.slug === 'uniswap' ? [{ ...dao, twitter: ours }] : []))
+  const daos = registry.daos.flatMap((dao) => (dao.slug === 'uniswap' ? [{ ...dao, twitter: own }] : []))
   const parent = daos[0]?.defillama ?? null
-  const protocols = theirs.map((twitter, at): Protocol => {
+  const protocols = listed.map((twitter, at): Protocol => {
     return { slug: `uniswap-v${at}`, parent, coingeckoId: null, cmcId: null, twitter, space: null }
   })
-  const list = { list: 'defillama', isWhole: false, lacksParents: false, protocols }
+  const list = { list: 'defillama', isComplete: false, lacksParents: false, protocols }
   const lists = { coins: [], contracts: [], protocols: [list], spaces: [], unread: [] }
   return compareRegistry({ ...registry, tokens: [], daos }, lists, NOW).map((found) => [found.ours, found.theirs])
 }
@@ -23,6 +23,6 @@ it.each([
   ['they differ', 'https://x.com/Uniswap', [null, 'other'], [['Uniswap', 'other']]],
   ['ours is missing and one of theirs is null', null, [null, 'other'], [[null, 'other']]],
   ['both are missing', null, [null], []],
-])('compareRegistry compares accounts if %s', (_, ours, theirs, found) => {
-  expect(compare(ours, theirs)).toEqual(found)
+])('compareRegistry compares accounts if %s', (_, own, listed, found) => {
+  expect(compare(own, listed)).toEqual(found)
 })

@@ -67,10 +67,10 @@ describe.skipIf(!hasUpstream)('registry compared with recorded sources', () => {
     for (const dao of registry.daos) {
       const found = new Set(dao.treasuries.map(({ chain, address }) => names.get(`${chain}:${address}`)))
       expect([...found], dao.slug).not.toContain(undefined)
-      const known = [...found].flatMap((name) => toKeys(listed[name ?? ''] ?? {}, 'ownTokens'))
-      if (known.length === 0) continue
+      const existing = [...found].flatMap((name) => toKeys(listed[name ?? ''] ?? {}, 'ownTokens'))
+      if (existing.length === 0) continue
       const own = registry.tokens.filter((token) => token.dao === dao.slug)
-      const isOwn = own.some(({ chain, contractAddress }) => known.includes(`${chain}:${contractAddress}`))
+      const isOwn = own.some(({ chain, contractAddress }) => existing.includes(`${chain}:${contractAddress}`))
       expect(isOwn, dao.slug).toBe(true)
       ownTokens += 1
     }

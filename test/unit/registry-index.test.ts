@@ -31,9 +31,9 @@ const load = (compositions: readonly object[], more: object = {}): BasketIndex =
   writeFileSync(join(dir, 'index.json'), JSON.stringify({ ...record, compositions, ...more }))
   return loadRegistry(dir).index
 }
-const mistakesOf = (...given: Parameters<typeof load>): readonly string[] => {
+const mistakesOf = (...input: Parameters<typeof load>): readonly string[] => {
   try {
-    load(...given)
+    load(...input)
   } catch (error) {
     if (error instanceof RegistryError) return error.mistakes
     throw error
@@ -62,11 +62,11 @@ describe('included index', () => {
     const [sky] = after?.elements.filter(({ token }) => token.symbol === 'SKY') ?? []
     expect(after?.validFrom).toBe(maker?.token.until)
     expect(Number(sky?.quantity)).toBeCloseTo(24_000 * Number(maker?.quantity), 9)
-    const others = (composition: typeof before) =>
+    const rest = (composition: typeof before) =>
       composition?.elements.flatMap(({ token, quantity }) =>
         token.dao === 'makerdao' ? [] : [`${token.symbol} ${quantity}`],
       )
-    expect(others(after)).toEqual(others(before))
+    expect(rest(after)).toEqual(rest(before))
   })
 
   it('has the format of the rebalance command', () => {
@@ -85,12 +85,12 @@ describe('composition', () => {
     expect(one?.id).toBe(toId('composition', '2022-11-29T00:00:00.000Z', ...members))
     const same = composition('2022-11-29T00:00:00Z', ['AAVE', '2.00'], [`ethereum/${uni?.contractAddress}`, '1.50'])
     expect(load([same]).compositions[0]?.id).toBe(one?.id)
-    for (const other of [
+    for (const second of [
       composition('2022-11-28', ['UNI', '1.5'], ['AAVE', '2']),
       composition('2022-11-29', ['UNI', '1.51'], ['AAVE', '2']),
       composition('2022-11-29', ['UNI', '1.5']),
     ]) {
-      expect(load([other]).compositions[0]?.id).not.toBe(one?.id)
+      expect(load([second]).compositions[0]?.id).not.toBe(one?.id)
     }
   })
 

@@ -148,8 +148,8 @@ describe('loadRegistry', () => {
   })
 
   it('selects the primary token of a DAO', () => {
-    const other = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null, primary: true }
-    write({ tokens: [token, other] })
+    const second = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null, primary: true }
+    write({ tokens: [token, second] })
     expect(loadRegistry(dir).daos[0]?.token).toBe(toId('token', 'solana', 'uni'))
   })
 
@@ -176,10 +176,10 @@ describe('loadRegistry', () => {
 
   it('matches the address of a successor in any case', () => {
     const address = `0x${'ab'.repeat(20)}`
-    const other = { ...token, symbol: 'TWO', contractAddress: address, cmcId: '2', coingeckoId: null, primary: true }
+    const second = { ...token, symbol: 'TWO', contractAddress: address, cmcId: '2', coingeckoId: null, primary: true }
     const mixed = `ethereum/0x${'aB'.repeat(20)}`
     write({
-      tokens: [{ ...token, live: false, ended: { at: '2024-03-01', reason: 'exchanged', successor: mixed } }, other],
+      tokens: [{ ...token, live: false, ended: { at: '2024-03-01', reason: 'exchanged', successor: mixed } }, second],
     })
     const [old, next] = loadRegistry(dir).tokens
     expect(old?.ended?.successor).toBe(next?.id)
@@ -296,8 +296,8 @@ describe('loadRegistry errors', () => {
   })
 
   it('reports several tokens of a DAO without a primary one', () => {
-    const other = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null }
-    expect(mistakesOf({ tokens: [token, other] })).toEqual([
+    const second = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null }
+    expect(mistakesOf({ tokens: [token, second] })).toEqual([
       'tokens.json[0] (UNI), tokens.json[1] (UNI): primary: one token of uniswap must be primary, 0 are',
     ])
   })

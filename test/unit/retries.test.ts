@@ -70,7 +70,7 @@ describe('isPostponed', () => {
   const pending = (code: 'provider_malformed' | 'provider_unavailable', retryAfterMs?: number) => {
     const report = { rows: 0, rejected: 1, uncovered: 1, providers: [] }
     const cause = new DataError(code, 'a reason', { retryAfterMs })
-    return new PartialFailureError(cause, { entities: ['one'], report, cameFurther: false })
+    return new PartialFailureError(cause, { entities: ['one'], report, hasProgressed: false })
   }
   const judge = (data: object, error: unknown) => isPostponed({ data } as unknown as Queued, error)
 

@@ -34,7 +34,7 @@ function readRooms(): Map<string, Set<string>> {
     if (room === undefined) continue
     const imported = rooms.get(room) ?? new Set()
     rooms.set(room, imported)
-    for (const other of files.map(toRoom)) if (other !== undefined && other !== room) imported.add(other)
+    for (const second of files.map(toRoom)) if (second !== undefined && second !== room) imported.add(second)
   }
   return rooms
 }
@@ -45,7 +45,7 @@ describe('modules', () => {
     // Repeatedly remove modules that import no remaining module. The rest forms cycles.
     for (let before = -1; before !== rooms.size; ) {
       before = rooms.size
-      for (const [room, imported] of rooms) if (![...imported].some((other) => rooms.has(other))) rooms.delete(room)
+      for (const [room, imported] of rooms) if (![...imported].some((second) => rooms.has(second))) rooms.delete(room)
     }
     expect([...rooms].map(([room, imported]) => `${room} -> ${[...imported].filter((one) => rooms.has(one))}`)).toEqual(
       [],
@@ -54,22 +54,22 @@ describe('modules', () => {
 
   it.each(INTERFACES)('import of the module of %s only that file', (entry) => {
     const room = toRoom(entry)
-    const others = readImports().filter(({ file }) => toRoom(file) !== room)
-    const inside = others.flatMap(({ file, imported }) =>
+    const restOfAll = readImports().filter(({ file }) => toRoom(file) !== room)
+    const inside = restOfAll.flatMap(({ file, imported }) =>
       imported.filter((one) => toRoom(one) === room && one !== entry).map((one) => `${file} -> ${one}`),
     )
     expect(inside).toEqual([])
-    expect(others.some(({ imported }) => imported.includes(entry))).toBe(true)
+    expect(restOfAll.some(({ imported }) => imported.includes(entry))).toBe(true)
   })
 
   it('are all listed in docs/development.md', () => {
     const page = readFileSync(join(ROOT, 'docs/development.md'), 'utf8')
     const [, list = ''] = /## Modules\n[^`]*```\n(.*?)\n```/s.exec(page) ?? []
-    const told = list.split(/\n(?=\S)/).flatMap((section) => {
+    const observed = list.split(/\n(?=\S)/).flatMap((section) => {
       const house = section.split('/', 1)[0]
       return [...section.matchAll(/([\w-]+)\//g)].map(([, room]) => `${house}/${room}`)
     })
-    const unnamed = [...readRooms().keys()].filter((room) => !told.includes(room))
+    const unnamed = [...readRooms().keys()].filter((room) => !observed.includes(room))
     expect(unnamed).toEqual([])
   })
 })

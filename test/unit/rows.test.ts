@@ -3,7 +3,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow, tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { LEFT_OUT } from '../../workers/job/define-job.ts'
+import { OMITTED } from '../../workers/job/define-job.ts'
 import { toUnreadable } from '../../workers/providers/answer.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { silent } from '../support/silent.ts'
@@ -37,12 +37,22 @@ describe('checkRows', () => {
   })
 
   it('counts the omitted parts of a row, and does not store their reasons', () => {
-    const told: [string, number][] = []
-    const onRejected = (reason: string, count: number) => void told.push([reason, count])
-    const candidate = { ...good, [LEFT_OUT]: ['holders: no address', 'holders: no address'] }
+    const messages: [string, number][] = []
+    const onRejected = (reason: string, count: number) => void messages.push([reason, count])
+    const candidate = { ...good, [OMITTED]: ['holders: no address', 'holders: no address'] }
     const { rows, rejected } = checkRows(dataset, 'somewhere', [candidate], { now, log: silent, onRejected })
     expect([JSON.stringify(rows), rejected]).toEqual([JSON.stringify([good]), 0])
-    expect(told).toEqual([['somewhere: left out: holders: no address', 2]])
+    expect(messages).toEqual([['somewhere: left out: holders: no address', 2]])
+  })
+
+  it('explains a value that becomes null, and keeps the rest of its row', () => {
+    const price = Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null]))
+    const quote = { ...price, token: 1, observed_at: good.observed_at, is_latest: true, price: 1.5, market_cap: 1e40 }
+    const prices = tokenPrices as unknown as Dataset
+    const { rows, rejected, omitted } = checkRows(prices, 'somewhere', [quote], { now, log: silent })
+    expect([rows, rejected]).toEqual([[expect.objectContaining({ price: 1.5, market_cap: null })], 0])
+    const reason = expect.stringMatching(/^somewhere: market_cap: Too big/)
+    expect([...(omitted ?? [])]).toEqual([[1, { count: 1, reason }]])
   })
 
   it('returns the reason of an unreadable element, with or without a known entity', () => {
@@ -77,9 +87,9 @@ describe('checkRows', () => {
 
   it('returns provider_unknown for entities with only null values, and keeps the others', () => {
     const none = [2, 3].map((dao) => ({ ...good, dao, tvl_usd: null }))
-    for (const given of [none, [good, ...none]]) {
-      const { rows, rejected, refused } = check(...given)
-      expect(rows).toEqual(given.slice(0, -2))
+    for (const input of [none, [good, ...none]]) {
+      const { rows, rejected, refused } = check(...input)
+      expect(rows).toEqual(input.slice(0, -2))
       expect(rejected).toBe(2)
       expect([...refused].map(([key, { code }]) => [key, code])).toEqual([2, 3].map((dao) => [dao, 'provider_unknown']))
     }
@@ -97,10 +107,10 @@ describe('checkRows', () => {
       voting_power: null,
     }
     const wrong = { ...vote, address: 'nobody' }
-    const others = Array.from({ length: 3 }, () => ({ ...vote, dao: 2 }))
-    const given = [vote, wrong, wrong, ...others]
-    const { rows } = checkRows(governance as unknown as Dataset, 'somewhere', given, { now, log: silent })
-    expect(rows).toEqual([vote, ...others])
+    const rest = Array.from({ length: 3 }, () => ({ ...vote, dao: 2 }))
+    const input = [vote, wrong, wrong, ...rest]
+    const { rows } = checkRows(governance as unknown as Dataset, 'somewhere', input, { now, log: silent })
+    expect(rows).toEqual([vote, ...rest])
   })
 
   it('rejects a quote without a valid price', () => {
@@ -138,16 +148,16 @@ describe('checkRows', () => {
       observed_at: good.observed_at,
       is_latest: true,
     }
-    const told: [string, number][] = []
+    const messages: [string, number][] = []
     const { rows, rejected, refused } = checkRows(
       tokenPrices as unknown as Dataset,
       'somewhere',
       [{ ...quote, [member]: value }],
-      { now, log: silent, onRejected: (reason, count) => told.push([reason, count]) },
+      { now, log: silent, onRejected: (reason, count) => messages.push([reason, count]) },
     )
     expect(rows).toEqual([{ ...quote, [member]: null }])
     expect([rejected, refused.size]).toEqual([0, 0])
-    expect(told).toEqual([[expect.stringMatching(`^somewhere: left out: ${member}: `), 1]])
+    expect(messages).toEqual([[expect.stringMatching(`^somewhere: left out: ${member}: `), 1]])
   })
 
   it('rejects a quote with a negative or impossible price', () => {
@@ -201,6 +211,6 @@ describe('checkRows', () => {
   })
 
   it('accepts an empty response', () => {
-    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map(), leftOut: new Map() })
+    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map(), omitted: new Map() })
   })
 })

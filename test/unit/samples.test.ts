@@ -3,12 +3,13 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { JobState } from '../../workers/job/state.ts'
 import { createAllowance } from '../../workers/job/state.ts'
 import type { PostsSource } from '../../workers/providers/x/posts.ts'
+import { loadJudge } from '../../workers/sentiment/model.ts'
 import { openSamples } from '../../workers/sentiment/sample.ts'
 
 const SLOT = Date.parse('2024-05-06T00:00:00Z')
 const daos = loadRegistry().daos.slice(0, 20)
-const [one, other] = daos
-if (one === undefined || other === undefined) throw new Error('DAOs are needed')
+const [one, second] = daos
+if (one === undefined || second === undefined) throw new Error('DAOs are needed')
 const { signal } = new AbortController()
 
 /** Twenty posts for any DAO, ten per page. `bought` lists the paid pages. */
@@ -50,7 +51,7 @@ it('openSamples reads samples while others are saved, and does not buy pages aga
   const state = createState(() => (bought.length % 2 === 0 ? stored : Promise.resolve()))
   const samples = await open(source, state)
   expect(await samples.read(one)).toMatchObject({ posts: 20, positive: 20, next: null })
-  expect(await samples.read(other)).toMatchObject({ posts: 20, positive: 20, next: null })
+  expect(await samples.read(second)).toMatchObject({ posts: 20, positive: 20, next: null })
   expect(bought).toHaveLength(4)
   let isRemembered = false
   const remembering = samples.remembered().then(() => {
@@ -60,9 +61,9 @@ it('openSamples reads samples while others are saved, and does not buy pages aga
   expect(isRemembered).toBe(false)
   store()
   await remembering
-  const again = await open(source, state)
-  expect(await again.read(one)).toMatchObject({ posts: 20 })
-  await again.remembered()
+  const repeated = await open(source, state)
+  expect(await repeated.read(one)).toMatchObject({ posts: 20 })
+  await repeated.remembered()
   expect(bought).toHaveLength(4)
 })
 
@@ -82,7 +83,7 @@ it('openSamples buys nothing more after a failed save, and reports the failure',
   const samples = await open(source, state)
   expect(await samples.read(one)).toMatchObject({ posts: 20 })
   await new Promise(setImmediate)
-  await expect(samples.read(other)).rejects.toThrow('the store is away')
+  await expect(samples.read(second)).rejects.toThrow('the store is away')
   expect(bought).toHaveLength(2)
   await expect(samples.remembered()).rejects.toThrow('the store is away')
 })
@@ -109,4 +110,34 @@ it('openSamples buys at most eight samples ahead of their saves', async () => {
   await samples.remembered()
   expect(state.values.size).toBe(daos.length)
   expect(bought).toHaveLength(2 * daos.length)
+})
+
+it('a sample sums the probabilities of its posts and counts those without a known word', async () => {
+  const { source } = createSource()
+  const texts = ['great', '完全に 未知', ...Array<string>(8).fill('awful')]
+  const mixed: PostsSource = {
+    ...source,
+    fetchPage: async () => ({ texts, posts: 20, unreadable: 0, next: undefined }),
+  }
+  const sample = await (
+    await open(
+      mixed,
+      createState(async () => {}),
+    )
+  ).read(one)
+  expect(sample).toMatchObject({ positive: 1, neutral: 1, negative: 8, unknown: 1, model: loadJudge().version })
+  const { positiveSum = 0, negativeSum = 0 } = sample ?? {}
+  const [great, awful] = ['great', 'awful'].map((text) => loadJudge().judge(text).probabilities)
+  expect(positiveSum).toBeCloseTo((great?.[2] ?? 0) + 8 * (awful?.[2] ?? 0), 9)
+  expect(negativeSum).toBeCloseTo((great?.[0] ?? 0) + 8 * (awful?.[0] ?? 0), 9)
+})
+
+it('a sample that another model began is read again from its first post', async () => {
+  const { source, bought } = createSource()
+  const state = createState(async () => {})
+  await (await open(source, state, 1)).read(one)
+  const started = JSON.parse(state.values.get(one.id) ?? '{}')
+  state.values.set(one.id, JSON.stringify({ ...started, model: 'older-1' }))
+  expect(await (await open(source, state)).read(one)).toMatchObject({ posts: 20, model: loadJudge().version })
+  expect(bought).toEqual([`${one.id} 0`, `${one.id} 0`, `${one.id} 10`])
 })

@@ -44,7 +44,8 @@ describe('the mood of a text', () => {
   })
 
   it('is stored with the lexicon, and only where there were posts', () => {
-    const row = { dao: 1, observed_at: '2024-05-06T00:00:00.000Z', lexicon: LEXICON }
+    const judged = { positive_share: 0.25, negative_share: 0.25, unknown_posts: 0, model: 'test-1', lexicon: LEXICON }
+    const row = { dao: 1, observed_at: '2024-05-06T00:00:00.000Z', ...judged }
     const counts = { positive_posts: 0, neutral_posts: 0, negative_posts: 0 }
     expect(twitterSentiment.row.safeParse({ ...row, ...counts, neutral_posts: 1 }).success).toBe(true)
     expect(twitterSentiment.row.safeParse({ ...row, ...counts }).success).toBe(false)

@@ -10,20 +10,20 @@ const SLOT = Date.parse('2026-05-06T07:00:00Z')
 it.each(['2026-05-06T06:59:50.000Z', '2026-05-06T07:00:02.000Z'])(
   'toReports covers the bucket of a slot without history, regardless of the block time: %s',
   (created_at) => {
-    const given = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
-    const collected = { given, answers: createAnswers([], false) } as unknown as Collected
+    const input = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
+    const collected = { results: input, answers: createAnswers([], false) } as unknown as Collected
     const payload = { kind: 'slot', slot: SLOT } as const
-    const [report, ...others] = toReports({ job: indexToken, payload, collected, now: SLOT + 20_000 })
+    const [report, ...rest] = toReports({ job: indexToken, payload, collected, now: SLOT + 20_000 })
     const bucket = SLOT / 300_000
     expect(report).toEqual({ entity: 7, state: 'stored', provider: 'node', seconds: 300, first: bucket, last: bucket })
-    expect(others).toEqual([])
+    expect(rest).toEqual([])
   },
 )
 
 it('toReports covers the bucket of a row observed hours before its slot, not the slot', () => {
   const created_at = '2026-05-06T05:01:00.000Z'
-  const given = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
-  const collected = { given, answers: createAnswers([], false) } as unknown as Collected
+  const input = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
+  const collected = { results: input, answers: createAnswers([], false) } as unknown as Collected
   const payload = { kind: 'slot', slot: SLOT } as const
   const [report] = toReports({ job: indexToken, payload, collected, now: SLOT + 20_000 })
   const bucket = Date.parse('2026-05-06T05:00:00Z') / 300_000
@@ -31,8 +31,8 @@ it('toReports covers the bucket of a row observed hours before its slot, not the
 })
 
 it('toReports covers nothing after the time of the read', () => {
-  const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
-  const collected = { given, answers: createAnswers([], false) } as unknown as Collected
+  const input = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
+  const collected = { results: input, answers: createAnswers([], false) } as unknown as Collected
   const payload = { kind: 'slot', slot: SLOT } as const
   const now = SLOT - 2 * 3_600_000
   const [report] = toReports({ job: dexTrades, payload, collected, now, readSince: () => undefined })
@@ -44,8 +44,8 @@ it.each([
   ['the start of this slot if another provider read before', 'ethereum', 0],
 ])('toReports covers the time since %s for a provider that resumes', (_, provider, buckets) => {
   const last = Math.floor(SLOT / 3_600_000)
-  const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
-  const collected = { given, answers: createAnswers([], false) } as unknown as Collected
+  const input = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
+  const collected = { results: input, answers: createAnswers([], false) } as unknown as Collected
   const payload = { kind: 'slot', slot: SLOT } as const
   const readSince = (by: string) => (by === provider ? last - 90 : undefined)
   const reports = toReports({ job: dexTrades, payload, collected, now: SLOT + 20_000, readSince })

@@ -9,21 +9,21 @@ const CHUNK = 64 * 1024
 
 /** A source that counts the bytes read from it. */
 function createSource(bytes: number, failure?: Error) {
-  const whole = randomBytes(bytes)
+  const full = randomBytes(bytes)
   const state = { read: 0 }
   const source = async function* () {
     for (let at = 0; at < bytes; at += CHUNK) {
       state.read += CHUNK
-      yield whole.subarray(at, at + CHUNK)
+      yield full.subarray(at, at + CHUNK)
     }
     if (failure !== undefined) throw failure
   }
-  return { whole, state, source: source() }
+  return { full, state, source: source() }
 }
 
-function createTold() {
-  const told = { blocked: 0, ended: 0 }
-  return { told, blocked: () => void told.blocked++, ended: () => void told.ended++ }
+function createCallbacks() {
+  const counts = { blocked: 0, ended: 0 }
+  return { counts, blocked: () => void counts.blocked++, ended: () => void counts.ended++ }
 }
 
 async function readAll(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
@@ -37,27 +37,27 @@ const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 describe('createSpools', () => {
   it('reads a source to its end while the client has read one chunk, and loses nothing', async () => {
     const spools = createSpools({ maxBytes: 64 * MIB, log: silent })
-    const { whole, source } = createSource(20 * MIB)
-    const { told, ...tell } = createTold()
-    const through = spools.through(source, tell)
+    const { full, source } = createSource(20 * MIB)
+    const { counts, ...callbacks } = createCallbacks()
+    const through = spools.through(source, callbacks)
     const { value: first } = (await through.next()) as { value: Buffer }
-    await expect.poll(() => told).toEqual({ blocked: 0, ended: 1 })
+    await expect.poll(() => counts).toEqual({ blocked: 0, ended: 1 })
     const rest = await readAll(through)
-    expect(hash(Buffer.concat([first, rest]))).toBe(hash(whole))
+    expect(hash(Buffer.concat([first, rest]))).toBe(hash(full))
   })
 
   it("reads at the client's pace when the disk limit is reached, then continues", async () => {
     const spools = createSpools({ maxBytes: 2 * MIB, log: silent })
-    const { whole, source, state } = createSource(20 * MIB)
-    const { told, ...tell } = createTold()
-    const through = spools.through(source, tell)
+    const { full, source, state } = createSource(20 * MIB)
+    const { counts, ...callbacks } = createCallbacks()
+    const through = spools.through(source, callbacks)
     const { value: first } = (await through.next()) as { value: Buffer }
-    await expect.poll(() => told.blocked).toBe(1)
-    expect(told.ended).toBe(0)
+    await expect.poll(() => counts.blocked).toBe(1)
+    expect(counts.ended).toBe(0)
     expect(state.read).toBeLessThan(3 * MIB)
     const rest = await readAll(through)
-    expect(hash(Buffer.concat([first, rest]))).toBe(hash(whole))
-    expect(told).toEqual({ blocked: 1, ended: 1 })
+    expect(hash(Buffer.concat([first, rest]))).toBe(hash(full))
+    expect(counts).toEqual({ blocked: 1, ended: 1 })
   })
 
   it('continues from memory if the disk fails', async () => {
@@ -87,10 +87,10 @@ describe('createSpools', () => {
     const spools = createSpools({ maxBytes: 8 * MIB, log: silent })
     for (let round = 0; round < 4; round += 1) {
       const { source } = createSource(6 * MIB)
-      const { told, ...tell } = createTold()
-      const through = spools.through(source, tell)
+      const { counts, ...callbacks } = createCallbacks()
+      const through = spools.through(source, callbacks)
       await through.next()
-      await expect.poll(() => told).toEqual({ blocked: 0, ended: 1 })
+      await expect.poll(() => counts).toEqual({ blocked: 0, ended: 1 })
       await through.return(undefined)
       await new Promise((resolve) => setImmediate(resolve))
     }
@@ -98,23 +98,23 @@ describe('createSpools', () => {
 
   it('throws the error of the source after all bytes before it', async () => {
     const spools = createSpools({ maxBytes: 8 * MIB, log: silent })
-    const { whole, source } = createSource(4 * MIB, new Error('broken off'))
-    const { told, ...tell } = createTold()
-    const through = spools.through(source, tell)
+    const { full, source } = createSource(4 * MIB, new Error('broken off'))
+    const { counts, ...callbacks } = createCallbacks()
+    const through = spools.through(source, callbacks)
     const read: Buffer[] = [((await through.next()) as { value: Buffer }).value]
-    await expect.poll(() => told.ended).toBe(1)
+    await expect.poll(() => counts.ended).toBe(1)
     const reading = (async () => {
       for await (const bytes of through) read.push(bytes)
     })()
     await expect(reading).rejects.toThrow('broken off')
-    expect(hash(Buffer.concat(read))).toBe(hash(whole))
+    expect(hash(Buffer.concat(read))).toBe(hash(full))
   })
 
   it('needs no disk for a fast client', async () => {
     const spools = createSpools({ maxBytes: 0, log: silent })
-    const { whole, source } = createSource(4 * MIB)
-    const { told, ...tell } = createTold()
-    expect(hash(await readAll(spools.through(source, tell)))).toBe(hash(whole))
-    expect(told).toEqual({ blocked: 0, ended: 1 })
+    const { full, source } = createSource(4 * MIB)
+    const { counts, ...callbacks } = createCallbacks()
+    expect(hash(await readAll(spools.through(source, callbacks)))).toBe(hash(full))
+    expect(counts).toEqual({ blocked: 0, ended: 1 })
   })
 })

@@ -17,26 +17,26 @@ describe('startTicks', () => {
   })
 
   /** Counts the ticks of the next minute. */
-  async function countMinute(begun: () => number): Promise<number> {
-    const before = begun()
+  async function countMinute(started: () => number): Promise<number> {
+    const before = started()
     await vi.advanceTimersByTimeAsync(60 * SECOND)
-    return begun() - before
+    return started() - before
   }
 
   it.each([
     ['back', -2 * HOUR],
     ['ahead', 2 * HOUR],
   ])('continues when the clock is moved two hours %s', async (_, step) => {
-    const told = vi.spyOn(silent, 'warn')
-    let begun = 0
-    const ticks = startTicks('*/5 * * * * *', async () => void begun++, silent)
-    expect(await countMinute(() => begun)).toBe(12)
+    const warn = vi.spyOn(silent, 'warn')
+    let started = 0
+    const ticks = startTicks('*/5 * * * * *', async () => void started++, silent)
+    expect(await countMinute(() => started)).toBe(12)
     vi.setSystemTime(Date.now() + step)
-    expect(await countMinute(() => begun)).toBeGreaterThanOrEqual(11)
-    expect(told).toHaveBeenCalledOnce()
-    expect(told).toHaveBeenCalledWith(expect.objectContaining({ movedMs: step }), expect.any(String))
+    expect(await countMinute(() => started)).toBeGreaterThanOrEqual(11)
+    expect(warn).toHaveBeenCalledOnce()
+    expect(warn).toHaveBeenCalledWith(expect.objectContaining({ movedMs: step }), expect.any(String))
     await ticks.stop()
-    expect(await countMinute(() => begun)).toBe(0)
+    expect(await countMinute(() => started)).toBe(0)
   })
 
   it('runs one tick at a time, also after clock changes, and stops after the last one has finished', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { LEFT_OUT } from '../../workers/job/define-job.ts'
+import { OMITTED } from '../../workers/job/define-job.ts'
 import { checkAnswer } from '../../workers/providers/answer.ts'
 import { createKinds } from '../../workers/providers/asset-kinds.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
@@ -51,25 +51,25 @@ describe('mergeHoldings', () => {
   })
 
   it('does not merge different tokens with the same symbol', () => {
-    const apart = [
+    const separate = [
       held('ethereum', '0x1', 'GOV', 10, 100),
       held('arbitrum', '0x2', 'GOV', 10, 80),
       held('ethereum', '0x3', 'GOV', 5, 50),
       held('base', '0x4', 'GOV', 1_000, null),
       held('bnb', '0x5', 'GOV', 2_000, null),
     ]
-    expect(merge(apart)).toHaveLength(5)
+    expect(merge(separate)).toHaveLength(5)
   })
 
   it('does not depend on the order of holdings', () => {
-    const some = [
+    const selected = [
       held('ethereum', '0x1', 'A', 1, 7),
       held('base', '0x1', 'A', 1, 7.01),
       held('ethereum', '0x2', 'B', 3, 7),
       held('ethereum', '0x3', 'C', 3, null),
       held('ethereum', '0x4', 'A', 2, null),
     ]
-    expect(merge([...some].reverse())).toEqual(merge(some))
+    expect(merge([...selected].reverse())).toEqual(merge(selected))
   })
 
   it('returns a null value if one of the parts has no value', () => {
@@ -112,9 +112,9 @@ describe('toTreasuryRow', () => {
   })
 
   it('contains each holding with the source of its price, and the same sum', () => {
-    const other = { ...held('ethereum', '0x1', 'A', 2, 20), address: '0xother' }
+    const second = { ...held('ethereum', '0x1', 'A', 2, 20), address: '0xother' }
     const priced = { ...held('base', '0x9', 'B', 1, 5), priceSource: 'defillama' }
-    const row = daoTreasuryRow.parse(toRow([held('ethereum', '0x1', 'A', 1, 10), other, priced]))
+    const row = daoTreasuryRow.parse(toRow([held('ethereum', '0x1', 'A', 1, 10), second, priced]))
     expect(row.holdings.map((one) => [one.address, one.contract, one.value_usd, one.price_source])).toEqual([
       ['0xother', '0x1', 20, 'goldrush'],
       [wallet.address, '0x1', 10, 'goldrush'],
@@ -142,8 +142,8 @@ describe('toTreasuryRow', () => {
 
   it('daoTreasuryRow accepts a complete row', () => {
     expect(daoTreasuryRow.parse(good)).toEqual(good)
-    const whole = { ...good, holdings: [part], spam_count: 3 }
-    expect(daoTreasuryRow.parse(whole)).toEqual(whole)
+    const complete = { ...good, holdings: [part], spam_count: 3 }
+    expect(daoTreasuryRow.parse(complete)).toEqual(complete)
   })
 
   it.each([
@@ -252,7 +252,7 @@ describe('GoldRush balances', () => {
     const good = held('ethereum', '0x1', 'A', 2, 20)
     const row = toRow([good, held('ethereum', '0x2', 'B', 1e40, 1), held('ethereum', '0x3', 'C', 1, 1e13)])
     expect(row).toMatchObject({ value_usd: 20, tokens: [{ symbol: 'A' }, { symbol: 'C', value_usd: null }] })
-    expect(row?.[LEFT_OUT]).toEqual([
+    expect(row?.[OMITTED]).toEqual([
       'holdings.*.quantity: no amount that can be',
       'holdings.*.value_usd: no value that can be',
     ])
@@ -324,8 +324,8 @@ describe('DefiLlama treasuries', () => {
   it('contain only chains: staked, pooled and borrowed values are not added', () => {
     const answer = treasury()
     const { Ethereum: series } = answer.chainTvls
-    const beside = ['staking', 'pool2', 'borrowed', 'vesting', 'Ethereum-staking', 'Nowhere']
-    const chainTvls = { ...answer.chainTvls, ...Object.fromEntries(beside.map((key) => [key, series ?? {}])) }
+    const concurrent = ['staking', 'pool2', 'borrowed', 'vesting', 'Ethereum-staking', 'Nowhere']
+    const chainTvls = { ...answer.chainTvls, ...Object.fromEntries(concurrent.map((key) => [key, series ?? {}])) }
     expect(toLatestHoldings({ chainTvls }, TODAY)).toEqual(toLatestHoldings(answer, TODAY))
     expect(listUnknown({ chainTvls })).toEqual(['chainTvls.Nowhere: no chain'])
   })

@@ -1,15 +1,15 @@
-import { setImmediate as others } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { loadRegistry, RegistryError, toRegistry } from '../../shared/registry/registry.ts'
 import { readFiles, SHIPPED } from '../../shared/registry/source.ts'
-import { atOnce, inTurns, mapInSteps, type Steps } from '../../shared/turns.ts'
+import { inTurns, mapInSteps, runToEnd, type Steps } from '../../shared/turns.ts'
 
 /** Counts the turns of the event loop for other work during `work`. */
 async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let [turns, isOver] = [0, false]
   const turn = async () => {
     while (!isOver) {
-      await others()
+      await yieldToEventLoop()
       turns += 1
     }
   }
@@ -27,8 +27,8 @@ function* threeSteps(): Steps<string> {
 }
 
 describe('steps', () => {
-  it('return the same result in inTurns() and atOnce()', async () => {
-    expect(atOnce(threeSteps())).toBe('done')
+  it('return the same result in inTurns() and runToEnd()', async () => {
+    expect(runToEnd(threeSteps())).toBe('done')
     expect(await inTurns(threeSteps())).toBe('done')
   })
 
@@ -37,18 +37,18 @@ describe('steps', () => {
     expect(turns).toBeGreaterThanOrEqual(2)
   })
 
-  it('throw the same error in inTurns() and atOnce()', async () => {
+  it('throw the same error in inTurns() and runToEnd()', async () => {
     const failing = function* (): Steps<never> {
       yield
       throw new Error('no more')
     }
-    expect(() => atOnce(failing())).toThrow('no more')
+    expect(() => runToEnd(failing())).toThrow('no more')
     await expect(inTurns(failing())).rejects.toThrow('no more')
   })
 
   it('map every value in order in mapInSteps()', () => {
     const values = Array.from({ length: 12_001 }, (_, index) => index)
-    expect(atOnce(mapInSteps(values, (value) => value * 2))).toEqual(values.map((value) => value * 2))
+    expect(runToEnd(mapInSteps(values, (value) => value * 2))).toEqual(values.map((value) => value * 2))
     expect([...mapInSteps(values, String)].length).toBe(2)
   })
 })

@@ -12,15 +12,15 @@ describe('simulated market', () => {
   test('returns the same values in any order of requests', () => {
     const times = Array.from({ length: 200 }, (_, index) => Date.UTC(2024, 0, 1) + index * 7 * HOUR)
     const [asset] = launched
-    const again = createSimulatedWorld(registry, 1)
-    const ask = (which: typeof world, at: number) => asset && which.history(asset)?.lastAt(at)
-    const backwards = times.toReversed().map((at) => ask(again, at))
-    expect(times.map((at) => ask(world, at))).toEqual(backwards.toReversed())
+    const repeated = createSimulatedWorld(registry, 1)
+    const newestPriceAt = (which: typeof world, at: number) => asset && which.history(asset)?.lastAt(at)
+    const backwards = times.toReversed().map((at) => newestPriceAt(repeated, at))
+    expect(times.map((at) => newestPriceAt(world, at))).toEqual(backwards.toReversed())
   })
 
   test('differs for another seed', () => {
-    const other = createSimulatedWorld(registry, 2)
-    const same = launched.filter((asset) => other.listing(asset, NOW)?.price === world.listing(asset, NOW)?.price)
+    const second = createSimulatedWorld(registry, 2)
+    const same = launched.filter((asset) => second.listing(asset, NOW)?.price === world.listing(asset, NOW)?.price)
     expect(same).toEqual([])
   })
 
@@ -76,7 +76,7 @@ describe('simulated market', () => {
         const priceAt = (at: number) => world.history(asset)?.lastAt(at)?.price ?? Number.NaN
         return days.map((at) => Math.log(priceAt(at) / priceAt(at - DAY)))
       })
-    const pairs = returns.flatMap((one, at) => returns.slice(at + 1).map((other) => correlation(one, other)))
+    const pairs = returns.flatMap((a, at) => returns.slice(at + 1).map((b) => correlation(a, b)))
     const mean = pairs.reduce((sum, each) => sum + each, 0) / pairs.length
     expect(mean).toBeGreaterThan(0.35)
     expect(mean).toBeLessThan(0.85)
@@ -126,10 +126,10 @@ describe('simulated market', () => {
   })
 })
 
-function correlation(one: readonly number[], other: readonly number[]): number {
+function correlation(seriesA: readonly number[], seriesB: readonly number[]): number {
   const meanOf = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length
-  const [a, b] = [meanOf(one), meanOf(other)]
+  const [a, b] = [meanOf(seriesA), meanOf(seriesB)]
   const sumOf = (toTerm: (x: number, y: number) => number) =>
-    one.reduce((sum, x, at) => sum + toTerm(x - a, (other[at] ?? 0) - b), 0)
+    seriesA.reduce((sum, x, at) => sum + toTerm(x - a, (seriesB[at] ?? 0) - b), 0)
   return sumOf((x, y) => x * y) / Math.sqrt(sumOf((x) => x * x) * sumOf((_, y) => y * y))
 }

@@ -50,10 +50,10 @@ export interface FaultSwitch extends FaultControl {
 }
 
 export function createFaults(): FaultSwitch {
-  let active: { provider: string; fault: Fault; match: string; left: number }[] = []
+  let active: { provider: string; fault: Fault; match: string; remaining: number }[] = []
   return {
     set(provider, fault, scope = {}) {
-      active.push({ provider, fault, match: scope.match ?? '', left: scope.times ?? Number.POSITIVE_INFINITY })
+      active.push({ provider, fault, match: scope.match ?? '', remaining: scope.times ?? Number.POSITIVE_INFINITY })
     },
     clear(provider) {
       active = provider === undefined ? [] : active.filter((entry) => entry.provider !== provider)
@@ -61,8 +61,8 @@ export function createFaults(): FaultSwitch {
     take(provider, pathAndQuery) {
       const found = active.find((entry) => entry.provider === provider && pathAndQuery.includes(entry.match))
       if (!found) return null
-      found.left -= 1
-      if (found.left <= 0) active = active.filter((entry) => entry !== found)
+      found.remaining -= 1
+      if (found.remaining <= 0) active = active.filter((entry) => entry !== found)
       return found.fault
     },
   }

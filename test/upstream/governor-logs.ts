@@ -1,3 +1,4 @@
+import type { AbiEvent, EncodeEventTopicsParameters } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem } from 'viem/utils'
 import type { ChainLog } from './chain.ts'
 
@@ -30,15 +31,44 @@ export interface NewProposal {
   readonly description: string
 }
 
+/** Encodes any event from its declaration, with its values in the order of its members. */
+export function encodeEvent(declaration: string, values: readonly unknown[]): Encoded {
+  const [event] = parseAbi([declaration] as readonly string[]) as readonly AbiEvent[]
+  if (event === undefined) throw new Error(`no event: ${declaration}`)
+  const isIndexed = (at: number) => event.inputs[at]?.indexed === true
+  const args = values.filter((_, at) => isIndexed(at))
+  const others = event.inputs.filter((_, at) => !isIndexed(at))
+  return {
+    topics: topicsOf(encodeEventTopics({ abi: [event], eventName: event.name, args } as EncodeEventTopicsParameters)),
+    data: encodeAbiParameters(others, values.filter((_, at) => !isIndexed(at)) as never),
+  }
+}
+
+const DELEGATE_CHANGED =
+  'event DelegateChanged(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)'
+const POWER_CHANGED =
+  'event DelegateVotesChanged(address indexed delegate, uint256 previousBalance, uint256 newBalance)'
+export const NOBODY = `0x${'0'.repeat(40)}`
+
+export const encodeDelegation = (delegator: string, from: string, to: string) =>
+  encodeEvent(DELEGATE_CHANGED, [delegator, from, to])
+
+export const encodePower = (delegate: string, before: bigint, after: bigint) =>
+  encodeEvent(POWER_CHANGED, [delegate, before, after])
+
 /** Contains one contract call, like a real proposal. */
-export function encodeProposal({ id, proposer, start, end, description }: NewProposal): Encoded {
-  const target = `0x${'7'.repeat(40)}` as const
+export const proposalValues = ({ id, proposer, start, end, description }: NewProposal) =>
+  [
+    ...([id, asVoter(proposer), [`0x${'7'.repeat(40)}`], [0n], ['setDelay(uint256)'], [DELAY_OF_2_DAYS]] as const),
+    ...([start, end, description] as const),
+  ] as const
+
+const DELAY_OF_2_DAYS = `0x${(172_800).toString(16).padStart(64, '0')}` as const
+
+export function encodeProposal(proposal: NewProposal): Encoded {
   return {
     topics: topicsOf(encodeEventTopics({ abi: [created], eventName: 'ProposalCreated' })),
-    data: encodeAbiParameters(created.inputs, [
-      ...([id, asVoter(proposer), [target], [0n], ['setDelay(uint256)'], ['0x2a300000']] as const),
-      ...([start, end, description] as const),
-    ]),
+    data: encodeAbiParameters(created.inputs, proposalValues(proposal)),
   }
 }
 

@@ -9,10 +9,10 @@ import {
 } from 'graphql'
 
 /** A requested field of a query, with its variables resolved. */
-export interface AskedField {
+export interface QueryField {
   readonly name: string
   readonly args: Readonly<Record<string, unknown>>
-  readonly fields: readonly AskedField[]
+  readonly fields: readonly QueryField[]
 }
 
 /** A query that a server rejects before reading data. */
@@ -25,13 +25,13 @@ type Variables = Readonly<Record<string, unknown>>
  * aliases, which the clients here never send.
  * @throws GraphqlMistake for an invalid document, and for a variable that is not declared or has no value.
  */
-export function parseQuery(text: string, given: Variables): readonly AskedField[] {
-  const [operation, ...others] = parseDocument(text).definitions
-  if (operation?.kind !== Kind.OPERATION_DEFINITION || others.length > 0) {
+export function parseQuery(text: string, input: Variables): readonly QueryField[] {
+  const [operation, ...rest] = parseDocument(text).definitions
+  if (operation?.kind !== Kind.OPERATION_DEFINITION || rest.length > 0) {
     throw new GraphqlMistake('Must provide one operation.')
   }
-  checkVariables(operation, given)
-  return toFields(operation.selectionSet, given)
+  checkVariables(operation, input)
+  return toFields(operation.selectionSet, input)
 }
 
 function parseDocument(text: string) {
@@ -43,17 +43,17 @@ function parseDocument(text: string) {
   }
 }
 
-function checkVariables({ variableDefinitions, selectionSet }: OperationDefinitionNode, given: Variables): void {
+function checkVariables({ variableDefinitions, selectionSet }: OperationDefinitionNode, input: Variables): void {
   const declared = new Set(variableDefinitions?.map(({ variable }) => variable.name.value))
   visit(selectionSet, {
     Variable({ name: { value: name } }) {
       if (!declared.has(name)) throw new GraphqlMistake(`Variable "$${name}" is not defined.`)
-      if (given[name] === undefined) throw new GraphqlMistake(`Variable "$${name}" of required type was not provided.`)
+      if (input[name] === undefined) throw new GraphqlMistake(`Variable "$${name}" of required type was not provided.`)
     },
   })
 }
 
-function toFields({ selections }: SelectionSetNode, variables: Variables): AskedField[] {
+function toFields({ selections }: SelectionSetNode, variables: Variables): QueryField[] {
   return selections.map((field) => {
     if (field.kind !== Kind.FIELD || field.alias !== undefined || (field.directives?.length ?? 0) > 0) {
       throw new GraphqlMistake('Only fields without aliases and directives are known here.')

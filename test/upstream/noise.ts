@@ -19,8 +19,8 @@ export function noise(key: number, x: number): number {
   const cell = Math.floor(x)
   const part = x - cell
   const eased = part * part * (3 - 2 * part)
-  const left = unit(key, cell)
-  return 2 * (left + (unit(key, cell + 1) - left) * eased) - 1
+  const remaining = unit(key, cell)
+  return 2 * (remaining + (unit(key, cell + 1) - remaining) * eased) - 1
 }
 
 function scramble(value: number): number {

@@ -78,7 +78,7 @@ export function toChartHistory(chart: MarketChart): History {
       const quote = quoteOf(times.findIndex((time) => time >= from))
       return quote !== null && quote.at < to ? quote : null
     },
-    lastAt: (time) => quoteOf(times.findLastIndex((known) => known <= time)),
+    lastAt: (time) => quoteOf(times.findLastIndex((existing) => existing <= time)),
   }
 }
 

@@ -31,15 +31,15 @@ import {
  */
 export function createRecordedWorld(registry: WorldRegistry, dir: string): World {
   const assets = toAssets(registry)
-  const listings = once(() => readListing(dir))
-  const holderLists = once(() => readHolders(dir))
-  const spaces = once(() => readSpaces(dir))
-  const tvlFiles = once(() => listTvlFiles(dir))
-  const protocols = once(() => toProtocols(readProtocols(dir), registry))
+  const listings = createOnDemand(() => readListing(dir))
+  const holderLists = createOnDemand(() => readHolders(dir))
+  const spaces = createOnDemand(() => readSpaces(dir))
+  const tvlFiles = createOnDemand(() => listTvlFiles(dir))
+  const protocols = createOnDemand(() => toProtocols(readProtocols(dir), registry))
   const chartOf = memoize((coingeckoId: string) => readChart(dir, coingeckoId))
   const tvlOf = memoize((file: string) => readTvlSeries(file))
-  const swaps = once(() => readSwaps(dir))
-  const ethereum = once(() => {
+  const swaps = createOnDemand(() => readSwaps(dir))
+  const ethereum = createOnDemand(() => {
     const recorded = swaps()
     return recorded && toRecordedChain(recorded)
   })
@@ -159,7 +159,7 @@ function cut(chart: MarketChart, from: number, to: number): MarketChart {
   }
 }
 
-function once<T>(make: () => T): () => T {
+function createOnDemand<T>(make: () => T): () => T {
   let cached: { readonly value: T } | undefined
   return () => {
     cached ??= { value: make() }
@@ -168,10 +168,10 @@ function once<T>(make: () => T): () => T {
 }
 
 function memoize<K, T>(make: (key: K) => T): (key: K) => T {
-  const made = new Map<K, { readonly value: T }>()
+  const created = new Map<K, { readonly value: T }>()
   return (key) => {
-    const memo = made.get(key) ?? { value: make(key) }
-    made.set(key, memo)
+    const memo = created.get(key) ?? { value: make(key) }
+    created.set(key, memo)
     return memo.value
   }
 }

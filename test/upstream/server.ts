@@ -126,13 +126,13 @@ function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests
     const method = incoming.method ?? 'GET'
     const own = control(method, url.pathname, body, { faults, requests })
     if (own) return sendReply(response, own)
-    const [, moment, mounted = url.pathname] = /^\/at\/(\d+)(\/.*)$/.exec(url.pathname) ?? []
+    const [, time, mounted = url.pathname] = /^\/at\/(\d+)(\/.*)$/.exec(url.pathname) ?? []
     const provider = PROVIDERS.find(({ name }) => mounted.startsWith(`/${name}/`))
     if (!provider) return sendReply(response, textReply('No such provider', 404))
 
     const path = mounted.slice(provider.name.length + 1)
     const { searchParams: query } = url
-    const at = moment === undefined ? now() : Number(moment)
+    const at = time === undefined ? now() : Number(time)
     const request = { method, path, query, headers: incoming.headers, body, now: at, plan }
     requests.record(provider.name, path)
     const fault = faults.take(provider.name, path + url.search)

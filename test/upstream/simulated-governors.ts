@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto'
-import type { Dao, Governor } from '../../shared/registry/entities.ts'
+import type { Dao, Governor, VotingToken } from '../../shared/registry/entities.ts'
 import type { Chain, ChainLog } from './chain.ts'
-import { encodeAlphaVote, encodeOutcome, encodeProposal, encodeVote } from './governor-logs.ts'
+import {
+  encodeAlphaVote,
+  encodeDelegation,
+  encodeOutcome,
+  encodePower,
+  encodeProposal,
+  encodeVote,
+  NOBODY,
+} from './governor-logs.ts'
 import { toNoiseKey, unit } from './noise.ts'
 
 const BLOCKS_A_DAY = 7_200
@@ -28,16 +36,55 @@ export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], 
     const own = dao.governors.filter((one) => one.chain === slug)
     return own.map((one, at) => ({ ...one, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }))
   })
-  const toKey = ({ address }: Governor) => toNoiseKey(seed, `governor ${address}`)
+  const tokens = daos.flatMap(({ votingToken }) => (votingToken?.chain === slug ? [votingToken] : []))
+  const toKey = ({ address }: { readonly address: string }) => toNoiseKey(seed, `governor ${address}`)
   return {
     ...chain,
     logs: (from, to, addresses) => {
       const matching = governors.filter(({ address }) => addresses.has(address))
       const found = matching.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }))
+      const changed = tokens
+        .filter(({ address }) => addresses.has(address))
+        .flatMap((token) => toDelegationLogs(token, toKey({ address: governorOf(daos, token) }), seed))
+      for (const log of changed) if (log.blockNumber >= from && log.blockNumber <= to) found.push(log)
       if (found.length === 0) return chain.logs(from, to, addresses)
       return [...chain.logs(from, to, addresses), ...found].sort((a, b) => a.blockNumber - b.blockNumber)
     },
   }
+}
+
+/** Voters of a DAO's first governor are its delegates, so that they have a record of votes. */
+const governorOf = (daos: readonly Dao[], { address }: VotingToken) =>
+  daos.find(({ votingToken }) => votingToken?.address === address)?.governors[0]?.address ?? address
+
+const delegationLogs = new Map<string, readonly ChainLog[]>()
+
+/** Each voter delegates to itself, then sells a part of its tokens. */
+function toDelegationLogs(
+  { address, fromBlock, decimals }: VotingToken,
+  key: number,
+  seed: number,
+): readonly ChainLog[] {
+  const name = [address, fromBlock, key, seed].join(' ')
+  const known = delegationLogs.get(name)
+  if (known !== undefined) return known
+  const logs = Array.from({ length: MOST_VOTERS }, (_, voter): ChainLog[] => {
+    const who = toVoter(key, voter)
+    const power = BigInt(Math.floor(10 ** (2 + 5 * unit(key, voter)))) * 10n ** BigInt(decimals)
+    const blockNumber = fromBlock + 1_000 * (voter + 1)
+    const place = { address, transactionIndex: 0 }
+    const hash = (part: number) => `0x${toHex(`delegation ${address} ${voter} ${part}`, 64)}`
+    return [
+      { ...place, ...encodeDelegation(who, NOBODY, who), blockNumber, transactionHash: hash(0), logIndex: 6_000 },
+      { ...place, ...encodePower(who, 0n, power), blockNumber, transactionHash: hash(0), logIndex: 6_001 },
+      {
+        ...{ ...place, ...encodePower(who, power, power / 2n), blockNumber: blockNumber + 100_000 },
+        ...{ transactionHash: hash(1), logIndex: 6_000 },
+      },
+    ]
+  }).flat()
+  delegationLogs.set(name, logs)
+  return logs
 }
 
 interface GovernorRange {
@@ -57,18 +104,18 @@ function toLogs(governor: InUse, { key, from, to }: GovernorRange): ChainLog[] {
   return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
 }
 
-function toProposalLogs(governor: Governor, key: number, number: number, made: number): ChainLog[] {
+function toProposalLogs(governor: Governor, key: number, number: number, created: number): ChainLog[] {
   const { address, family, decimals } = governor
-  const name = [key, address, family, decimals, number, made].join(' ')
-  const logs = encodedProposals.get(name) ?? encodeLogs(governor, key, number, made)
+  const name = [key, address, family, decimals, number, created].join(' ')
+  const logs = encodedProposals.get(name) ?? encodeLogs(governor, key, number, created)
   encodedProposals.set(name, logs)
   return logs
 }
 
-function encodeLogs({ address, family, decimals }: Governor, key: number, number: number, made: number): ChainLog[] {
+function encodeLogs({ address, family, decimals }: Governor, key: number, number: number, created: number): ChainLog[] {
   const own = key ^ Math.imul(number, 0x9e3779b1)
   const id = family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
-  const [start, end] = [made + DELAY, made + DELAY + LENGTH]
+  const [start, end] = [created + DELAY, created + DELAY + LENGTH]
   const logs: ChainLog[] = []
   const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
     const transactionHash = `0x${toHex(`${address} ${number} ${logs.length}`, 64)}`
@@ -76,9 +123,9 @@ function encodeLogs({ address, family, decimals }: Governor, key: number, number
   }
   const proposer = toVoter(key, number % 5)
   const description = `# On-chain proposal ${number}\n\nMove what the treasury holds.`
-  addLog(made, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
+  addLog(created, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
   if (number % 7 === 6) {
-    addLog(made + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
+    addLog(created + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
     return logs
   }
   const balance = [0, 0]

@@ -34,7 +34,7 @@ export function createSimulatedHolders(seed: number, asset: Asset, process: Mark
       const balance = (supply * BigInt(parts)) / BigInt(PARTS) + dust
       return { address: addresses[index] ?? '', balance, share: (Number(balance) / Number(supply)) * 100 }
     })
-    holders.sort((left, right) => (left.balance === right.balance ? 0 : left.balance < right.balance ? 1 : -1))
+    holders.sort((a, b) => (a.balance === b.balance ? 0 : a.balance < b.balance ? 1 : -1))
     const price = unit(key, -4) < 0.9 ? process.price(at) : null
     const count = LISTED + crowd + Math.floor(crowd * 0.01 * (1 + noise(key, hours / 24)))
     return { count, totalSupply: supply, price, holders }

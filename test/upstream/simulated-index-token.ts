@@ -29,6 +29,6 @@ export function createSimulatedIndexToken(index: BasketIndex, seed: number): Ind
 
 /** A quantity in the token's smallest unit, truncated. */
 function toUnits(quantity: string, { decimals }: { decimals: number }): bigint {
-  const [whole = '0', fraction = ''] = quantity.split('.')
-  return BigInt(whole + fraction.slice(0, decimals).padEnd(decimals, '0'))
+  const [full = '0', fraction = ''] = quantity.split('.')
+  return BigInt(full + fraction.slice(0, decimals).padEnd(decimals, '0'))
 }

@@ -42,8 +42,8 @@ type ProposalDraft = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'scoresState
 const invented = new Map<number, Happening>()
 
 function inventUntil(key: number, now: number): Happening {
-  const known = invented.get(key)
-  if (known !== undefined && known.until >= now) return known
+  const existing = invented.get(key)
+  if (existing !== undefined && existing.until >= now) return existing
   const happening = invent(key, now)
   invented.set(key, happening)
   return happening
@@ -116,10 +116,10 @@ function withScores(
     one.votes += 1
     one.scores[toFirst(choice) - 1] = (one.scores[toFirst(choice) - 1] ?? 0) + power
   }
-  return proposals.map((made) => {
-    const { scores, votes: count } = counted.get(made.id) ?? { scores: [], votes: 0 }
+  return proposals.map((createdValue) => {
+    const { scores, votes: count } = counted.get(createdValue.id) ?? { scores: [], votes: 0 }
     const scoresTotal = scores.reduce((sum, one) => sum + one, 0)
-    return { ...made, scores, scoresTotal, scoresState: toScoresState(made, seconds), votes: count }
+    return { ...createdValue, scores, scoresTotal, scoresState: toScoresState(createdValue, seconds), votes: count }
   })
 }
 

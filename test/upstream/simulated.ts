@@ -164,8 +164,8 @@ function toHistory(process: MarketProcess): History {
       const price = at < to ? process.price(at) : null
       return price === null ? null : quoteAt(at, price)
     },
-    lastAt(wanted) {
-      const at = Math.floor(wanted / FIVE_MINUTES) * FIVE_MINUTES
+    lastAt(expected) {
+      const at = Math.floor(expected / FIVE_MINUTES) * FIVE_MINUTES
       const price = process.price(at)
       return price === null ? null : quoteAt(at, price)
     },
@@ -201,7 +201,7 @@ function rankBySlot(
         key,
         cap: (process.price(at) ?? 0) * process.circulatingSupply(at),
       }))
-      caps.sort((left, right) => right.cap - left.cap)
+      caps.sort((a, b) => b.cap - a.cap)
       const total = caps.reduce((sum, entry) => sum + entry.cap, 0)
       ranking = { slot, ranks: new Map(caps.map((entry, index) => [entry.key, index + 1])), total }
     }

@@ -4,10 +4,10 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
-import { Shown } from '../parts/shown.tsx'
+import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, Value } from '../parts/value.tsx'
 
-const NO_ACCOUNT = 'It has no such account that we know of, or the provider has not told.'
+const NO_ACCOUNT = 'No account known, or no data returned.'
 
 type Element<T> = T extends readonly (infer E)[] ? E : never
 type TwitterPoint = Element<Answer<'/data/daos/socials/historic-twitter'>>
@@ -17,17 +17,19 @@ type MoodPoint = Element<Answer<'/data/daos/socials/historic-twitter-sentiment'>
 
 interface Of {
   readonly name: string
-  readonly asked: { readonly id: string; readonly start: string; readonly order: 'asc'; readonly fill: 'null' }
+  readonly query: { readonly id: string; readonly start: string; readonly order: 'asc'; readonly fill: 'null' }
 }
 
-function Twitter({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-twitter', { ...asked, interval: '1d' })
+function Twitter({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-twitter', { ...query, interval: '1d' })
+  const series = useAnswer(question)
+  if (isNone(series)) return null
   return (
     <SeriesChart
       title="Twitter followers"
       name={`${name}: Twitter followers, 90 days`}
       question={question}
-      series={useAnswer(question)}
+      series={series}
       toDrawing={(points) =>
         toDrawing<TwitterPoint>(points, {
           as: 'count',
@@ -40,14 +42,16 @@ function Twitter({ name, asked }: Of) {
   )
 }
 
-function Discord({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-discord', { ...asked, interval: '1d' })
+function Discord({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-discord', { ...query, interval: '1d' })
+  const series = useAnswer(question)
+  if (isNone(series)) return null
   return (
     <SeriesChart
       title="Discord members"
       name={`${name}: Discord members, 90 days`}
       question={question}
-      series={useAnswer(question)}
+      series={series}
       toDrawing={(points) =>
         toDrawing<DiscordPoint>(points, {
           as: 'count',
@@ -63,14 +67,16 @@ function Discord({ name, asked }: Of) {
   )
 }
 
-function Telegram({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-telegram', { ...asked, interval: '1d' })
+function Telegram({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-telegram', { ...query, interval: '1d' })
+  const series = useAnswer(question)
+  if (isNone(series)) return null
   return (
     <SeriesChart
       title="Telegram members"
       name={`${name}: Telegram members, 90 days`}
       question={question}
-      series={useAnswer(question)}
+      series={series}
       toDrawing={(points) =>
         toDrawing<TelegramPoint>(points, {
           as: 'count',
@@ -83,14 +89,16 @@ function Telegram({ name, asked }: Of) {
   )
 }
 
-function Mood({ name, asked }: Of) {
-  const question = toQuestion('/data/daos/socials/historic-twitter-sentiment', { ...asked, interval: '1d' })
+function Mood({ name, query }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-twitter-sentiment', { ...query, interval: '1d' })
+  const series = useAnswer(question)
+  if (isNone(series)) return null
   return (
     <SeriesChart
-      title="Sentiment of its posts"
+      title="Sentiment of posts"
       name={`${name}: sentiment on Twitter, 90 days`}
       question={question}
-      series={useAnswer(question)}
+      series={series}
       toDrawing={(points) =>
         toDrawing<MoodPoint>(points, {
           as: 'share',
@@ -110,9 +118,9 @@ function Mood({ name, asked }: Of) {
 function Now({ id }: { id: string }) {
   const question = toQuestion('/data/daos/socials', { id: [id] })
   const socials = useAnswer(question)
-  const empty = 'Not known: no account of this DAO is followed.'
+  const empty = 'No account of this DAO is collected.'
   return (
-    <Card title="Community" question={question} facts={socials.given?.facts}>
+    <Card title="Community" question={question} facts={socials.received?.facts}>
       <Shown of={socials} what="the community" isEmpty={(data) => data.length === 0} empty={empty}>
         {([record]) =>
           record !== undefined && (
@@ -120,7 +128,7 @@ function Now({ id }: { id: string }) {
               <Stat name="Twitter followers">
                 <Value of={record.twitterData.followers} as="count" why={NO_ACCOUNT} />
               </Stat>
-              <Stat name="In 30 days">
+              <Stat name="Change, 30 days">
                 <Change of={record.twitterData.percentChange30d} />
               </Stat>
               <Stat name="Tweets">
@@ -129,7 +137,7 @@ function Now({ id }: { id: string }) {
               <Stat name="Discord members">
                 <Value of={record.discordData.totalMembers} as="count" why={NO_ACCOUNT} />
               </Stat>
-              <Stat name="Active there">
+              <Stat name="Active on Discord">
                 <Value of={record.discordData.activeMembers} as="count" why={NO_ACCOUNT} />
               </Stat>
             </Stats>
@@ -140,18 +148,23 @@ function Now({ id }: { id: string }) {
   )
 }
 
+/** The Twitter followers of a DAO over 90 days. */
+export function TwitterFollowers({ id, name }: { id: string; name: string }) {
+  return <Twitter name={name} query={{ id, start: useStart('90d', '1d'), order: 'asc', fill: 'null' }} />
+}
+
 /** Followers and sentiment of a DAO, now and over 90 days. */
 export function Community({ id, name }: { id: string; name: string }) {
   const start = useStart('90d', '1d')
-  const asked = { id, start, order: 'asc', fill: 'null' } as const
+  const query = { id, start, order: 'asc', fill: 'null' } as const
   return (
     <>
       <Now id={id} />
       <div class="grid">
-        <Twitter name={name} asked={asked} />
-        <Mood name={name} asked={asked} />
-        <Discord name={name} asked={asked} />
-        <Telegram name={name} asked={asked} />
+        <Twitter name={name} query={query} />
+        <Mood name={name} query={query} />
+        <Discord name={name} query={query} />
+        <Telegram name={name} query={query} />
       </div>
     </>
   )

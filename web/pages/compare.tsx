@@ -38,7 +38,7 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
   const { records, isSearching, failure } = useFound(words, MOST_FOUND)
   const hits = records.filter(({ type }) => `${type}s` === kind).slice(0, MOST_HITS)
   const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
-  if (ids.length >= MOST) return <p class="note">{MOST} lines are as many as can be told apart.</p>
+  if (ids.length >= MOST) return <p class="note">At most {MOST} lines.</p>
   const add = (id: string) => {
     setWords('')
     go(withIds([...ids.filter((one) => one !== id), id]))
@@ -51,7 +51,7 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
       </label>
       <span role="status">
         {isSearching && 'Searching…'}
-        {isNothing && `None of the ${kind === 'daos' ? 'DAOs' : kind} is called so.`}
+        {isNothing && 'No match.'}
         {failure !== undefined && `${failure.title}. ${failure.detail}`}
       </span>
       {hits.map(({ _id, name }) => (
@@ -97,7 +97,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
   const { range, interval, start } = useRange('90d')
   const question = toQuestion('/data/tokens', { id: [...ids], limit: MOST })
   const tokens = useAnswer(question)
-  const names = ids.map((id) => tokens.given?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
+  const names = ids.map((id) => tokens.received?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
   const questions = ids.map((id) =>
     toQuestion('/data/tokens/historic-financial', { id, start, interval, fill: 'null' }, range),
   )
@@ -105,7 +105,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
     <>
       <Compared ids={ids} names={names} />
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toPrice} range={range} />
-      <Card title="Side by side" question={question} facts={tokens.given?.facts}>
+      <Card title="Side by side" question={question} facts={tokens.received?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
             <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} />
@@ -121,14 +121,14 @@ function Daos({ ids }: { ids: readonly string[] }) {
   const start = useStart(range, '1d')
   const question = toQuestion('/data/daos/treasury', { id: [...ids], limit: MOST })
   const daos = useAnswer(question)
-  const names = ids.map((id) => daos.given?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
-  const asked = { start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }, range))
+  const names = ids.map((id) => daos.received?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
+  const parameters = { start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...parameters }, range))
   return (
     <>
       <Compared ids={ids} names={names} />
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toTreasury} range={range} />
-      <Card title="Side by side" question={question} facts={daos.given?.facts}>
+      <Card title="Side by side" question={question} facts={daos.received?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
           {(data) => <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} />}
         </Shown>
@@ -147,7 +147,7 @@ export function Compare() {
       <h1>Compare</h1>
       <Choice
         name="of"
-        label="What is compared"
+        label="Compared"
         options={[
           { value: 'tokens', text: 'Tokens by price' },
           { value: 'daos', text: 'DAOs by treasury' },
@@ -156,7 +156,7 @@ export function Compare() {
         clears={['ids', 'range', 'interval']}
       />
       <Add key={kind} kind={kind} ids={ids} />
-      {ids.length === 0 ? <p class="state empty">Add what is to be compared by its name.</p> : <Lines ids={ids} />}
+      {ids.length === 0 ? <p class="state empty">Type a token’s or DAO’s name to add it.</p> : <Lines ids={ids} />}
     </>
   )
 }

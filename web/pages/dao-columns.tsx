@@ -1,7 +1,7 @@
 import type { Answer } from '../interface.ts'
 import type { ListColumn } from '../parts/columns.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import { Change, Moment, Unknown, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Unknown, Value } from '../parts/value.tsx'
 
 const named = (id: string, name: string) => (
   <a class="named" href={`daos/${id}`}>
@@ -10,7 +10,7 @@ const named = (id: string, name: string) => (
   </a>
 )
 
-const NAME = {
+export const NAME = {
   id: 'name',
   title: 'DAO',
   member: 'name',
@@ -51,14 +51,14 @@ export const TREASURY: readonly ListColumn<Treasury>[] = [
   },
   extra({
     id: 'updated',
-    title: 'Read',
+    title: 'Updated',
     of: ['treasuryData'],
-    cell: ({ treasuryData }) => <Moment at={treasuryData.lastUpdated} />,
+    cell: ({ treasuryData }) => <TimeValue at={treasuryData.lastUpdated} />,
   }),
 ]
 
 type Socials = Answer<'/data/daos/socials'>[number]
-const NO_ACCOUNT = 'It has no such account that we know of, or the provider has not told.'
+const NO_ACCOUNT = 'No account known, or no data returned.'
 const onTwitter = (title: string, id: 'followers' | 'following' | 'tweets'): ListColumn<Socials> => ({
   id,
   title,
@@ -94,7 +94,7 @@ export const COMMUNITY: readonly ListColumn<Socials>[] = [
   extra(onTwitter('Following', 'following')),
   extra(onTwitter('Tweets', 'tweets')),
   onDiscord('Discord', 'totalMembers', 'Members on Discord'),
-  onDiscord('Active there', 'activeMembers', 'Active on Discord'),
+  onDiscord('Active', 'activeMembers', 'Active on Discord'),
 ]
 
 type Rating = Answer<'/data/daos/ratings'>[number]
@@ -124,7 +124,7 @@ export const RATINGS: readonly ListColumn<Rating>[] = [
 type Dao = Answer<'/data/daos'>[number]
 /** The host name of a website; the unchanged text if it is no URL. */
 const toHost = (url: string) => (URL.canParse(url) ? new URL(url).host : url)
-const NO_TOKEN = 'It has no token that we know of.'
+const NO_TOKEN = 'No token known.'
 export const ALL: readonly ListColumn<Dao>[] = [
   NAME,
   {
@@ -151,7 +151,7 @@ export const ALL: readonly ListColumn<Dao>[] = [
     id: 'space',
     title: 'Snapshot space',
     of: ['snapshotName'],
-    cell: ({ snapshotName }) => snapshotName ?? <Unknown why="It has no space that we know of." />,
+    cell: ({ snapshotName }) => snapshotName ?? <Unknown why="No Snapshot space known." />,
   }),
   extra({
     id: 'website',
@@ -159,4 +159,45 @@ export const ALL: readonly ListColumn<Dao>[] = [
     of: ['website'],
     cell: ({ website }) => (website === null ? <Unknown /> : toHost(website)),
   }),
+]
+
+type Summary = Answer<'/data/daos/governance/summary'>[number]
+const toSummaryCount = (
+  title: string,
+  id: 'proposals' | 'activeProposals' | 'votes30d',
+  name?: string,
+): ListColumn<Summary> => ({
+  id,
+  title,
+  ...(name === undefined ? {} : { name }),
+  member: id,
+  isNumber: true,
+  cell: (record) => <Value of={record[id]} as="count" />,
+})
+export const GOVERNANCE: readonly ListColumn<Summary>[] = [
+  NAME,
+  toSummaryCount('Votes, 30 d', 'votes30d'),
+  toSummaryCount('Active', 'activeProposals', 'Active proposals'),
+  toSummaryCount('Proposals', 'proposals'),
+  {
+    id: 'votes',
+    title: 'Votes',
+    member: 'votes.count',
+    isNumber: true,
+    cell: ({ votes }) => <Value of={votes.count} as="count" />,
+  },
+  {
+    id: 'voters',
+    title: 'Voters',
+    member: 'votes.uniqueAddressesCount',
+    isNumber: true,
+    of: ['votes'],
+    cell: ({ votes }) => <Value of={votes.uniqueAddressesCount} as="count" />,
+  },
+  {
+    id: 'last',
+    title: 'Newest proposal',
+    member: 'lastProposalAt',
+    cell: ({ lastProposalAt }) => <TimeValue at={lastProposalAt} why="No proposals." />,
+  },
 ]

@@ -1,14 +1,17 @@
 import { useAnswer } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { chosen } from '../parts/choice.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
-import { Moment, Unknown, Value } from '../parts/value.tsx'
-import { Community } from './community.tsx'
-import { Fees } from './fees.tsx'
+import { Change, TimeValue, Unknown, Value } from '../parts/value.tsx'
+import { withQuery } from '../place.ts'
+import { Community, TwitterFollowers } from './community.tsx'
+import { Fees, FeesHistory } from './fees.tsx'
 import { Governance } from './governance.tsx'
-import { Treasury } from './treasury.tsx'
+import { Proposals } from './proposals.tsx'
+import { Treasury, TreasuryHistory } from './treasury.tsx'
 
 type Dao = Answer<'/data/daos'>[number]
 
@@ -39,7 +42,7 @@ function Links({ dao }: { dao: Dao }) {
 }
 
 function Categories({ dao }: { dao: Dao }) {
-  const categories = useAnswer(toQuestion('/data/categories', {})).given?.data ?? []
+  const categories = useAnswer(toQuestion('/data/categories', {})).received?.data ?? []
   return (
     <>
       {categories
@@ -53,21 +56,45 @@ function Categories({ dao }: { dao: Dao }) {
   )
 }
 
-function Token({ token }: { token: Dao['token'] }) {
+/** The numbers that a reader looks for first. Each links to the part of the page with its details. */
+function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
+  const treasury = useAnswer(toQuestion('/data/daos/treasury/kinds', { id: [id] })).received?.data
+  const governance = useAnswer(toQuestion('/data/daos/governance/summary', { id: [id] })).received?.data
+  const fees = useAnswer(toQuestion('/data/daos/fees', { id: [id] })).received?.data
+  const tokens = useAnswer(token === null ? undefined : toQuestion('/data/tokens', { id: [token._id] })).received?.data
+  const [money, votes, earned, price] = [treasury?.[0], governance?.[0], fees?.[0], tokens?.[0]?.financialData]
   return (
-    <Card title="Token">
-      {token === null ? (
-        <p class="state empty">It has no token that we know of.</p>
-      ) : (
-        <p class="title">
-          <a class="named" href={`tokens/${token._id}`}>
-            <Mark id={token._id} />
-            {token.name} <small>{token.symbol}</small>
-          </a>
-          <Sparkline id={token._id} name={token.name} />
-        </p>
-      )}
-    </Card>
+    <section class="card summary" aria-label="Summary">
+      <Stats>
+        <Stat name="Treasury" isLoading={treasury === undefined}>
+          <Value of={money?.valueUsd} as="usd" why="No treasury of this DAO is collected." />{' '}
+          {money !== undefined && <Change of={money.percentChange30d} />}
+        </Stat>
+        <Stat name="Without own token" isLoading={treasury === undefined}>
+          <Value of={money?.withoutOwnTokenUsd} as="usd" why="Only the total of this treasury is known." />
+        </Stat>
+        <Stat name="Fees, 30 days" isLoading={fees === undefined}>
+          <Value of={earned?.feesData.fees30d} as="usd" why="No fees of this DAO are collected." />
+        </Stat>
+        <Stat name="Active votes" isLoading={governance === undefined}>
+          <Value of={votes?.activeProposals} as="count" why="No governance of this DAO is collected." />
+        </Stat>
+        <Stat name="Voters" isLoading={governance === undefined}>
+          <Value of={votes?.votes.uniqueAddressesCount} as="count" why="No governance of this DAO is collected." />
+        </Stat>
+        <Stat name="Token" isLoading={token !== null && tokens === undefined}>
+          {token === null ? (
+            <Unknown why="No token known." />
+          ) : (
+            <>
+              <a href={`tokens/${token._id}`}>{token.symbol}</a> <Value of={price?.price} as="usd" />{' '}
+              {price !== undefined && <Change of={price.percentChange24h} />}{' '}
+              <Sparkline id={token._id} name={token.name} />
+            </>
+          )}
+        </Stat>
+      </Stats>
+    </section>
   )
 }
 
@@ -79,13 +106,16 @@ const RATED = [
   ['Token economics', 'tokenEconomics'],
 ] as const
 
+/** The rating, if there is one: a card that says "not rated" has no use. */
 function Rating({ id }: { id: string }) {
   const question = toQuestion('/data/daos/ratings', { id: [id] })
   const ratings = useAnswer(question)
+  const record = ratings.received?.data[0]
+  if (record === undefined && ratings.failure === undefined) return null
   return (
-    <Card title="Rating" question={question} facts={ratings.given?.facts}>
-      <Shown of={ratings} what="the rating" isEmpty={(data) => data.length === 0} empty="Nobody has rated it.">
-        {([record]) =>
+    <Card title="Rating" question={question} facts={ratings.received?.facts}>
+      <Shown of={ratings} what="the rating" isEmpty={(data) => data.length === 0} empty="Not rated.">
+        {() =>
           record !== undefined && (
             <Stats>
               <Stat name="Overall">
@@ -97,7 +127,7 @@ function Rating({ id }: { id: string }) {
                 </Stat>
               ))}
               <Stat name="Rated">
-                <Moment at={record.ratings.lastUpdated} />
+                <TimeValue at={record.ratings.lastUpdated} />
               </Stat>
             </Stats>
           )
@@ -107,36 +137,73 @@ function Rating({ id }: { id: string }) {
   )
 }
 
+const PARTS = ['overview', 'treasury', 'governance', 'fees', 'community'] as const
+const PART_TITLES = {
+  overview: 'Overview',
+  treasury: 'Treasury',
+  governance: 'Governance',
+  fees: 'Fees and revenue',
+  community: 'Community',
+} as const
+
+/** A row of links to the parts of a page; the address has the selected one. */
+function Tabs({ name, selected }: { name: string; selected: (typeof PARTS)[number] }) {
+  return (
+    <nav class="tabs" aria-label={`Parts of ${name}`}>
+      {PARTS.map((part) => (
+        <a
+          key={part}
+          href={withQuery({ tab: part === 'overview' ? undefined : part })}
+          aria-current={part === selected ? 'page' : undefined}
+        >
+          {PART_TITLES[part]}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+function Part({ dao: { _id: id, name, snapshotName }, part }: { dao: Dao; part: (typeof PARTS)[number] }) {
+  if (part === 'treasury') return <Treasury id={id} name={name} />
+  if (part === 'governance') return <Governance id={id} space={snapshotName} />
+  if (part === 'fees') return <Fees id={id} name={name} />
+  if (part === 'community') return <Community id={id} name={name} />
+  return (
+    <>
+      <div class="grid">
+        <TreasuryHistory id={id} name={name} />
+        <FeesHistory id={id} name={name} />
+        <TwitterFollowers id={id} name={name} />
+      </div>
+      <Proposals id={id} limit={5} />
+      <Rating id={id} />
+    </>
+  )
+}
+
+/** A DAO: its numbers on top, and its parts as tabs. */
 export function DaoPage({ id }: { id: string }) {
   const question = toQuestion('/data/daos', { id: [id] })
   const daos = useAnswer(question)
-  useTitle(daos.given?.data)
+  const part = chosen('tab', PARTS, 'overview')
+  useTitle(daos.received?.data)
   return (
     <Shown of={daos} what="the DAO" isEmpty={(data) => data.length === 0} empty="There is no DAO with this id.">
-      {([dao], facts) =>
+      {([dao]) =>
         dao !== undefined && (
           <div class="column">
-            <div class="title">
-              <Mark id={dao._id} />
-              <h1>{dao.name}</h1>
-              <Categories dao={dao} />
-            </div>
-            <Card title="What it is" question={question} facts={facts}>
+            <div class="about">
+              <div class="title">
+                <Mark id={dao._id} />
+                <h1>{dao.name}</h1>
+                <Categories dao={dao} />
+              </div>
               <p>{dao.description === '' ? <Unknown why="No source describes it." /> : dao.description}</p>
               <Links dao={dao} />
-            </Card>
-            <div class="grid">
-              <div class="column">
-                <Treasury id={id} name={dao.name} />
-                <Fees id={id} name={dao.name} />
-              </div>
-              <div class="column">
-                <Token token={dao.token} />
-                <Governance id={id} space={dao.snapshotName} />
-                <Rating id={id} />
-              </div>
             </div>
-            <Community id={id} name={dao.name} />
+            <Summary dao={dao} />
+            <Tabs name={dao.name} selected={part} />
+            <Part dao={dao} part={part} />
           </div>
         )
       }

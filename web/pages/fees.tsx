@@ -4,8 +4,8 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
-import { Shown } from '../parts/shown.tsx'
-import { Change, Moment, Value } from '../parts/value.tsx'
+import { isNone, Shown } from '../parts/shown.tsx'
+import { Change, TimeValue, Value } from '../parts/value.tsx'
 
 const SUMS = [
   ['Fees, 24 hours', 'fees24h'],
@@ -25,9 +25,9 @@ const CHANGES = [
 function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/daos/fees', { id: [id] })
   const fees = useAnswer(question)
-  const empty = 'Not known: no fees of this DAO are collected.'
+  const empty = 'No fees of this DAO are collected.'
   return (
-    <Card title="Fees and revenue" question={question} facts={fees.given?.facts}>
+    <Card title="Fees and revenue" question={question} facts={fees.received?.facts}>
       <Shown of={fees} what="fees" isEmpty={(data) => data.length === 0} empty={empty}>
         {([record]) =>
           record !== undefined && (
@@ -42,8 +42,8 @@ function Summary({ id }: { id: string }) {
                   <Change of={record.feesData[member]} />
                 </Stat>
               ))}
-              <Stat name="Up to">
-                <Moment at={record.feesData.lastUpdated} />
+              <Stat name="Until">
+                <TimeValue at={record.feesData.lastUpdated} />
               </Stat>
             </Stats>
           )
@@ -65,15 +65,18 @@ const toLines = (points: Points) =>
     ],
   })
 
-function History({ id, name }: { id: string; name: string }) {
+/** The fees of 90 days; nothing for a DAO without fees. */
+export function FeesHistory({ id, name }: { id: string; name: string }) {
   const start = useStart('90d', '1d')
   const question = toQuestion('/data/daos/fees/historic', { id, start, interval: '1d', order: 'asc', fill: 'null' })
+  const series = useAnswer(question)
+  if (isNone(series)) return null
   return (
     <SeriesChart
       title="Fees over time"
       name={`${name}: fees and revenue, 90 days`}
       question={question}
-      series={useAnswer(question)}
+      series={series}
       toDrawing={toLines}
       isLow
     />
@@ -85,7 +88,7 @@ export function Fees({ id, name }: { id: string; name: string }) {
   return (
     <div class="column">
       <Summary id={id} />
-      <History id={id} name={name} />
+      <FeesHistory id={id} name={name} />
     </div>
   )
 }

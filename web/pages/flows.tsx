@@ -7,9 +7,9 @@ import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
 
-const NO_TRADES = 'Not known: no trades of this token are collected.'
+const NO_TRADES = 'No trades of this token are collected.'
 
 type DexData = Answer<'/data/tokens/dex-data'>[number]['dexData']
 
@@ -17,7 +17,7 @@ const PERIODS = [
   ['24 hours', 'amountUsd24h'],
   ['7 days', 'amountUsd7d'],
   ['30 days', 'amountUsd30d'],
-  ['ever', 'amountUsdMax'],
+  ['All time', 'amountUsdMax'],
 ] as const
 
 const FlowTable = ({ data }: { data: DexData }) => (
@@ -26,7 +26,7 @@ const FlowTable = ({ data }: { data: DexData }) => (
     records={PERIODS}
     keyOf={([text]) => text}
     columns={[
-      { title: 'In', cell: ([text]) => text },
+      { title: 'Period', cell: ([text]) => text },
       { title: 'Bought', isNumber: true, cell: ([, member]) => <Value of={data.inflow[member]} as="usd" /> },
       { title: 'Sold', isNumber: true, cell: ([, member]) => <Value of={data.outflow[member]} as="usd" /> },
     ]}
@@ -37,7 +37,7 @@ function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/tokens/dex-data', { id: [id] })
   const flows = useAnswer(question)
   return (
-    <Card title="Decentralized exchanges" question={question} facts={flows.given?.facts}>
+    <Card title="Decentralized exchanges" question={question} facts={flows.received?.facts}>
       <Shown of={flows} what="flows" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
         {([record]) =>
           record !== undefined && (
@@ -69,7 +69,7 @@ function Trades({ id }: { id: string }) {
   const question = toQuestion('/data/tokens/historic-dex-trades', { id, limit: 10 })
   const trades = useAnswer(question)
   return (
-    <Card title="Newest trades" question={question} facts={trades.given?.facts}>
+    <Card title="Newest trades" question={question} facts={trades.received?.facts}>
       <Shown of={trades} what="trades" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
         {(data) => (
           <RecordTable
@@ -77,9 +77,9 @@ function Trades({ id }: { id: string }) {
             records={data}
             keyOf={({ _id }) => _id}
             columns={[
-              { title: 'Time', cell: ({ recordedAt }) => <Moment at={recordedAt} /> },
+              { title: 'Time', cell: ({ recordedAt }) => <TimeValue at={recordedAt} /> },
               { title: 'Type', cell: ({ type }) => type },
-              { title: 'Worth', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+              { title: 'Value', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
               { title: 'Price', isNumber: true, cell: ({ price }) => <Value of={price} as="usd" /> },
               {
                 title: 'Transaction',
@@ -107,7 +107,7 @@ function Volume({ id, name }: { id: string; name: string }) {
     })
   return (
     <SeriesChart
-      title="Volume there, by day"
+      title="DEX volume per day"
       name={`${name}: volume on decentralized exchanges, 30 days`}
       question={question}
       series={useAnswer(question)}

@@ -4,24 +4,49 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
-import { Gaps } from './gaps.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
+import { Gaps, titleOfDataset } from './gaps.tsx'
 
 /** Approximate number of datasets, for the outline while loading. */
-const DATASETS = 16
+const DATASETS = 18
+
+/** A dataset below this share is shown as incomplete, however new its newest value is. */
+const COMPLETE = 0.95
 
 type Dataset = Answer<'/data/status'>['datasets'][number]
+
+/** Freshness and completeness of a dataset in one word: a new value alone does not make a dataset whole. */
+export function DatasetState({ dataset: { state, complete } }: { dataset: Pick<Dataset, 'state' | 'complete'> }) {
+  const word = state === 'fresh' && complete < COMPLETE ? 'incomplete' : state
+  return <span class={`badge ${word}`}>{word}</span>
+}
 
 function Failing({ dataset: { failing, note } }: { dataset: Dataset }) {
   return (
     <span class="text">
       {failing.map(({ provider, since, reason }) => (
         <span key={provider} class="down">
-          {provider} fails since <Moment at={since} />: {reason}{' '}
+          {provider} fails since <TimeValue at={since} />: {reason}{' '}
         </span>
       ))}
-      {note !== undefined && <small>{note}</small>}
+      {note !== undefined && <Note text={note} />}
+      {failing.length === 0 && note === undefined && <small>none</small>}
     </span>
+  )
+}
+
+/** Notes up to this length are shown as a whole. */
+const SHORT_NOTE = 90
+
+/** A note; of a long one the part before its list, and the rest on request. */
+function Note({ text }: { text: string }) {
+  const end = text.indexOf(':')
+  if (text.length <= SHORT_NOTE || end < 0) return <small>{text}</small>
+  return (
+    <details class="rest">
+      <summary>{text.slice(0, end)}</summary>
+      <small>{text.slice(end + 1)}</small>
+    </details>
   )
 }
 
@@ -33,24 +58,24 @@ function Datasets() {
       <Shown of={status} what="the datasets" rows={DATASETS}>
         {({ datasets, upstream }) => (
           <>
-            <p>{upstream}</p>
+            <p class="note">{upstream}</p>
             <RecordTable
               caption="Datasets"
               records={datasets}
               keyOf={({ dataset }) => dataset}
               columns={[
-                { title: 'Dataset', cell: ({ dataset }) => <a href={`freshness?dataset=${dataset}`}>{dataset}</a> },
-                { title: 'State', cell: ({ state }) => <span class={`badge ${state}`}>{state}</span> },
                 {
-                  title: 'Newest',
-                  cell: ({ lastUpdated }) => <Moment at={lastUpdated} why="Nothing is stored yet." />,
+                  title: 'Dataset',
+                  cell: ({ dataset }) => <a href={`freshness?dataset=${dataset}`}>{titleOfDataset(dataset)}</a>,
                 },
-                { title: 'Every', cell: ({ expectedEvery }) => toLength(expectedEvery) },
+                { title: 'State', cell: (dataset) => <DatasetState dataset={dataset} /> },
                 { title: 'Complete', isNumber: true, cell: ({ complete }) => <Value of={complete} as="share" /> },
+                { title: 'Newest', cell: ({ lastUpdated }) => <TimeValue at={lastUpdated} why="No data yet." /> },
+                { title: 'Every', cell: ({ expectedEvery }) => toLength(expectedEvery) },
                 { title: 'Rows', isNumber: true, cell: ({ rows }) => <Value of={rows} as="count" /> },
-                { title: 'Of', isNumber: true, cell: ({ entities }) => <Value of={entities} as="count" /> },
-                { title: 'Since', cell: ({ earliest }) => <Moment at={earliest} why="Nothing is stored yet." /> },
-                { title: 'Trouble', cell: (dataset) => <Failing dataset={dataset} /> },
+                { title: 'Tokens or DAOs', isNumber: true, cell: ({ entities }) => <Value of={entities} as="count" /> },
+                { title: 'Since', cell: ({ earliest }) => <TimeValue at={earliest} why="No data yet." /> },
+                { title: 'Failures and notes', cell: (dataset) => <Failing dataset={dataset} /> },
               ]}
             />
           </>

@@ -1,38 +1,44 @@
 import { isGap } from '../../shared/coverage/not-due.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
+import { toCounted, toShort } from '../format.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Unknown } from '../parts/value.tsx'
+import { TimeValue, Unknown } from '../parts/value.tsx'
 import { go, withQuery } from '../place.ts'
 
 type Named = Query<'/data/status/coverage'>['dataset']
 type Stretch = Answer<'/data/status/coverage'>[number]
 
-/** The datasets with coverage: the API's complete list. */
-const COVERED = [
-  'prices',
-  'tvl',
-  'holders',
-  'daos',
-  'treasury',
-  'fees',
-  'ratings',
-  'market-cap',
-  'index',
-  'index-token',
-  'governance',
-  'governors',
-  'treasury-value',
-  'twitter',
-  'discord',
-  'telegram',
-  'twitter-sentiment',
-  'dex-trades',
-] as const satisfies readonly Named[]
+/** The datasets with coverage: the API's complete list, with their titles. */
+const TITLES: Readonly<Record<Named, string>> = {
+  prices: 'Prices',
+  tvl: 'Value locked',
+  holders: 'Token holders',
+  daos: 'DAO profiles',
+  treasury: 'Treasuries',
+  fees: 'Fees and revenue',
+  ratings: 'Ratings',
+  'market-cap': 'Total market cap',
+  index: 'Index',
+  'index-token': 'Index Token',
+  governance: 'Snapshot governance',
+  governors: 'On-chain governance',
+  delegations: 'Delegations of voting power',
+  'treasury-value': 'Total treasury value',
+  twitter: 'Twitter followers',
+  discord: 'Discord members',
+  telegram: 'Telegram members',
+  'twitter-sentiment': 'Twitter sentiment',
+  'dex-trades': 'DEX trades',
+}
+const COVERED = Object.keys(TITLES) as Named[]
+
+/** The title of a dataset; its name if it has no title. */
+export const titleOfDataset = (name: string) => (TITLES as Readonly<Record<string, string>>)[name] ?? name
 
 /** Maximum rows of gaps, and of names in one request; the linked request has all. */
 const MOST_GAPS = 100
@@ -48,17 +54,19 @@ const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'inde
 function Entity({ dataset, id, names }: { dataset: Named; id: string; names: ReadonlyMap<string, string> }) {
   if (OF_ALL.includes(dataset)) return <>all</>
   const kind = OF_TOKENS.includes(dataset) ? 'tokens' : 'daos'
-  return <a href={`${kind}/${id}`}>{names.get(id) ?? <code>{id}</code>}</a>
+  const name = names.get(id)
+  // The lists have no record of ended entities, and their pages would be empty.
+  return name === undefined ? <>ended ({toShort(id)})</> : <a href={`${kind}/${id}`}>{name}</a>
 }
 
 /** The names of live entities; the API has no record of others. */
 function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string, string> {
   const id = [...new Set(gaps.map(({ entity }) => entity))]
-  const asked = { id, limit: MOST_GAPS }
-  const isAsked = id.length > 0 && !OF_ALL.includes(dataset)
-  const ofTokens = isAsked && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', asked) : undefined
-  const ofDaos = isAsked && ofTokens === undefined ? toQuestion('/data/daos', asked) : undefined
-  const records = [...(useAnswer(ofTokens).given?.data ?? []), ...(useAnswer(ofDaos).given?.data ?? [])]
+  const query = { id, limit: MOST_GAPS }
+  const isComplete = id.length > 0 && !OF_ALL.includes(dataset)
+  const ofTokens = isComplete && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', query) : undefined
+  const ofDaos = isComplete && ofTokens === undefined ? toQuestion('/data/daos', query) : undefined
+  const records = [...(useAnswer(ofTokens).received?.data ?? []), ...(useAnswer(ofDaos).received?.data ?? [])]
   return new Map(records.map(({ _id, name }) => [_id, name]))
 }
 
@@ -68,7 +76,7 @@ export function Gaps() {
   const start = useStart(range, range === '24h' ? '1h' : '1d')
   const question = toQuestion('/data/status/coverage', { dataset, start }, range)
   const coverage = useAnswer(question)
-  const gaps = coverage.given?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
+  const gaps = coverage.received?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
   const names = useNames(dataset, gaps)
   const choice = (
     <div class="choices">
@@ -77,7 +85,9 @@ export function Gaps() {
           Dataset
           <select value={dataset} onChange={({ currentTarget }) => go(withQuery({ dataset: currentTarget.value }))}>
             {COVERED.map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {TITLES[name]}
+              </option>
             ))}
           </select>
         </label>
@@ -96,20 +106,27 @@ export function Gaps() {
         {(data) => (
           <>
             <RecordTable
-              caption={`Gaps of ${dataset}`}
+              caption={`Gaps of ${TITLES[dataset]}`}
               records={gaps}
               keyOf={({ entity, from }) => `${entity} ${from}`}
               columns={[
-                { title: 'Of', cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} /> },
+                {
+                  title: OF_TOKENS.includes(dataset) ? 'Token' : 'DAO',
+                  cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} />,
+                },
                 { title: 'State', cell: ({ state }) => state },
-                { title: 'From', cell: ({ from }) => <Moment at={from} /> },
-                { title: 'To', cell: ({ to }) => <Moment at={to} /> },
-                { title: 'Why', cell: ({ reason }) => reason ?? <Unknown why="No reason was noted." /> },
+                { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
+                { title: 'To', cell: ({ to }) => <TimeValue at={to} /> },
+                {
+                  title: 'Reason',
+                  isText: true,
+                  cell: ({ reason }) => reason ?? <Unknown why="No reason is stored." />,
+                },
               ]}
             />
             <p class="note">
-              {data.filter(isGap).length} ranges are not covered,{' '}
-              {data.filter(({ state }) => state === 'covered').length} are.
+              {toCounted(data.filter(isGap).length, 'gap')};{' '}
+              {toCounted(data.filter(({ state }) => state === 'covered').length, 'range')} complete.
               {data.filter(isGap).length > MOST_GAPS && ` The first ${MOST_GAPS} are shown.`}
             </p>
           </>

@@ -2,17 +2,17 @@ import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Unknown, Value } from '../parts/value.tsx'
+import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { Proposals } from './proposals.tsx'
 import { Voters } from './voters.tsx'
 
-const NO_SPACE = 'Not known: no space of this DAO is followed, or none was read to its end yet.'
+const NO_SPACE = 'No Snapshot space of this DAO is collected, or it was not read completely yet.'
 
 function Summary({ id, space }: { id: string; space: string | null }) {
   const question = toQuestion('/data/daos/governance/summary', { id: [id] })
   const governance = useAnswer(question)
   return (
-    <Card title="Governance" question={question} facts={governance.given?.facts}>
+    <Card title="Governance" question={question} facts={governance.received?.facts}>
       <Shown of={governance} what="votes" isEmpty={(data) => data.length === 0} empty={NO_SPACE}>
         {([record]) =>
           record !== undefined && (
@@ -29,13 +29,13 @@ function Summary({ id, space }: { id: string; space: string | null }) {
               <Stat name="Votes in 30 days">
                 <Value of={record.votes30d} as="count" />
               </Stat>
-              <Stat name="Addresses that voted">
+              <Stat name="Voters">
                 <Value of={record.votes.uniqueAddressesCount} as="count" />
               </Stat>
               <Stat name="Newest proposal">
-                <Moment at={record.lastProposalAt} why="It has none." />
+                <TimeValue at={record.lastProposalAt} why="No proposals." />
               </Stat>
-              <Stat name="Snapshot space">{space ?? <Unknown why="It has no space that we know of." />}</Stat>
+              <Stat name="Snapshot space">{space ?? <Unknown why="No Snapshot space known." />}</Stat>
             </Stats>
           )
         }

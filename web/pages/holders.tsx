@@ -9,14 +9,14 @@ import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Value } from '../parts/value.tsx'
 
-const NO_HOLDERS = 'Not known: no provider has told who holds this token.'
+const NO_HOLDERS = 'No provider reports the holders of this token.'
 const MOST = 15
 
 function Now({ id, symbol }: { id: string; symbol: string }) {
   const question = toQuestion('/data/tokens/holders', { id: [id] })
   const holders = useAnswer(question)
   return (
-    <Card title="Holders" question={question} facts={holders.given?.facts}>
+    <Card title="Holders" question={question} facts={holders.received?.facts}>
       <Shown of={holders} what="holders" isEmpty={(data) => data.length === 0} empty={NO_HOLDERS}>
         {([record]) =>
           record !== undefined && (
@@ -25,7 +25,7 @@ function Now({ id, symbol }: { id: string; symbol: string }) {
                 <Stat name="Addresses">
                   <Value of={record.holdersData.totalHolders} as="count" />
                 </Stat>
-                <Stat name="The largest 100 hold">
+                <Stat name="Held by the largest 100">
                   <Value of={record.holdersData.top100Share} as="percent" />
                 </Stat>
               </Stats>
@@ -39,7 +39,7 @@ function Now({ id, symbol }: { id: string; symbol: string }) {
                     cell: ({ address }) => <code title={address}>{toShort(address)}</code>,
                   },
                   { title: symbol, isNumber: true, cell: ({ amount }) => <Value of={amount} as="amount" /> },
-                  { title: 'Worth', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+                  { title: 'Value', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
                   { title: 'Share', isNumber: true, cell: ({ share }) => <Value of={share} as="percent" /> },
                 ]}
               />
@@ -62,8 +62,8 @@ const toLines = (points: Points) =>
 
 function History({ id, symbol }: { id: string; symbol: string }) {
   const start = useStart('90d', '1d')
-  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const question = toQuestion('/data/tokens/holders/historic', asked)
+  const query = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/tokens/holders/historic', query)
   return (
     <SeriesChart
       title="Holders over time"

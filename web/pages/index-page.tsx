@@ -4,16 +4,16 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
 
-const LEFT = 'It left the Index, and has no price any more.'
+const REMOVED_NOTE = 'It left the Index and has no price.'
 
 function Members() {
   const question = toQuestion('/data/index/weights', { sort: '-weight' })
   const members = useAnswer(question)
   return (
-    <Card title="What is in it" question={question} facts={members.given?.facts}>
+    <Card title="Composition" question={question} facts={members.received?.facts}>
       <Shown of={members} what="members" isEmpty={(data) => data.length === 0}>
         {(data) => (
           <RecordTable
@@ -30,17 +30,29 @@ function Members() {
                   </a>
                 ),
               },
-              { title: 'Weight', isNumber: true, cell: ({ weight }) => <Value of={weight} as="share" why={LEFT} /> },
               {
-                title: 'Moved it in 24 h',
+                title: 'Weight',
+                isNumber: true,
+                cell: ({ weight }) => <Value of={weight} as="share" why={REMOVED_NOTE} />,
+              },
+              {
+                title: 'Contribution, 24 h',
                 isNumber: true,
                 cell: ({ contribution24h }) => (
-                  <Value of={contribution24h} as="change" why="The Index had no value 24 hours before." />
+                  <Value of={contribution24h} as="points" why="The Index had no value 24 hours before." />
                 ),
               },
-              { title: 'Price', isNumber: true, cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={LEFT} /> },
+              {
+                title: 'Price',
+                isNumber: true,
+                cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={REMOVED_NOTE} />,
+              },
               { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
-              { title: 'Worth', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={LEFT} /> },
+              {
+                title: 'Value',
+                isNumber: true,
+                cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={REMOVED_NOTE} />,
+              },
             ]}
           />
         )}
@@ -53,7 +65,7 @@ function Compositions() {
   const question = toQuestion('/data/index/compositions', { sort: '-from' })
   const compositions = useAnswer(question)
   return (
-    <Card title="What was in it" question={question} facts={compositions.given?.facts}>
+    <Card title="Past compositions" question={question} facts={compositions.received?.facts}>
       <Shown of={compositions} what="compositions" isEmpty={(data) => data.length === 0}>
         {(data) => (
           <RecordTable
@@ -61,11 +73,11 @@ function Compositions() {
             records={data}
             keyOf={({ _id, from }) => `${_id} ${from}`}
             columns={[
-              { title: 'From', cell: ({ from }) => <Moment at={from} /> },
-              { title: 'To', cell: ({ to }) => (to === null ? 'now' : <Moment at={to} />) },
+              { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
+              { title: 'To', cell: ({ to }) => (to === null ? 'now' : <TimeValue at={to} />) },
               { title: 'Tokens', isNumber: true, cell: ({ elements }) => <Value of={elements.length} as="count" /> },
               {
-                title: 'Which',
+                title: 'Members',
                 cell: ({ elements }) => <span class="text">{elements.map(({ symbol }) => symbol).join(', ')}</span>,
               },
             ]}
@@ -80,17 +92,17 @@ function IndexToken() {
   const question = toQuestion('/data/index/token-data', {})
   const token = useAnswer(question)
   return (
-    <Card title="The Index Token" question={question} facts={token.given?.facts} hasTables={false}>
+    <Card title="The Index Token" question={question} facts={token.received?.facts} hasTables={false}>
       <Shown of={token} what="the Index Token">
         {({ value, totalSupply, valueUsd, createdAt }) => (
           <Stats>
-            <Stat name="One is worth">
+            <Stat name="Price">
               <Value of={valueUsd} as="usd" />
             </Stat>
-            <Stat name="All of it, in ETH">{value}</Stat>
+            <Stat name="ETH locked">{value}</Stat>
             <Stat name="Supply">{totalSupply}</Stat>
-            <Stat name="Read from the chain">
-              <Moment at={createdAt} />
+            <Stat name="Updated">
+              <TimeValue at={createdAt} />
             </Stat>
           </Stats>
         )}

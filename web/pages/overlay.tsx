@@ -27,22 +27,22 @@ export function Overlay<P extends Path>(props: {
   const { questions, names, toLine, range } = props
   const answers = useAnswers(questions)
   const scale = chosen('scale', SCALES, 'hundred')
-  const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
+  const isWaiting = answers.some(({ received, failure }) => received === undefined && failure === undefined)
   const about = questions.map((question) => question.about).join(' ')
   const shown = useRef<{ about: string; range: Range; data: (Answer<P> | undefined)[] }>({ about, range, data: [] })
   if (!isWaiting) {
     const earlier = shown.current.about === about ? shown.current.data : []
-    shown.current = { about, range, data: answers.map(({ given }, at) => given?.data ?? earlier[at]) }
+    shown.current = { about, range, data: answers.map(({ received }, at) => received?.data ?? earlier[at]) }
   }
-  const known = shown.current.data
-  const isKnown = known.some((data) => data !== undefined)
+  const available = shown.current.data
+  const isAnyAvailable = available.some((data) => data !== undefined)
   const drawing = useMemo(() => {
-    const lines = known.flatMap((data, at) =>
+    const lines = available.flatMap((data, at) =>
       data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
     )
     const overlay = toOverlay(lines, 'usd')
     return scale === 'hundred' ? fromHundred(overlay) : overlay
-  }, [...known, names.join(' '), scale])
+  }, [...available, names.join(' '), scale])
   return (
     <Card
       title="Compared"
@@ -62,17 +62,17 @@ export function Overlay<P extends Path>(props: {
       }
     >
       {answers.map(
-        ({ failure, again }, at) =>
+        ({ failure, retry }, at) =>
           failure !== undefined && (
-            <Failed key={questions[at]?.url} failure={failure} again={again} of={names[at] ?? NAMELESS} />
+            <Failed key={questions[at]?.url} failure={failure} retry={retry} of={names[at] ?? NAMELESS} />
           ),
       )}
-      {isWaiting && !isKnown && (
+      {isWaiting && !isAnyAvailable && (
         <p class="state loading" role="status">
           Loading…
         </p>
       )}
-      {isKnown && (
+      {isAnyAvailable && (
         <div class="shown" aria-busy={isWaiting}>
           <Chart name={`${names.join(', ')}, ${shown.current.range}`} drawing={drawing} />
         </div>

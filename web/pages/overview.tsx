@@ -7,6 +7,8 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Ago, Change, Unknown, Value } from '../parts/value.tsx'
+import { DatasetState } from './freshness.tsx'
+import { titleOfDataset } from './gaps.tsx'
 import { NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
 
@@ -19,8 +21,8 @@ type IndexPoint = Element<Points<'/data/index/historic'>>
 
 /** The last known point. */
 function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) => number | null }) {
-  const known = points.filter((point) => value(point) !== null)
-  const last = known.at(-1)
+  const available = points.filter((point) => value(point) !== null)
+  const last = available.at(-1)
   return (
     <span class="large">
       <Value of={last === undefined ? null : value(last)} as="usd" />
@@ -36,7 +38,7 @@ function MarketCaps() {
   })
   const series = useAnswer(question)
   const value = ({ marketCapUsd }: MarketCap) => marketCapUsd.value
-  const last: MarketCap | undefined = series.given?.data.findLast((point) => value(point) !== null)
+  const last: MarketCap | undefined = series.received?.data.findLast((point) => value(point) !== null)
   return (
     <SeriesChart
       title="Market cap of DAO tokens"
@@ -49,9 +51,9 @@ function MarketCaps() {
       isLow
     >
       <p class="lead">
-        {series.given !== undefined && (
+        {series.received !== undefined && (
           <>
-            <Newest<MarketCap> points={series.given.data} value={value} />{' '}
+            <Newest<MarketCap> points={series.received.data} value={value} />{' '}
             <small>
               of <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
             </small>
@@ -70,7 +72,7 @@ function Treasuries() {
   })
   const series = useAnswer(question)
   const value = ({ treasuryValueUsd }: TreasuryValue) => treasuryValueUsd.value
-  const last: TreasuryValue | undefined = series.given?.data.findLast((point) => value(point) !== null)
+  const last: TreasuryValue | undefined = series.received?.data.findLast((point) => value(point) !== null)
   return (
     <SeriesChart
       title="Treasuries"
@@ -87,9 +89,9 @@ function Treasuries() {
       isLow
     >
       <p class="lead">
-        {series.given !== undefined && (
+        {series.received !== undefined && (
           <>
-            <Newest<TreasuryValue> points={series.given.data} value={value} />{' '}
+            <Newest<TreasuryValue> points={series.received.data} value={value} />{' '}
             <small>
               of <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
             </small>
@@ -107,8 +109,8 @@ const MOST_LATE_MS = 3 * 3_600_000
  * Change from the start of a range to its last known point, in percent; null if history does not reach back that far.
  */
 function toChange(points: readonly IndexPoint[], start: string): number | null {
-  const known = points.filter(({ valueUsd }) => valueUsd !== null)
-  const [first, last] = [known[0], known.at(-1)]
+  const available = points.filter(({ valueUsd }) => valueUsd !== null)
+  const [first, last] = [available[0], available.at(-1)]
   if (!first?.valueUsd || last?.valueUsd == null) return null
   const isLate = Date.parse(first.createdAt) - Date.parse(start) > MOST_LATE_MS
   return isLate ? null : (last.valueUsd / first.valueUsd - 1) * 100
@@ -134,10 +136,10 @@ function IndexValue() {
       isLow
     >
       <p class="lead">
-        {series.given !== undefined && (
+        {series.received !== undefined && (
           <>
-            <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
-            <Change of={toChange(series.given.data, start)} /> <small>30 d</small> <a href="index">Since launch</a>
+            <Newest<IndexPoint> points={series.received.data} value={({ valueUsd }) => valueUsd} />{' '}
+            <Change of={toChange(series.received.data, start)} /> <small>30 d</small> <a href="index">Since launch</a>
           </>
         )}
       </p>
@@ -150,7 +152,7 @@ function Movers({ title, sort }: { title: string; sort: string }) {
   const question = toQuestion('/data/tokens', { sort, filter, limit: 5 })
   const tokens = useAnswer(question)
   return (
-    <Card title={title} question={question} facts={tokens.given?.facts}>
+    <Card title={title} question={question} facts={tokens.received?.facts}>
       <Shown of={tokens} what="tokens" rows={5} isEmpty={(data) => data.length === 0}>
         {(data) => (
           // Rows are keyed by position: another token changes the row's content and moves nothing.
@@ -171,15 +173,15 @@ function Fresh() {
   const question = toQuestion('/data/status', {})
   const status = useAnswer(question)
   return (
-    <Card title="How fresh it is" question={question} hasTables={false}>
+    <Card title="Freshness" question={question} hasTables={false}>
       <Shown of={status} what="freshness">
         {({ datasets }) => (
           <Stats>
-            {datasets.map(({ dataset, state, lastUpdated }) => (
-              <Stat key={dataset} name={dataset}>
-                <span class={`badge ${state}`}>{state}</span>{' '}
+            {datasets.map(({ dataset, state, complete, lastUpdated }) => (
+              <Stat key={dataset} name={titleOfDataset(dataset)}>
+                <DatasetState dataset={{ state, complete }} />{' '}
                 <small>
-                  {lastUpdated === null ? <Unknown why="Nothing is stored yet." /> : <Ago at={new Date(lastUpdated)} />}
+                  {lastUpdated === null ? <Unknown why="No data yet." /> : <Ago at={new Date(lastUpdated)} />}
                 </small>
               </Stat>
             ))}
@@ -187,7 +189,7 @@ function Fresh() {
         )}
       </Shown>
       <p>
-        <a href="freshness">What is complete, and what is missing</a>
+        <a href="freshness">All datasets and gaps</a>
       </p>
     </Card>
   )
@@ -203,8 +205,8 @@ export function Overview() {
         <IndexValue />
       </div>
       <div class="grid">
-        <Movers title="Up the most in 24 hours" sort="-financialData.percentChange24h" />
-        <Movers title="Down the most in 24 hours" sort="financialData.percentChange24h" />
+        <Movers title="Top gainers, 24 h" sort="-financialData.percentChange24h" />
+        <Movers title="Top losers, 24 h" sort="financialData.percentChange24h" />
       </div>
       <NewestProposals />
       <Fresh />

@@ -47,26 +47,26 @@ const ofCandles = (answer: Candles) =>
     ],
   })
 
-interface Asked {
+interface ChartQuery {
   readonly id: string
   readonly start: string
   readonly fill: 'null'
 }
 
 function QuoteChart(props: ChartProps & { metric: Exclude<Metric, 'candles'>; interval: Interval }) {
-  const { asked, range, metric, interval, ...rest } = props
-  const question = toQuestion('/data/tokens/historic-financial', { ...asked, interval }, range)
+  const { query, range, metric, interval, ...rest } = props
+  const question = toQuestion('/data/tokens/historic-financial', { ...query, interval }, range)
   return <SeriesChart {...rest} question={question} series={useAnswer(question)} toDrawing={ofQuotes(metric)} />
 }
 
 function CandleChart(props: ChartProps & { interval: Exclude<Interval, '5m'> }) {
-  const { asked, range, interval, ...rest } = props
-  const question = toQuestion('/data/tokens/historic-ohlc', { ...asked, interval }, range)
+  const { query, range, interval, ...rest } = props
+  const question = toQuestion('/data/tokens/historic-ohlc', { ...query, interval }, range)
   return <SeriesChart {...rest} question={question} series={useAnswer(question)} toDrawing={ofCandles} />
 }
 
 interface ChartProps {
-  readonly asked: Asked
+  readonly query: ChartQuery
   readonly range: Range
   readonly title: string
   readonly name: string
@@ -76,10 +76,10 @@ interface ChartProps {
 /** The range and interval in the address; the default interval if the given one does not fit the range. */
 export function useRange(usual: Range) {
   const range = chosen('range', RANGES, usual)
-  const asked = chosen('interval', INTERVALS, USUAL[range])
+  const chosenInterval = chosen('interval', INTERVALS, USUAL[range])
   // The fitting intervals do not change for weeks, so the current time is not tracked.
   const isOff = (value: Interval) => !fits(range, value, now.peek())
-  const interval = isOff(asked) ? USUAL[range] : asked
+  const interval = isOff(chosenInterval) ? USUAL[range] : chosenInterval
   return { range, interval, isOff, start: useStart(range, interval) }
 }
 
@@ -120,12 +120,12 @@ export function PriceChart({ id, name }: { id: string; name: string }) {
       />
     </div>
   )
-  const asked = { id, start, fill: 'null' } as const
+  const query = { id, start, fill: 'null' } as const
   const chart = {
     title: TEXTS[metric],
     name: `${name}: ${TEXTS[metric]}, ${range} by ${shown}`,
     controls,
-    asked,
+    query,
     range,
   }
   if (metric === 'candles') return <CandleChart {...chart} interval={ofCandle} />

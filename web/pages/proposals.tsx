@@ -4,27 +4,32 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
-import { Moment, Unknown, Value } from '../parts/value.tsx'
+import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 
 const NONE = 'No proposals yet.'
-const NO_SPACES = 'Not known: no DAO’s proposals were read yet.'
+const NO_SPACES = 'No proposals of any DAO were read yet.'
 const MOST = 10
 const MOST_OF_ALL = 5
 
-type Proposal = Answer<'/data/daos/governance/proposals'>[number]
+export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 
-const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
+/** Only web addresses become links: the provider's text may be anything. */
+export const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
 
-function Title({ of: { title, url } }: { of: Proposal }) {
-  if (title === '') return <Unknown why="Its title was not collected." />
-  if (!isWeb(url)) return title
-  return (
-    <a key={url} href={url} target="_blank" rel="noreferrer nofollow">
-      {title}
-    </a>
-  )
+const Title = ({ of: { _id, dao, title } }: { of: Proposal }) => (
+  <a key={_id} href={`daos/${dao}/proposals/${_id}`}>
+    {title || 'Proposal without a title'}
+  </a>
+)
+
+/** The state of a proposal, and its outcome on the chain if there is one. */
+export function State({ of }: { of: Proposal }) {
+  const outcome = 'outcome' in of && typeof of.outcome === 'string' ? of.outcome : undefined
+  if (of.state === null) return <Unknown why="The source does not report it." />
+  return <span class={`badge ${of.state}`}>{outcome ?? of.state}</span>
 }
 
+/** The choice with the largest score. */
 function toLeading({ choices, scores }: Proposal): string | undefined {
   const most = Math.max(...scores)
   return most > 0 ? choices[scores.indexOf(most)] : undefined
@@ -32,14 +37,14 @@ function toLeading({ choices, scores }: Proposal): string | undefined {
 
 const STATE: Column<Proposal> = {
   title: 'State',
-  cell: ({ state }) => state ?? <Unknown why="The source has not told it." />,
+  cell: (proposal) => <State of={proposal} />,
 }
 const VOTES: Column<Proposal> = {
   title: 'Votes',
   isNumber: true,
   cell: ({ votes }) => <Value of={votes} as="count" />,
 }
-const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <Moment at={endsAt} /> }
+const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> }
 
 const COLUMNS: readonly Column<Proposal>[] = [
   {
@@ -51,17 +56,17 @@ const COLUMNS: readonly Column<Proposal>[] = [
     ),
   },
   STATE,
-  { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="Nothing has a score yet." /> },
+  { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." /> },
   VOTES,
   { title: 'Score', isNumber: true, cell: ({ scoresTotal }) => <Value of={scoresTotal} as="amount" /> },
   ENDS,
 ]
 
-export function Proposals({ id }: { id: string }) {
-  const question = toQuestion('/data/daos/governance/proposals', { id, limit: MOST })
+export function Proposals({ id, limit = MOST }: { id: string; limit?: number }) {
+  const question = toQuestion('/data/daos/governance/proposals', { id, limit })
   const proposals = useAnswer(question)
   return (
-    <Card title="Newest proposals" question={question} facts={proposals.given?.facts}>
+    <Card title="Newest proposals" question={question} facts={proposals.received?.facts}>
       <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={NONE}>
         {(data) => <RecordTable caption="Newest proposals" columns={COLUMNS} records={data} keyOf={({ _id }) => _id} />}
       </Shown>
@@ -79,36 +84,36 @@ function Merged({ daos }: { daos: Summaries }) {
     daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, limit: MOST_OF_ALL })),
   )
   const newest = useRef<readonly Named[]>([])
-  const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
+  const isWaiting = answers.some(({ received, failure }) => received === undefined && failure === undefined)
   // While the answer of an added DAO is loading, the newest of all are unknown.
   if (!isWaiting)
     newest.current = answers
-      .flatMap(({ given }, at) => (given?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
+      .flatMap(({ received }, at) => (received?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
       .sort((a, b) => b.createdAt.localeCompare(a.createdAt))
       .slice(0, MOST_OF_ALL)
   const failed = answers.flatMap((answer, at) =>
     answer.failure === undefined ? [] : [{ ...answer, of: daos[at]?.name }],
   )
   const failure = failed[0]?.failure
-  const again = () => {
-    for (const one of failed) one.again()
+  const retry = () => {
+    for (const one of failed) one.retry()
   }
   return (
     <>
-      {failure !== undefined && <Failed failure={failure} again={again} of={failed.map(({ of }) => of).join(', ')} />}
-      <Rows of={newest.current} isWaiting={isWaiting} isWhole={failure === undefined} />
+      {failure !== undefined && <Failed failure={failure} retry={retry} of={failed.map(({ of }) => of).join(', ')} />}
+      <Rows of={newest.current} isWaiting={isWaiting} isComplete={failure === undefined} />
     </>
   )
 }
 
-function Rows({ of, isWaiting, isWhole }: { of: readonly Named[]; isWaiting: boolean; isWhole: boolean }) {
+function Rows({ of, isWaiting, isComplete }: { of: readonly Named[]; isWaiting: boolean; isComplete: boolean }) {
   if (of.length === 0 && isWaiting)
     return (
       <p class="state loading" role="status">
         Loading proposals…
       </p>
     )
-  if (of.length === 0) return isWhole ? <p class="state empty">{NONE}</p> : null
+  if (of.length === 0) return isComplete ? <p class="state empty">{NONE}</p> : null
   return (
     <div class="shown" aria-busy={isWaiting}>
       {/* Rows are keyed by position and have a fixed height: another proposal moves nothing. */}
@@ -116,23 +121,147 @@ function Rows({ of, isWaiting, isWhole }: { of: readonly Named[]; isWaiting: boo
         caption="Newest proposals"
         records={of}
         keyOf={(_proposal, place) => place}
-        columns={[
-          { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
-          {
-            title: 'DAO',
-            cell: ({ dao, name }) => (
-              <a key={dao} href={`daos/${dao}`}>
-                {name}
-              </a>
-            ),
-          },
-          STATE,
-          VOTES,
-          ENDS,
-        ]}
+        columns={[{ title: 'Proposal', cell: (proposal) => <Title of={proposal} /> }, DAO, STATE, VOTES, ENDS]}
         isSteady
       />
     </div>
+  )
+}
+
+/** The DAO of a proposal in a table of several DAOs. */
+const DAO: Column<Named> = {
+  title: 'DAO',
+  cell: ({ dao, name }) => (
+    <a key={dao} href={`daos/${dao}`}>
+      {name}
+    </a>
+  ),
+}
+
+/** Maximum rows; the pages of the DAOs have the others. */
+const MOST_SELECTED = 50
+
+/** Proposals of several DAOs that fulfil a condition, in an order. */
+function Selected(props: {
+  daos: Summaries
+  query: { readonly state: 'active' | 'closed'; readonly limit: number }
+  compare: (one: Proposal, other: Proposal) => number
+  columns: readonly Column<Named>[]
+  caption: string
+  empty: string
+}) {
+  const { daos, query } = props
+  const answers = useAnswers(
+    daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, ...query })),
+  )
+  const failed = answers.flatMap((answer, at) =>
+    answer.failure === undefined ? [] : [{ ...answer, of: daos[at]?.name }],
+  )
+  const failure = failed[0]?.failure
+  const isWaiting = answers.some(({ received, failure: why }) => received === undefined && why === undefined)
+  const records = answers
+    .flatMap(({ received }, at) => (received?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
+    .sort(props.compare)
+    .slice(0, MOST_SELECTED)
+  const retry = () => {
+    for (const one of failed) one.retry()
+  }
+  return (
+    <>
+      {failure !== undefined && <Failed failure={failure} retry={retry} of={failed.map(({ of }) => of).join(', ')} />}
+      {records.length > 0 && (
+        <div class="shown" aria-busy={isWaiting}>
+          <RecordTable<Named>
+            caption={props.caption}
+            records={records}
+            keyOf={({ _id }) => _id}
+            columns={props.columns}
+          />
+        </div>
+      )}
+      {records.length === 0 && isWaiting && (
+        <p class="state loading" role="status">
+          Loading proposals…
+        </p>
+      )}
+      {records.length === 0 && !isWaiting && failure === undefined && <p class="state empty">{props.empty}</p>}
+    </>
+  )
+}
+
+/** DAOs with active votes that are requested at most. */
+const MOST_ACTIVE = 50
+const [RECENT_DAOS, RECENT_EACH] = [12, 1]
+
+const QUORUM: Column<Proposal> = {
+  title: 'Quorum',
+  cell: ({ quorum, scoresTotal }) => {
+    if (quorum === null || quorum === 0) return <Unknown why="The source reports no quorum." />
+    return scoresTotal !== null && scoresTotal >= quorum ? 'reached' : 'not reached'
+  },
+}
+
+const ALL_COLUMNS: readonly Column<Named>[] = [
+  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
+  DAO,
+  { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> },
+  { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." /> },
+  VOTES,
+  QUORUM,
+]
+
+/** Every vote that is open now, the next deadline first. */
+export function ActiveProposals() {
+  const question = toQuestion('/data/daos/governance/summary', {
+    filter: ['activeProposals>0'],
+    sort: '-activeProposals',
+    limit: MOST_ACTIVE,
+  })
+  const daos = useAnswer(question)
+  return (
+    <Card title="Active votes" question={question} facts={daos.received?.facts}>
+      <Shown of={daos} what="votes" isEmpty={(data) => data.length === 0} empty="No vote is open." rows={5}>
+        {(data) => (
+          <Selected
+            daos={data}
+            query={{ state: 'active', limit: 100 }}
+            compare={(one, other) => (one.endsAt ?? '').localeCompare(other.endsAt ?? '')}
+            columns={ALL_COLUMNS}
+            caption="Active votes"
+            empty="No vote is open."
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+/** The newest results of the DAOs with the newest proposals. */
+export function RecentResults() {
+  const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: RECENT_DAOS })
+  const daos = useAnswer(question)
+  const columns = ALL_COLUMNS.map((column) =>
+    column.title === 'Ends'
+      ? { ...column, title: 'Ended' }
+      : column.title === 'Leading'
+        ? { ...column, title: 'Result' }
+        : column,
+  )
+  return (
+    <Card title="Recent results" question={question} facts={daos.received?.facts}>
+      <Shown of={daos} what="results" isEmpty={(data) => data.length === 0} empty={NO_SPACES} rows={RECENT_DAOS}>
+        {(data) => (
+          <Selected
+            daos={data.filter(({ lastProposalAt }) => lastProposalAt !== null)}
+            query={{ state: 'closed', limit: RECENT_EACH }}
+            compare={(one, other) => (other.endsAt ?? '').localeCompare(one.endsAt ?? '')}
+            columns={columns}
+            caption="Recent results"
+            empty={NONE}
+          />
+        )}
+      </Shown>
+    </Card>
   )
 }
 
@@ -140,7 +269,7 @@ export function NewestProposals() {
   const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: MOST_OF_ALL })
   const daos = useAnswer(question)
   return (
-    <Card title="Newest proposals" question={question} facts={daos.given?.facts}>
+    <Card title="Newest proposals" question={question} facts={daos.received?.facts}>
       <Shown of={daos} what="proposals" isEmpty={(data) => data.length === 0} empty={NO_SPACES} rows={MOST_OF_ALL}>
         {(data) => <Merged daos={data.filter(({ lastProposalAt }) => lastProposalAt !== null)} />}
       </Shown>

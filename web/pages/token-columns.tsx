@@ -2,13 +2,13 @@ import { toShort } from '../format.ts'
 import type { Answer } from '../interface.ts'
 import type { ListColumn } from '../parts/columns.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import { Change, Moment, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Value } from '../parts/value.tsx'
 
 type Token = Answer<'/data/tokens'>[number]
 type Member = Exclude<keyof Token['financialData'], 'lastUpdated'>
 
-export const NO_VALUE_LOCKED = 'Its DAO runs no protocol that holds deposits, or no source has said how much.'
-export const NO_MAXIMUM = 'It has no maximum, or no source has given one.'
+export const NO_VALUE_LOCKED = 'The DAO has no protocol with deposits, or no source reports them.'
+export const NO_MAXIMUM = 'No maximum supply, or no source reports one.'
 
 const toNumber = (title: string, id: Member, as: 'usd' | 'amount', why?: string): ListColumn<Token> => ({
   id,
@@ -48,17 +48,17 @@ const extra = (column: ListColumn<Token>): ListColumn<Token> => ({ ...column, is
 export const COLUMNS: readonly ListColumn<Token>[] = [
   NAME,
   PRICE,
-  toChange('1 h', 'percentChange1h'),
   CHANGE_24H,
+  toNumber('Market cap', 'marketCap', 'usd'),
   toChange('7 d', 'percentChange7d'),
   toChange('30 d', 'percentChange30d'),
+  extra(toChange('1 h', 'percentChange1h')),
   extra(toChange('60 d', 'percentChange60d')),
   extra(toChange('90 d', 'percentChanged90d')),
-  toNumber('Market cap', 'marketCap', 'usd'),
-  extra(toNumber('Fully diluted', 'fullyDilutedMarketCap', 'usd')),
   toNumber('Volume 24 h', 'volume24h', 'usd'),
-  extra(toChange('Its change', 'volumeChange24h', 'Change of the volume in 24 h')),
+  extra(toChange('Volume change', 'volumeChange24h', 'Volume change, 24 h')),
   toNumber('Value locked', 'tvl', 'usd', NO_VALUE_LOCKED),
+  extra(toNumber('Fully diluted', 'fullyDilutedMarketCap', 'usd')),
   extra(toNumber('Circulating', 'circulatingSupply', 'amount')),
   extra(toNumber('Supply', 'totalSupply', 'amount')),
   extra(toNumber('Maximum', 'maxSupply', 'amount', NO_MAXIMUM)),
@@ -71,8 +71,8 @@ export const COLUMNS: readonly ListColumn<Token>[] = [
   }),
   extra({
     id: 'updated',
-    title: 'Price of',
+    title: 'Updated',
     of: ['financialData'],
-    cell: ({ financialData }) => <Moment at={financialData.lastUpdated} />,
+    cell: ({ financialData }) => <TimeValue at={financialData.lastUpdated} />,
   }),
 ]

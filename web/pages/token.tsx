@@ -4,7 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
-import { Change, Moment, Value } from '../parts/value.tsx'
+import { Change, TimeValue, Value } from '../parts/value.tsx'
 import { Flows } from './flows.tsx'
 import { Holders } from './holders.tsx'
 import { PriceChart } from './price-chart.tsx'
@@ -41,7 +41,7 @@ function Numbers({ data }: { data: Token['financialData'] }) {
       <Stat name="Volume 24 h">
         <Value of={data.volume24h} as="usd" />
       </Stat>
-      <Stat name="Its change">
+      <Stat name="Volume change, 24 h">
         <Change of={data.volumeChange24h} />
       </Stat>
       <Stat name="Value locked">
@@ -56,38 +56,38 @@ function Numbers({ data }: { data: Token['financialData'] }) {
       <Stat name="Maximum supply">
         <Value of={data.maxSupply} as="amount" why={NO_MAXIMUM} />
       </Stat>
-      <Stat name="1 hour">
+      <Stat name="Change, 1 hour">
         <Change of={data.percentChange1h} />
       </Stat>
-      <Stat name="24 hours">
+      <Stat name="Change, 24 hours">
         <Change of={data.percentChange24h} />
       </Stat>
-      <Stat name="7 days">
+      <Stat name="Change, 7 days">
         <Change of={data.percentChange7d} />
       </Stat>
-      <Stat name="30 days">
+      <Stat name="Change, 30 days">
         <Change of={data.percentChange30d} />
       </Stat>
-      <Stat name="60 days">
+      <Stat name="Change, 60 days">
         <Change of={data.percentChange60d} />
       </Stat>
-      <Stat name="90 days">
+      <Stat name="Change, 90 days">
         <Change of={data.percentChanged90d} />
       </Stat>
-      <Stat name="Price of">
-        <Moment at={data.lastUpdated} />
+      <Stat name="Updated">
+        <TimeValue at={data.lastUpdated} />
       </Stat>
     </Stats>
   )
 }
 
 function Where({ token }: { token: Token }) {
-  const { given } = useAnswer(toQuestion('/data/chains', {}))
-  const chain = given?.data.find(({ _id }) => _id === token.chain)
+  const { received } = useAnswer(toQuestion('/data/chains', {}))
+  const chain = received?.data.find(({ _id }) => _id === token.chain)
   return (
     <p class="links">
-      <a href={`daos/${token.dao}`}>Its DAO</a>
-      <a href={`compare?ids=${token._id}`}>Compare it</a>
+      <a href={`daos/${token.dao}`}>DAO</a>
+      <a href={`compare?ids=${token._id}`}>Compare</a>
       <span>
         {chain?.name ?? 'Chain'}: <code>{token.contractAddress}</code>
       </span>
@@ -99,7 +99,7 @@ function Where({ token }: { token: Token }) {
 export function TokenPage({ id }: { id: string }) {
   const question = toQuestion('/data/tokens', { id: [id] })
   const tokens = useAnswer(question)
-  useTitle(tokens.given?.data)
+  useTitle(tokens.received?.data)
   return (
     <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="There is no token with this id.">
       {([token], facts) =>

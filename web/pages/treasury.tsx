@@ -6,11 +6,12 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
-import { Shown } from '../parts/shown.tsx'
+import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, Unknown, Value } from '../parts/value.tsx'
+import { compareAssets, sumByAsset } from './treasury-assets.ts'
 
-const NO_PRICE = 'No source has a price of it.'
-const NOT_TOLD = 'The source does not tell it.'
+const NO_PRICE = 'No source has a price.'
+const NOT_PROVIDED = 'The source does not report it.'
 
 const CHANGES = [
   ['24 hours', 'percentChange24h'],
@@ -22,7 +23,7 @@ const CHANGES = [
 function Worth({ of }: { of?: Answer<'/data/daos/treasury'>[number]['treasuryData'] }) {
   return (
     <Stats>
-      <Stat name="Worth">{of === undefined ? '…' : <Value of={of.valueUsd} as="usd" />}</Stat>
+      <Stat name="Value">{of === undefined ? '…' : <Value of={of.valueUsd} as="usd" />}</Stat>
       {CHANGES.map(([name, member]) => (
         <Stat key={member} name={name}>
           {of === undefined ? '…' : <Change of={of[member]} />}
@@ -35,9 +36,9 @@ function Worth({ of }: { of?: Answer<'/data/daos/treasury'>[number]['treasuryDat
 function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/daos/treasury', { id: [id] })
   const treasuries = useAnswer(question)
-  const empty = 'Not known: no treasury of this DAO is collected.'
+  const empty = 'No treasury of this DAO is collected.'
   return (
-    <Card title="Treasury" question={question} facts={treasuries.given?.facts}>
+    <Card title="Treasury" question={question} facts={treasuries.received?.facts}>
       <Shown
         of={treasuries}
         what="the treasury"
@@ -61,20 +62,23 @@ const toLines = (points: Points) =>
       ['all', ({ valueUsd }) => valueUsd],
       ['own token', ({ ownTokenUsd }) => ownTokenUsd],
       ['stablecoins', ({ stablecoinUsd }) => stablecoinUsd],
-      ['other', ({ otherUsd }) => otherUsd],
+      ['other', ({ otherUsd: restUsd }) => restUsd],
     ],
   })
 
-function History({ id, name }: { id: string; name: string }) {
+/** The value of a treasury by kind over 90 days. */
+export function TreasuryHistory({ id, name }: { id: string; name: string }) {
   const start = useStart('90d', '1d')
-  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const question = toQuestion('/data/daos/treasury/historic', asked)
+  const query = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/daos/treasury/historic', query)
+  const series = useAnswer(question)
+  if (isNone(series)) return null
   return (
     <SeriesChart
       title="Treasury over time"
       name={`${name}: treasury, 90 days`}
       question={question}
-      series={useAnswer(question)}
+      series={series}
       toDrawing={toLines}
       isLow
     />
@@ -85,6 +89,77 @@ type Holding = Answer<'/data/daos/treasury/holdings'>[number]
 
 const KINDS = { own: 'own token', stable: 'stablecoin', other: 'other' } as const
 const MOST = 100
+/** The API's limit of holdings. */
+const MOST_ASSETS = 500
+const DAY_MS = 86_400_000
+
+const NOT_COMPARABLE = 'There is no comparable data of 30 days before.'
+
+/** Every asset of a treasury with its change over 30 days. */
+function Assets({ id, chains }: { id: string; chains: ReadonlyMap<string, string> }) {
+  const query = { id, sort: '-valueUsd', limit: MOST_ASSETS }
+  const question = toQuestion('/data/daos/treasury/holdings', query)
+  const holdings = useAnswer(question)
+  const asOf = holdings.received?.facts.asOf
+  const earlier = useAnswer(
+    asOf === undefined
+      ? undefined
+      : toQuestion('/data/daos/treasury/holdings', {
+          ...query,
+          asOf: new Date(asOf.getTime() - 30 * DAY_MS).toISOString(),
+        }),
+  )
+  const kinds = useAnswer(toQuestion('/data/daos/treasury/kinds', { id: [id] }))
+  // The API compares treasuries of the same source only.
+  const past = earlier.received
+  const isComparable =
+    past !== undefined &&
+    past.data.length > 0 &&
+    past.data.length >= (past.facts.total ?? 0) &&
+    typeof kinds.received?.data[0]?.percentChange30d === 'number'
+  if (isNone(holdings)) return null
+  return (
+    <Card title="Change by asset, 30 days" question={question} facts={holdings.received?.facts}>
+      <Shown of={holdings} what="assets" rows={10}>
+        {(data) => (
+          <RecordTable
+            caption="Change by asset"
+            records={compareAssets(sumByAsset(data), isComparable ? sumByAsset(past.data) : undefined)}
+            keyOf={({ key }) => key}
+            columns={[
+              {
+                title: 'Asset',
+                cell: ({ symbol, token, chain }) => (
+                  <>
+                    {token === null ? symbol : <a href={`tokens/${token}`}>{symbol}</a>}{' '}
+                    <small>{chain === null ? '' : chains.get(chain)}</small>
+                  </>
+                ),
+              },
+              {
+                title: 'Value',
+                isNumber: true,
+                cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} />,
+              },
+              {
+                title: 'Change, 30 d',
+                isNumber: true,
+                cell: ({ valueChange }) => <Value of={valueChange} as="usdChange" why={NOT_COMPARABLE} />,
+              },
+              { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
+              {
+                title: 'Change, 30 d ',
+                isNumber: true,
+                cell: ({ quantityChange }) => <Value of={quantityChange} as="amountChange" why={NOT_COMPARABLE} />,
+              },
+              { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
+            ]}
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
 
 const toColumns = (chains: ReadonlyMap<string, string>): readonly Column<Holding>[] => [
   {
@@ -94,26 +169,24 @@ const toColumns = (chains: ReadonlyMap<string, string>): readonly Column<Holding
   { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
   { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
   { title: 'Price', isNumber: true, cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={NO_PRICE} /> },
-  { title: 'Worth', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} /> },
+  { title: 'Value', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} /> },
   {
     title: 'Chain',
-    cell: ({ chain }) => (chain === null ? <Unknown why={NOT_TOLD} /> : (chains.get(chain) ?? chain)),
+    cell: ({ chain }) => (chain === null ? <Unknown why={NOT_PROVIDED} /> : (chains.get(chain) ?? '…')),
   },
   {
     title: 'Address',
     cell: ({ address }) =>
-      address === null ? <Unknown why={NOT_TOLD} /> : <code title={address}>{toShort(address)}</code>,
+      address === null ? <Unknown why={NOT_PROVIDED} /> : <code title={address}>{toShort(address)}</code>,
   },
 ]
 
-function Holdings({ id }: { id: string }) {
+function Holdings({ id, chains }: { id: string; chains: ReadonlyMap<string, string> }) {
   const question = toQuestion('/data/daos/treasury/holdings', { id, sort: '-valueUsd', limit: MOST })
   const holdings = useAnswer(question)
-  const { given } = useAnswer(toQuestion('/data/chains', {}))
-  const chains = new Map(given?.data.map(({ _id, name }) => [_id, name]))
-  const empty = 'Not known: what it is made of was not kept.'
+  const empty = 'Only the total of this treasury is known.'
   return (
-    <Card title="What it holds" question={question} facts={holdings.given?.facts}>
+    <Card title="Holdings" question={question} facts={holdings.received?.facts}>
       <Shown of={holdings} what="holdings" isEmpty={(data) => data.length === 0} empty={empty}>
         {(data, { total }) => (
           <>
@@ -135,13 +208,16 @@ function Holdings({ id }: { id: string }) {
   )
 }
 
-/** The treasury of a DAO: its total, its history, and its holdings by asset, chain and address. */
+/** The treasury of a DAO: its total, its history, its change by asset, and its holdings by asset, chain and address. */
 export function Treasury({ id, name }: { id: string; name: string }) {
+  const { received } = useAnswer(toQuestion('/data/chains', {}))
+  const chains = new Map(received?.data.map(({ _id, name: chain }) => [_id, chain]))
   return (
     <div class="column">
       <Summary id={id} />
-      <History id={id} name={name} />
-      <Holdings id={id} />
+      <TreasuryHistory id={id} name={name} />
+      <Assets id={id} chains={chains} />
+      <Holdings id={id} chains={chains} />
     </div>
   )
 }

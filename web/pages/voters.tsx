@@ -4,7 +4,7 @@ import { toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Moment, Value } from '../parts/value.tsx'
+import { TimeValue, Value } from '../parts/value.tsx'
 
 const MOST_VOTERS = 10
 
@@ -13,22 +13,22 @@ export function Voters({ id }: { id: string }) {
   const question = toQuestion('/data/daos/governance/voters', { id, limit: MOST_VOTERS })
   const voters = useAnswer(question)
   return (
-    <Card title="Who votes most" question={question} facts={voters.given?.facts}>
-      <Shown of={voters} what="voters" isEmpty={(data) => data.length === 0} empty="Nobody has voted yet.">
+    <Card title="Top voters" question={question} facts={voters.received?.facts}>
+      <Shown of={voters} what="voters" isEmpty={(data) => data.length === 0} empty="No votes yet.">
         {(data) => (
           <RecordTable
-            caption="Those who vote most"
+            caption="Top voters"
             records={data}
             keyOf={({ voter }) => voter}
             columns={[
               { title: 'Voter', cell: ({ voter }) => <code title={voter}>{toShort(voter)}</code> },
               { title: 'Votes', isNumber: true, cell: ({ votes }) => <Value of={votes} as="count" /> },
               {
-                title: 'Power of the last',
+                title: 'Latest voting power',
                 isNumber: true,
                 cell: ({ lastVotingPower }) => <Value of={lastVotingPower} as="amount" />,
               },
-              { title: 'Last', cell: ({ lastVoteAt }) => <Moment at={lastVoteAt} /> },
+              { title: 'Latest vote', cell: ({ lastVoteAt }) => <TimeValue at={lastVoteAt} /> },
             ]}
           />
         )}

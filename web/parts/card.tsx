@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Given } from '../answers.ts'
+import type { ReceivedAnswer } from '../answers.ts'
 import type { Question } from '../interface.ts'
 import { OpenAs } from './open-as.tsx'
 import { DataTime } from './shown.tsx'
@@ -8,7 +8,7 @@ import { DataTime } from './shown.tsx'
 export function Card(props: {
   title: string
   question?: Question | undefined
-  facts?: Given<unknown>['facts'] | undefined
+  facts?: ReceivedAnswer<unknown>['facts'] | undefined
   hasTables?: boolean
   controls?: ComponentChildren
   children: ComponentChildren
@@ -32,11 +32,13 @@ export function Stats({ children }: { children: ComponentChildren }) {
   return <dl class="stats">{children}</dl>
 }
 
-export function Stat({ name, children }: { name: string; children: ComponentChildren }) {
+/** A labelled number. While it is loading, its place is kept. */
+export function Stat(props: { name: string; isLoading?: boolean; children: ComponentChildren }) {
+  const { name, isLoading = false, children } = props
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{children}</dd>
+      <dd>{isLoading ? '…' : children}</dd>
     </div>
   )
 }

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { type Drawing, describe, describeKnown, describePoint, toStep } from './drawing.ts'
+import { type Drawing, describe, describeDrawing, describePoint, toStep } from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -25,7 +25,7 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
             return {
               title: line.name,
               isNumber: true,
-              cell: (at: number) => <Value of={line.values[at]} as={as} step={step} why="Nothing was observed." />,
+              cell: (at: number) => <Value of={line.values[at]} as={as} step={step} why="No data." />,
             }
           }),
         ]}
@@ -54,17 +54,18 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
   const isEmpty = drawing.times.length === 0
   // Another name, or other lines or colours, create a new chart; newer points update the existing one.
   useEffect(() => {
-    const leaving = new AbortController()
+    const unmounted = new AbortController()
     import('./plot.ts').then(
       ({ draw }) => {
-        if (place.current === null || leaving.signal.aborted) return
+        if (place.current === null || unmounted.signal.aborted) return
         plot.current = draw(place.current, newest.current, onPoint)
         place.current.dataset.drawn = 'true'
+        place.current.dataset.theme = colors
       },
       (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
     )
     return () => {
-      leaving.abort()
+      unmounted.abort()
       plot.current?.remove()
       plot.current = undefined
     }
@@ -85,8 +86,8 @@ export function Chart(props: {
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
   const { place, plot, failure } = usePlot(name, drawing, setAt)
-  const [words, known] = useMemo(
-    () => [describe(name, drawing), describeKnown(drawing, absent)],
+  const [words, description] = useMemo(
+    () => [describe(name, drawing), describeDrawing(drawing, absent)],
     [name, drawing, absent],
   )
   const last = drawing.times.length - 1
@@ -97,7 +98,15 @@ export function Chart(props: {
     setAt(next)
     plot.current?.point(next)
   }
-  if (last < 0) return <p class="state empty">Nothing was observed in this range.</p>
+  if (last < 0) return <p class="state empty">No data in this range.</p>
+  // A line needs two points: axes around a lone one would show a range that has no data.
+  if (last === 0 && drawing.kind === 'line')
+    return (
+      <div class="single">
+        <output class="point">{describePoint(drawing, 0)}</output>
+        <p class="note">{description}</p>
+      </div>
+    )
   if (failure !== undefined)
     return (
       <div class="state failed" role="alert">
@@ -132,16 +141,18 @@ export function Chart(props: {
         </output>
       </div>
       {isTable && <AsTable name={name} drawing={drawing} />}
-      <p class="note">
-        <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
-          Table
-        </button>{' '}
-        {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
-      </p>
-      {/* The end of the text may be cut off. */}
-      <p class="note known" title={known}>
-        {known}
-      </p>
+      <div class="chart-foot">
+        {/* The end of the text may be cut off. */}
+        <p class="note known" title={description}>
+          {description}
+        </p>
+        <span>
+          <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
+            Table
+          </button>
+          {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
+        </span>
+      </div>
     </>
   )
 }

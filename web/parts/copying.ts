@@ -8,19 +8,19 @@ const SAID_MS = 4_000
  * Browsers allow clipboard access for remote hosts only over HTTPS.
  */
 export function useCopying(usual: string, refused: string, about: string) {
-  const [result, tell] = useState<{ readonly about: string; readonly text: string } | undefined>(undefined)
+  const [result, setResult] = useState<{ readonly about: string; readonly text: string } | undefined>(undefined)
   useEffect(() => {
     if (result === undefined) return
-    const timer = setTimeout(() => tell(undefined), SAID_MS)
+    const timer = setTimeout(() => setResult(undefined), SAID_MS)
     return () => clearTimeout(timer)
   }, [result])
   const copy = async (write: () => Promise<void>) => {
     try {
       await write()
-      tell({ about, text: 'Copied' })
+      setResult({ about, text: 'Copied' })
     } catch (error) {
       console.warn('it was not copied', error)
-      tell({ about, text: refused })
+      setResult({ about, text: refused })
     }
   }
   return { said: result?.about === about ? result.text : usual, copy }

@@ -25,8 +25,8 @@ export function toDrawing<T>(
     readonly lines: readonly (readonly [name: string, value: (point: T) => number | null | undefined])[]
   },
 ): Drawing {
-  const isKnown = (point: T) => options.lines.some(([, value]) => (value(point) ?? null) !== null)
-  const first = points.findIndex(isKnown)
+  const hasValue = (point: T) => options.lines.some(([, value]) => (value(point) ?? null) !== null)
+  const first = points.findIndex(hasValue)
   const shown = first < 0 ? [] : points.slice(first)
   return {
     kind: options.kind ?? 'line',
@@ -43,20 +43,19 @@ function countMissing({ kind, lines }: Drawing) {
 }
 
 /** Describes the number of known points per line; `absent` describes missing points that the answer omits. */
-export function describeKnown(drawing: Drawing, absent = ''): string {
+export function describeDrawing(drawing: Drawing, absent = ''): string {
   const points = drawing.times.length
   const counts = countMissing(drawing)
   const gaps = counts.filter(({ missing }) => missing > 0)
   const isOne = counts.length === 1
-  if (gaps.length === 0) return absent || `All ${points} points${isOne ? '' : ' of each line'} are known.`
+  if (gaps.length === 0 && points === 1) return absent || '1 point of data so far.'
+  if (gaps.length === 0) return absent || `${points} points, no gaps.`
   const said = gaps.map(({ name, missing }) => (isOne ? String(missing) : `${missing} of ${name}`)).join(', ')
-  const known = isOne
-    ? `${said} of ${points} points are not known: nothing was observed then, and the line is broken there.`
-    : `Of ${points} points are not known: ${said}. The lines are broken there.`
-  return absent === '' ? known : `${absent} ${known}`
+  const range = isOne ? `${said} of ${points} points missing.` : `Missing of ${points} points: ${said}.`
+  return absent === '' ? range : `${absent} ${range}`
 }
 
-const toMoment = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
+const toTimeText = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
 
 /** The smallest and the largest value of a line; undefined if no value is known. */
 function toExtent({ values }: Line): readonly [low: number, high: number] | undefined {
@@ -81,7 +80,7 @@ export function describePoint({ times, lines, as }: Drawing, at: number): string
     const value = line.values[at] ?? null
     return `${line.name} ${value === null ? 'not known' : toDistinct(value, as, toStep(line))}`
   })
-  return `${toMoment(times[at])}: ${values.join(', ')}`
+  return `${toTimeText(times[at])}: ${values.join(', ')}`
 }
 
 /** A text alternative of a chart for screen readers. */
@@ -89,14 +88,14 @@ export function describe(name: string, drawing: Drawing): string {
   const { times, lines, as } = drawing
   const said = lines.map((line) => {
     const extent = toExtent(line)
-    const known = line.values.filter((value) => value !== null)
-    const [first, last] = [known[0], known.at(-1)]
+    const values = line.values.filter((value) => value !== null)
+    const [first, last] = [values[0], values.at(-1)]
     if (extent === undefined || first === undefined || last === undefined) return `${line.name}: not known`
     const step = toStep(line)
     const [a, b, c, d] = [first, last, ...extent].map((value) => toDistinct(value, as, step))
     return `${line.name}: first ${a}, last ${b}, lowest ${c}, highest ${d}`
   })
-  const range = `${times.length} points from ${toMoment(times[0])} to ${toMoment(times.at(-1))}`
+  const range = `${times.length} points from ${toTimeText(times[0])} to ${toTimeText(times.at(-1))}`
   const counts = countMissing(drawing).map(({ name, missing }, _at, all) =>
     all.length === 1 ? `${missing} without a value` : `${missing} without a value of ${name}`,
   )

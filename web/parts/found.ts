@@ -7,7 +7,7 @@ import { toQuestion } from '../interface.ts'
  */
 export function useFound(words: string, limit = 10) {
   const q = words.trim().slice(0, 100)
-  const { given, failure, isBefore } = useAnswer(q === '' ? undefined : toQuestion('/data/search', { q, limit }))
-  const isSearching = q !== '' && failure === undefined && (given === undefined || isBefore)
-  return { records: q === '' || isSearching ? [] : (given?.data ?? []), failure, isSearching }
+  const { received, failure, isBefore } = useAnswer(q === '' ? undefined : toQuestion('/data/search', { q, limit }))
+  const isSearching = q !== '' && failure === undefined && (received === undefined || isBefore)
+  return { records: q === '' || isSearching ? [] : (received?.data ?? []), failure, isSearching }
 }

@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks'
 export interface Held<T> {
   readonly records: readonly T[]
   /** Whether the current order differs. */
-  readonly isOther: boolean
+  readonly isReordered: boolean
   readonly renew: () => void
 }
 
@@ -16,14 +16,14 @@ export function useHeldOrder<T extends { readonly _id: string }>(list: string, r
   const [, renew] = useState(0)
   const byId = new Map(records.map((record) => [record._id, record]))
   const before = held.current?.list === list ? held.current.ids : []
-  const known = new Set(before)
-  const came = records.filter(({ _id }) => !known.has(_id)).values()
-  const stayed = before.flatMap((id) => byId.get(id) ?? came.next().value ?? [])
-  const shown = [...stayed, ...came]
+  const previous = new Set(before)
+  const added = records.filter(({ _id }) => !previous.has(_id)).values()
+  const stayed = before.flatMap((id) => byId.get(id) ?? added.next().value ?? [])
+  const shown = [...stayed, ...added]
   held.current = { list, ids: shown.map(({ _id }) => _id) }
   return {
     records: shown,
-    isOther: shown.some((record, at) => record !== records[at]),
+    isReordered: shown.some((record, at) => record !== records[at]),
     renew: () => {
       held.current = undefined
       renew((count) => count + 1)

@@ -1,4 +1,4 @@
-import { type Known, useAnswer } from '../answers.ts'
+import { type AnswerState, useAnswer } from '../answers.ts'
 import { type Question, toQuestion, withFields } from '../interface.ts'
 import { go, query, withQuery } from '../place.ts'
 import { Card } from './card.tsx'
@@ -53,8 +53,8 @@ interface Least {
 
 /** The filters of a list: name, category, chain, and optionally a minimum size. All are in the address. */
 function Filters({ least }: { least: Least | undefined }) {
-  const categories = useAnswer(toQuestion('/data/categories', {})).given?.data ?? []
-  const chains = useAnswer(toQuestion('/data/chains', {})).given?.data ?? []
+  const categories = useAnswer(toQuestion('/data/categories', {})).received?.data ?? []
+  const chains = useAnswer(toQuestion('/data/chains', {})).received?.data ?? []
   const toOption = ({ slug, name }: { slug: string; name: string }) => ({ value: slug, text: name })
   return (
     <search class="filters">
@@ -97,8 +97,8 @@ function Pages(props: { shown: number; total: number | undefined; next: string |
     <p class="pages">
       <span role="status">{total === undefined ? `${shown} shown` : `${shown} of ${total} shown`}</span>
       {next !== undefined && <a href={withQuery({ cursor: next })}>Next page</a>}
-      <button type="button" class="plain reorder" data-needed={order.isOther} onClick={order.renew}>
-        The order has changed: sort again
+      <button type="button" class="plain reorder" data-needed={order.isReordered} onClick={order.renew}>
+        Order changed: sort again
       </button>
     </p>
   )
@@ -142,7 +142,7 @@ export const sortingOf = (usual: string) => ({
 export function Listing<T extends { readonly _id: string }>(props: {
   title: string
   question: Question
-  records: Known<T[]>
+  records: AnswerState<T[]>
   columns: readonly ListColumn<T>[]
   sorting: ReturnType<typeof sortingOf>
   least?: Least
@@ -159,7 +159,7 @@ export function Listing<T extends { readonly _id: string }>(props: {
   // answer.
   const opened = withFields(question, fieldsOf(columns))
   return (
-    <Card title={title} question={opened} facts={records.given?.facts} controls={controls}>
+    <Card title={title} question={opened} facts={records.received?.facts} controls={controls}>
       <Shown of={records} what="records" isEmpty={(data) => data.length === 0}>
         {(data, { total, next }) => (
           // While the new answer is loading, the previous one stays in its own order.

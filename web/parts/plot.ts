@@ -88,8 +88,6 @@ function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
 /** Draws into an element; `onPoint` receives the point under the cursor. Missing values are gaps. */
 export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
   const colors = colorsOf(element)
-  // The background colour, which also applies in print.
-  element.style.setProperty('--drawn-on', colors.back)
   let shown = drawing
   let alone = toAllAlone(drawing)
   const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }
@@ -124,7 +122,7 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
   })
   sized.observe(element)
   /** Whether only a part is in view, and the new points have values in it. */
-  const staysInView = (next: Drawing) => {
+  const isInView = (next: Drawing) => {
     const { min, max } = plot.scales.x ?? {}
     if (min == null || max == null) return false
     const [first, last] = [shown.times[0] ?? min, shown.times.at(-1) ?? max]
@@ -132,11 +130,11 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
   }
   return {
     show: (next) => {
-      const stays = staysInView(next)
+      const isVisible = isInView(next)
       shown = next
       alone = toAllAlone(next)
-      plot.setData(toData(next), !stays)
-      if (stays) plot.redraw()
+      plot.setData(toData(next), !isVisible)
+      if (isVisible) plot.redraw()
     },
     point: (at) => {
       const time = at === undefined ? undefined : shown.times[at]

@@ -34,10 +34,10 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
   const isUp = sorting.by === member
   // Numbers are first sorted in descending order, texts in ascending order.
   const first = column.isNumber ? `-${member}` : member
-  const other = column.isNumber ? member : `-${member}`
+  const reversed = column.isNumber ? member : `-${member}`
   return (
     <th scope="col" class={cls} aria-sort={isDown ? 'descending' : isUp ? 'ascending' : 'none'}>
-      <button type="button" class="sort" onClick={() => sorting.change(sorting.by === first ? other : first)}>
+      <button type="button" class="sort" onClick={() => sorting.change(sorting.by === first ? reversed : first)}>
         {title}
         <span aria-hidden="true">{isDown ? ' ↓' : isUp ? ' ↑' : ''}</span>
       </button>
@@ -57,8 +57,8 @@ const MOST_IDLE_MS = 300
  * Renders all rows immediately after back or forward navigation; otherwise a scroll position beyond the first rows
  * would be lost.
  */
-function useIsWhole(): boolean {
-  const [isWhole, complete] = useState(isReturning)
+function useIsComplete(): boolean {
+  const [isComplete, complete] = useState(isReturning)
   // Effects run after the paint. `requestIdleCallback` waits until nothing else is to be painted; not every browser has
   // it.
   useEffect(() => {
@@ -66,8 +66,11 @@ function useIsWhole(): boolean {
     const waiting = requestIdleCallback(() => complete(true), { timeout: MOST_IDLE_MS })
     return () => cancelIdleCallback(waiting)
   }, [])
-  return isWhole
+  return isComplete
 }
+
+/** Columns that fit on a phone without scrolling, and on a large screen. */
+const [FEW, MOST_FITTING] = [3, 10]
 
 /** Records as a dense table, with its own horizontal scrolling on a narrow screen. */
 export function RecordTable<T>(props: {
@@ -95,11 +98,12 @@ export function RecordTable<T>(props: {
     section.current?.scrollIntoView()
     section.current?.focus({ preventScroll: true })
   }, [list, page])
-  const records = useIsWhole() ? props.records : props.records.slice(0, FIRST_ROWS)
+  const records = useIsComplete() ? props.records : props.records.slice(0, FIRST_ROWS)
+  const scroll = columns.length <= MOST_FITTING ? 'scroll fits' : 'scroll'
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" ref={section} tabIndex={0} aria-label={`Table: ${props.caption}`}>
-      <table class={props.isSteady ? 'steady' : undefined}>
+    <section class={scroll} ref={section} tabIndex={0} aria-label={`Table: ${props.caption}`}>
+      <table class={props.isSteady ? (columns.length <= FEW ? 'steady few' : 'steady') : undefined}>
         <caption class="hidden">{props.caption}</caption>
         <thead>
           <tr>

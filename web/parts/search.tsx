@@ -7,6 +7,8 @@ const PAGES = [
   { to: './', text: 'Overview' },
   { to: 'tokens', text: 'Tokens' },
   { to: 'daos', text: 'DAOs' },
+  { to: 'governance', text: 'Governance: active votes and results' },
+  { to: 'treasuries', text: 'Treasuries by kind of asset' },
   { to: 'index', text: 'Index' },
   { to: 'compare', text: 'Compare' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
@@ -35,9 +37,9 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
     })),
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
   ]
-  const nothing = hits.length === 0 ? 'Nothing has such a name.' : ''
-  const known = failure === undefined ? nothing : `${failure.title}: ${failure.detail}`
-  return { hits, state: isSearching ? 'Searching…' : known, isSearching }
+  const nothing = hits.length === 0 ? 'No match.' : ''
+  const status = failure === undefined ? nothing : `${failure.title}: ${failure.detail}`
+  return { hits, state: isSearching ? 'Searching…' : status, isSearching }
 }
 
 function open({ to }: Hit): void {

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
-import type { Known } from '../answers.ts'
+import type { AnswerState } from '../answers.ts'
 import type { Question } from '../interface.ts'
 import { Card } from './card.tsx'
 import { Chart } from './chart.tsx'
@@ -24,7 +24,7 @@ export function SeriesChart<T>(props: {
   title: string
   name: string
   question: Question
-  series: Known<T>
+  series: AnswerState<T>
   toDrawing: (data: T) => Drawing
   /** For a series with an answer that omits empty buckets: formats the number of omitted buckets. */
   toAbsent?: (missing: number, of: number) => string
@@ -38,7 +38,7 @@ export function SeriesChart<T>(props: {
   if (!series.isBefore) shown.current = props.name
   const name = shown.current
   return (
-    <Card title={title} question={question} facts={series.given?.facts} controls={props.controls}>
+    <Card title={title} question={question} facts={series.received?.facts} controls={props.controls}>
       {props.children}
       <div class={props.isLow ? 'drawn low' : 'drawn'}>
         <Shown of={series} what={title.toLowerCase()}>
@@ -51,9 +51,7 @@ export function SeriesChart<T>(props: {
                 isLow={props.isLow ?? false}
                 absent={missing > 0 ? props.toAbsent?.(missing, points + missing) : undefined}
               />
-              {coarse !== undefined && coarse > 0 && (
-                <p class="note">{coarse} points are of observations coarser than the interval.</p>
-              )}
+              {coarse !== undefined && coarse > 0 && <p class="note">{coarse} points come from coarser data.</p>}
             </>
           )}
         </Shown>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { Failure, Given, Known } from '../answers.ts'
+import type { AnswerState, Failure, ReceivedAnswer } from '../answers.ts'
 import { Ago } from './value.tsx'
 
 const SLOW_MS = 3_000
@@ -15,7 +15,7 @@ function Loading(props: { what: string; rows: number | undefined; outline: Compo
     const timer = setTimeout(() => setSlow(true), SLOW_MS)
     return () => clearTimeout(timer)
   }, [])
-  const text = isSlow ? `Still loading ${what}: the service takes its time.` : `Loading ${what}…`
+  const text = isSlow ? `Still loading ${what}: the service is slow.` : `Loading ${what}…`
   if (outline !== undefined)
     return (
       <div class="loading">
@@ -37,7 +37,7 @@ function Loading(props: { what: string; rows: number | undefined; outline: Compo
 }
 
 /** `of` names the failed part if there are several. */
-export function Failed({ failure, again, of }: { failure: Failure; again: () => void; of?: string | undefined }) {
+export function Failed({ failure, retry, of }: { failure: Failure; retry: () => void; of?: string | undefined }) {
   return (
     <div class="state failed" role="alert">
       <p>
@@ -45,7 +45,7 @@ export function Failed({ failure, again, of }: { failure: Failure; again: () => 
         <strong>{failure.title}.</strong> {failure.detail}
         {failure.requestId !== undefined && <small> Request {failure.requestId}</small>}
       </p>
-      <button type="button" onClick={again}>
+      <button type="button" onClick={retry}>
         Try again
       </button>
     </div>
@@ -53,7 +53,7 @@ export function Failed({ failure, again, of }: { failure: Failure; again: () => 
 }
 
 /** The time of the data, with a mark if the data is stale. */
-export function DataTime({ facts }: { facts: Given<unknown>['facts'] | undefined }) {
+export function DataTime({ facts }: { facts: ReceivedAnswer<unknown>['facts'] | undefined }) {
   // A placeholder reserves the space until the time is known.
   if (facts?.asOf === undefined) return <span class="badge blank">as of</span>
   return (
@@ -64,12 +64,18 @@ export function DataTime({ facts }: { facts: Given<unknown>['facts'] | undefined
   )
 }
 
+/** Whether there is certainly nothing to show: an empty answer, or one that says that there is no data. */
+export const isNone = ({ received, failure }: AnswerState<readonly unknown[]>) =>
+  received === undefined
+    ? failure?.code === 'no_data'
+    : received.data.length === 0 || (received.facts.points === 0 && (received.facts.missing ?? 0) > 0)
+
 /**
  * The state of an answer: loading, failed, empty, or shown. A previous answer stays while a newer one is loading or has
  * failed, with a note.
  */
 export function Shown<T>(props: {
-  of: Known<T>
+  of: AnswerState<T>
   what: string
   isEmpty?: (data: T) => boolean
   /** Text for an empty answer. */
@@ -78,24 +84,25 @@ export function Shown<T>(props: {
   rows?: number
   /** Placeholder content while the values are loading, for the same reason. */
   outline?: ComponentChildren
-  children: (data: T, facts: Given<T>['facts']) => ComponentChildren
+  children: (data: T, facts: ReceivedAnswer<T>['facts']) => ComponentChildren
 }) {
-  const { given, failure, isBefore, again } = props.of
+  const { received, failure, isBefore, retry } = props.of
   // `no_data` is a regular answer; a retry would not change it.
-  if (given === undefined && failure?.code === 'no_data') return <p class="state empty">Not known: {failure.detail}</p>
-  if (given === undefined)
+  if (received === undefined && failure?.code === 'no_data')
+    return <p class="state empty">Not known: {failure.detail}</p>
+  if (received === undefined)
     return failure === undefined ? (
       <Loading what={props.what} rows={props.rows} outline={props.outline} />
     ) : (
-      <Failed failure={failure} again={again} />
+      <Failed failure={failure} retry={retry} />
     )
   return (
     <div class="shown" aria-busy={isBefore}>
-      {failure !== undefined && <Failed failure={failure} again={again} />}
-      {props.isEmpty?.(given.data) === true ? (
-        <p class="state empty">{props.empty ?? `There is nothing here: no ${props.what} fit.`}</p>
+      {failure !== undefined && <Failed failure={failure} retry={retry} />}
+      {props.isEmpty?.(received.data) === true ? (
+        <p class="state empty">{props.empty ?? `No ${props.what} match.`}</p>
       ) : (
-        props.children(given.data, given.facts)
+        props.children(received.data, received.facts)
       )}
     </div>
   )

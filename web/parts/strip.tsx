@@ -2,10 +2,10 @@ import { type Connection, connection } from '../live.ts'
 import { isDemo } from '../mode.ts'
 
 const TEXTS: Record<Connection, readonly [text: string, why: string]> = {
-  connecting: ['connecting', 'Changes will be shown as they happen.'],
-  live: ['live', 'Changes are shown as they happen.'],
-  lost: ['connection lost', 'The service is asked every half minute until it can be heard again.'],
-  refused: ['every 30 s', 'The service does not tell of changes just now: it is asked every half minute.'],
+  connecting: ['connecting', 'Connecting to the change stream.'],
+  live: ['live', 'Changes appear immediately.'],
+  lost: ['connection lost', 'Data is requested every 30 s until the stream is back.'],
+  refused: ['every 30 s', 'The change stream is not available. Data is requested every 30 s.'],
 }
 
 function Live() {

@@ -1,8 +1,10 @@
 import { now } from '../clock.ts'
-import { type Kind, toAgo, toDistinct, toLocal, toText, toUtc, toWhole } from '../format.ts'
+import { type Kind, toAgo, toDistinct, toFullNumber, toLocal, toText, toUtc } from '../format.ts'
+
+const SIGNED: readonly Kind[] = ['change', 'points', 'usdChange', 'amountChange']
 
 /** Default reason for a missing number. */
-const NO_SOURCE = 'No source has given it.'
+const NO_SOURCE = 'No source reports it.'
 
 export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
   return (
@@ -19,22 +21,22 @@ export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
 export function Value(props: { of: number | null | undefined; as: Kind; step?: number; why?: string | undefined }) {
   const { of, as, step, why } = props
   if (of === null || of === undefined) return <Unknown why={why} />
-  const sign = as === 'change' ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
+  const sign = SIGNED.includes(as) ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
   const text = step === undefined ? toText(of, as) : toDistinct(of, as, step)
   // Keyed by text: in end-aligned layout a shorter text in the same element would count as a layout shift.
   return (
-    <data key={text} value={of} class={sign} title={toWhole(of, as)}>
+    <data key={text} value={of} class={sign} title={toFullNumber(of, as)}>
       {text}
     </data>
   )
 }
 
 export const Change = ({ of }: { of: number | null | undefined }) => (
-  <Value of={of} as="change" why="History does not reach back far enough." />
+  <Value of={of} as="change" why="The history is too short." />
 )
 
 /** A time in UTC, with the reader's local time as a tooltip. */
-export function Moment({ at, why }: { at: string | Date | null | undefined; why?: string }) {
+export function TimeValue({ at, why }: { at: string | Date | null | undefined; why?: string }) {
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
   return (

@@ -5,7 +5,7 @@ import { type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 
 /** Number of chunk jobs looked up concurrently in Redis. */
-const LOOK_UPS_AT_ONCE = 200
+const LOOKUPS_PER_BATCH = 200
 
 /** Chunks by the state of their job. */
 export interface ChunkJobs {
@@ -19,11 +19,11 @@ export interface ChunkJobs {
   readonly lost: readonly Chunk[]
 }
 
-type Fate = keyof ChunkJobs
+type ChunkState = keyof ChunkJobs
 
 /** Enqueues chunks. Finished jobs with the same id are removed first; unfinished ones are kept. */
 export async function enqueueChunks(redis: Redis, queue: DatasetQueue, chunks: readonly Chunk[]): Promise<void> {
-  for (const batch of toBatches(chunks, LOOK_UPS_AT_ONCE)) {
+  for (const batch of toBatches(chunks, LOOKUPS_PER_BATCH)) {
     const ids = batch.map(({ id }) => id)
     await forgetDropped(redis, queue, ids)
     const states = await Promise.all(ids.map((id) => queue.getJobState(id)))
@@ -34,17 +34,17 @@ export async function enqueueChunks(redis: Redis, queue: DatasetQueue, chunks: r
 }
 
 export async function readChunkJobs(redis: Redis, queue: DatasetQueue, chunks: readonly Chunk[]): Promise<ChunkJobs> {
-  const jobs: Record<Fate, Chunk[]> = { open: [], done: [], dead: [], dropped: [], lost: [] }
-  for (const batch of toBatches(chunks, LOOK_UPS_AT_ONCE)) {
+  const jobs: Record<ChunkState, Chunk[]> = { open: [], done: [], dead: [], dropped: [], lost: [] }
+  for (const batch of toBatches(chunks, LOOKUPS_PER_BATCH)) {
     const states = await Promise.all(batch.map(({ id }) => queue.getJobState(id)))
     const gone = batch.filter((_, index) => states[index] === 'unknown').map(({ id }) => id)
     const dropped = await readDropped(redis, queue, gone)
-    for (const [index, chunk] of batch.entries()) jobs[toFate(states[index], dropped.has(chunk.id))].push(chunk)
+    for (const [index, chunk] of batch.entries()) jobs[toChunkState(states[index], dropped.has(chunk.id))].push(chunk)
   }
   return jobs
 }
 
-function toFate(state: string | undefined, isDropped: boolean): Fate {
+function toChunkState(state: string | undefined, isDropped: boolean): ChunkState {
   if (state === 'completed') return 'done'
   if (state === 'failed') return 'dead'
   if (state === 'unknown') return isDropped ? 'dropped' : 'lost'

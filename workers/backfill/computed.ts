@@ -11,8 +11,8 @@ import { type Collecting, untilDone } from './until-done.ts'
  * @returns the units whose computation failed permanently.
  */
 export async function collectComputed(collecting: Collecting, progress: Progress): Promise<readonly Ended[]> {
-  const { ask, queue, stores } = collecting
-  const { job, range } = ask
+  const { request, queue, stores } = collecting
+  const { job, range } = request
   const startedAt = stores.now()
   const times = toUnitTimes(range, job.cadence)
   let open = new Set(times)
@@ -35,20 +35,20 @@ export async function collectComputed(collecting: Collecting, progress: Progress
       if (payload?.kind !== 'range' || (dead.finishedOn ?? 0) < startedAt) continue
       for (const time of open) if (payload.from <= time && time < payload.to) failed.set(time, dead.failedReason)
     }
-    const left = [...open].filter((time) => !failed.has(time))
-    await enqueueComputation(job, queue, toRanges(left, job.cadence, job.history?.chunkPoints ?? 1))
-    return left.length === 0
+    const remaining = [...open].filter((time) => !failed.has(time))
+    await enqueueComputation(job, queue, toRanges(remaining, job.cadence, job.history?.chunkPoints ?? 1))
+    return remaining.length === 0
   })
-  for (const reason of new Set(failed.values())) collecting.say(`${ask.title}: ${reason}`)
+  for (const reason of new Set(failed.values())) collecting.say(`${request.title}: ${reason}`)
   return toEnded(failed, toUnitMs(job.cadence), collecting)
 }
 
-function toEnded(failed: ReadonlyMap<number, string>, unit: number, { ask }: Collecting): Ended[] {
-  const entities = ask.entities.map(({ id }) => id)
+function toEnded(failed: ReadonlyMap<number, string>, unit: number, { request }: Collecting): Ended[] {
+  const entities = request.entities.map(({ id }) => id)
   return [...failed].map(([from, reason]) => ({
     chunk: {
-      id: `${ask.job.name}.${from}`,
-      payload: { kind: 'range', from, to: from + unit, interval: ask.interval, entities },
+      id: `${request.job.name}.${from}`,
+      payload: { kind: 'range', from, to: from + unit, interval: request.interval, entities },
     },
     reason,
   }))

@@ -1,3 +1,4 @@
+import { groupByExpected, readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
 import {
   ANY_STEP,
   type Buckets,
@@ -7,8 +8,7 @@ import {
   totalBuckets,
   union,
 } from '../../shared/coverage/grid.ts'
-import { isLost, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
-import { groupByWanted, readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { isMissed, type Note, OPEN_END, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -39,12 +39,12 @@ const WITHIN_BUCKETS = 12
  * provider can serve are excluded. Permanently missing ranges, which were not collected in time, are included.
  */
 export async function findLedgerGaps(db: Database, job: Job, registry: Registry, sought: Sought): Promise<LedgerGap[]> {
-  const wanted = await readWanted(db, job.dataset)
+  const expected = await readExpected(db, job.dataset)
   const until = Math.min(sought.range.to, toDueEnd(job.dataset, sought.now))
   const begin = toBuckets({ from: sought.range.from, to: OPEN_END }, job.dataset.cadence)?.first ?? 0
   const found: LedgerGap[] = []
-  for (const group of groupByWanted(job.entities(registry), wanted)) {
-    const runs = toWantedRuns(wanted, group[0], job.dataset, until)
+  for (const group of groupByExpected(job.entities(registry), expected)) {
+    const runs = toExpectedRuns(expected, group[0], job.dataset, until)
     const own = runs.flatMap((run) => (run.last < begin ? [] : [{ ...run, first: Math.max(run.first, begin) }]))
     for (const gap of await findOf(db, job, group, own, sought)) found.push(gap)
   }
@@ -55,16 +55,17 @@ async function findOf(
   db: Database,
   job: Job,
   entities: readonly Entity[],
-  wanted: readonly Buckets[],
+  expected: readonly Buckets[],
   { interval }: Sought,
 ): Promise<LedgerGap[]> {
-  const [first, last] = [wanted[0], wanted.at(-1)]
+  const [first, last] = [expected[0], expected.at(-1)]
   if (first === undefined || last === undefined) return []
   const keys = entities.map(({ key }) => key)
-  const unknown = await readMissing(db, job.dataset, keys, { wanted, seconds: ANY_STEP })
+  const unknown = await readMissing(db, job.dataset, keys, { expected: expected, seconds: ANY_STEP })
   const step = interval === undefined ? ANY_STEP : INTERVAL_SECONDS[interval]
   const seconds = Math.max(step, INTERVAL_SECONDS[job.dataset.cadence])
-  const unmet = interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { wanted, seconds })
+  const unmet =
+    interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { expected: expected, seconds })
   const within = toTimes({ first: first.first, last: last.last }, job.dataset.cadence)
   const notes = groupBy(await readNotes(db, job.dataset, [...unmet.keys()], within), ({ entity }) => entity)
   return entities.flatMap((entity) => {
@@ -79,18 +80,18 @@ async function findOf(
 
 function toGaps(job: Job, entity: Entity, missing: readonly Buckets[], notes: readonly Note[]): LedgerGap[] {
   const gaps: LedgerGap[] = []
-  let left = missing
+  let remaining = missing
   for (const note of notes) {
     if (note.state === 'coarser') continue
     const buckets = toBuckets(note, job.dataset.cadence)
     if (buckets === undefined) continue
-    const others = left.flatMap((run) => subtract(run, [buckets]))
-    const own = left.flatMap((run) => subtract(run, union(others)))
-    const state = note.state === 'unserved' ? (isLost(note) ? 'lost' : undefined) : note.state
+    const unexplained = remaining.flatMap((run) => subtract(run, [buckets]))
+    const own = remaining.flatMap((run) => subtract(run, union(unexplained)))
+    const state = note.state === 'unserved' ? (isMissed(note) ? 'lost' : undefined) : note.state
     if (state !== undefined) gaps.push(...join(job, entity, own, state, note.reason))
-    left = others
+    remaining = unexplained
   }
-  return [...gaps, ...join(job, entity, left, 'pending', 'it is going to be collected')]
+  return [...gaps, ...join(job, entity, remaining, 'pending', 'it is going to be collected')]
 }
 
 function toCoarser(job: Job, entity: Entity, runs: readonly Buckets[], notes: readonly Note[]): LedgerGap[] {

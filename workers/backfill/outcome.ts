@@ -1,4 +1,4 @@
-import { countKnown } from '../../shared/coverage/count.ts'
+import { countCovered } from '../../shared/coverage/count.ts'
 import {
   ANY_STEP,
   type Buckets,
@@ -14,7 +14,7 @@ import { type Note, readMissing, readNotes } from '../../shared/coverage/ledger.
 import { groupBy } from '../../shared/group-by.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
-import { type Ask, type Due, toDue, toSeconds } from './ask.ts'
+import { type BackfillRequest, type Due, toDue, toSeconds } from './request.ts'
 
 /**
  * State of requested buckets. `newest`: the providers may not have them yet. `not renewed`: they were to be collected
@@ -69,10 +69,10 @@ interface Run {
 }
 
 /** Reads the state of all requested buckets. */
-export async function readOutcome(db: Database, ask: Ask, run: Run): Promise<Outcome> {
-  const { title, job } = ask
+export async function readOutcome(db: Database, request: BackfillRequest, run: Run): Promise<Outcome> {
+  const { title, job } = request
   const parts = createParts()
-  for (const due of toDue(ask, run.now)) await addParts(db, ask, due, { ...run, parts })
+  for (const due of toDue(request, run.now)) await addParts(db, request, due, { ...run, parts })
   return { title, computedFrom: job.computedFrom.map(({ name }) => name), parts: parts.all() }
 }
 
@@ -81,15 +81,20 @@ interface Adding extends Run {
 }
 
 /** Adds the state of the same buckets for several entities. */
-async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, isRenewal, now, parts }: Adding) {
-  const { job } = ask
+async function addParts(
+  db: Database,
+  request: BackfillRequest,
+  { within, entities }: Due,
+  { ended, isRenewal, now, parts }: Adding,
+) {
+  const { job } = request
   const keys = entities.map(({ key }) => key)
-  const counted = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
+  const counted = await countCovered(db, job.dataset, keys, { within, seconds: toSeconds(request) })
   const counts = new Map(counted.map((count) => [count.entity, count]))
-  const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: ANY_STEP })
+  const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: ANY_STEP })
   const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
   const notesOf = groupBy(notes, ({ entity }) => entity)
-  const settled = toBucket(toSettledEnd(now, toSeconds(ask)), job.dataset.cadence)
+  const settled = toBucket(toSettledEnd(now, toSeconds(request)), job.dataset.cadence)
   for (const entity of entities) {
     const count = counts.get(entity.key)
     const own = notesOf.get(entity.key) ?? []
@@ -97,20 +102,20 @@ async function addParts(db: Database, ask: Ask, { within, entities }: Due, { end
     parts.add('nothing', '', entity.name, count?.nothing ?? 0)
     const coarser = own.find(({ state }) => state === 'coarser')?.reason ?? 'it was given at a longer step'
     parts.add('coarser', coarser, entity.name, count?.coarser ?? 0)
-    let left = explainBy(missing.get(entity.key) ?? [], own, ask, (note, buckets) =>
+    let remaining = explainBy(missing.get(entity.key) ?? [], own, request, (note, buckets) =>
       parts.add(note.state === 'unserved' ? 'unserved' : 'failed', note.reason, entity.name, buckets),
     )
     for (const { chunk, reason } of ended) {
       if (!chunk.payload.entities?.includes(entity.id)) continue
       const own = toBuckets(chunk.payload, job.dataset.cadence)
-      const known = subtract(within, missing.get(entity.key) ?? [])
-      if (isRenewal) parts.add('not renewed', reason, entity.name, totalBuckets(intersect(known, own)))
-      left = take(left, own, (buckets) => parts.add('missing', reason, entity.name, buckets))
+      const covered = subtract(within, missing.get(entity.key) ?? [])
+      if (isRenewal) parts.add('not renewed', reason, entity.name, totalBuckets(intersect(covered, own)))
+      remaining = take(remaining, own, (buckets) => parts.add('missing', reason, entity.name, buckets))
     }
-    left = take(left, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
+    remaining = take(remaining, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
       parts.add('newest', '', entity.name, buckets),
     )
-    parts.add('missing', 'nobody has collected it', entity.name, totalBuckets(left))
+    parts.add('missing', 'nobody has collected it', entity.name, totalBuckets(remaining))
   }
 }
 
@@ -118,20 +123,27 @@ async function addParts(db: Database, ask: Ask, { within, entities }: Due, { end
 function explainBy(
   missing: readonly Buckets[],
   notes: readonly Note[],
-  { job }: Ask,
+  { job }: BackfillRequest,
   add: (note: Note, buckets: number) => void,
 ): readonly Buckets[] {
   return notes
     .filter(({ state }) => state === 'failed' || state === 'unserved')
-    .reduce((left, note) => take(left, toBuckets(note, job.dataset.cadence), (buckets) => add(note, buckets)), missing)
+    .reduce(
+      (remaining, note) => take(remaining, toBuckets(note, job.dataset.cadence), (buckets) => add(note, buckets)),
+      missing,
+    )
 }
 
-/** Subtracts `away` from the runs and reports the number of removed buckets to `add`. */
-function take(runs: readonly Buckets[], away: Buckets | undefined, add: (buckets: number) => void): readonly Buckets[] {
-  if (away === undefined || away.first > away.last) return runs
-  const left = runs.flatMap((run) => subtract(run, [away]))
-  add(totalBuckets(runs) - totalBuckets(left))
-  return left
+/** Subtracts `removed` from the runs and reports the number of removed buckets to `add`. */
+function take(
+  runs: readonly Buckets[],
+  removed: Buckets | undefined,
+  add: (buckets: number) => void,
+): readonly Buckets[] {
+  if (removed === undefined || removed.first > removed.last) return runs
+  const remaining = runs.flatMap((run) => subtract(run, [removed]))
+  add(totalBuckets(runs) - totalBuckets(remaining))
+  return remaining
 }
 
 function createParts() {

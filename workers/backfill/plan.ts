@@ -5,12 +5,12 @@ import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
-import { planChunks, toWholeBuckets } from '../schedule/chunks.ts'
+import { planChunks, toFullBuckets } from '../schedule/chunks.ts'
 import { toTime } from '../terminal/option-time.ts'
-import type { Ask } from './ask.ts'
-import { type CollectOptions, collectAsks } from './collect-ask.ts'
+import { type CollectOptions, collectHistories } from './collect-history.ts'
 import { isComplete } from './outcome.ts'
 import { toOutcomeTable } from './outcome-table.ts'
+import type { BackfillRequest } from './request.ts'
 import type { Stores } from './until-done.ts'
 
 interface Request {
@@ -25,7 +25,12 @@ interface Request {
  * Turns a request into chunk jobs. `off` lists the datasets that are not collected.
  * @throws DataError `payload` that lists every mistake of the request.
  */
-export function planBackfill(request: Request, registry: Registry, now: number, off: readonly string[] = []): Ask {
+export function planBackfill(
+  request: Request,
+  registry: Registry,
+  now: number,
+  off: readonly string[] = [],
+): BackfillRequest {
   const mistakes: string[] = []
   const job = toJob(request.dataset, mistakes)
   if (job !== undefined && !isOn(job, off)) mistakes.push(`${job.name} is not collected: DATASETS_OFF names it`)
@@ -41,17 +46,17 @@ export function planBackfill(request: Request, registry: Registry, now: number, 
   if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {
     throw new DataError('payload', mistakes.join('\n'))
   }
-  const range = toWholeBuckets({ from, to, interval })
+  const range = toFullBuckets({ from, to, interval })
   const chunks = planChunks(job, entities, range)
   const isNamed = request.only !== undefined
   return { title: `${job.name} ${interval}`, job, entities, isNamed, range, interval, chunks }
 }
 
 function toJob(dataset: string | undefined, mistakes: string[]): Job | undefined {
-  const known = jobs.filter(({ history }) => history !== undefined)
-  const job = known.find(({ name }) => name === dataset)
+  const withHistory = jobs.filter(({ history }) => history !== undefined)
+  const job = withHistory.find(({ name }) => name === dataset)
   if (job !== undefined) return job
-  const names = known.map(({ name }) => name).join(', ')
+  const names = withHistory.map(({ name }) => name).join(', ')
   const unhistoric = jobs.some(({ name }) => name === dataset)
   if (dataset === undefined) mistakes.push(`name a dataset: ${names}`)
   else
@@ -61,7 +66,7 @@ function toJob(dataset: string | undefined, mistakes: string[]): Job | undefined
 
 function toInterval(job: Job, text: string | undefined, mistakes: string[]): Interval | undefined {
   const intervals = job.history?.intervals ?? []
-  const interval = text === undefined ? intervals[0] : intervals.find((known) => known === text)
+  const interval = text === undefined ? intervals[0] : intervals.find((candidate) => candidate === text)
   if (interval === undefined) mistakes.push(`--interval ${text}: ${job.name} has ${intervals.join(', ')}`)
   return interval
 }
@@ -83,11 +88,11 @@ function toEntities(all: readonly Entity[], only: string | undefined, mistakes: 
  * @returns whether every requested bucket is stored or known to have no data.
  */
 export async function runBackfills(
-  asks: readonly Ask[],
+  requests: readonly BackfillRequest[],
   stores: Stores,
   options: CollectOptions = {},
 ): Promise<boolean> {
-  const outcomes = await collectAsks(asks, stores, options)
+  const outcomes = await collectHistories(requests, stores, options)
   ;(options.out ?? process.stdout).write(`${toOutcomeTable(outcomes)}\n`)
   return outcomes.every(isComplete)
 }

@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
-import { type Database, isPassing } from '../../shared/store/clickhouse.ts'
-import type { Ask } from './ask.ts'
+import { type Database, isTransient } from '../../shared/store/clickhouse.ts'
+import type { BackfillRequest } from './request.ts'
 
 /** Dependencies of a backfill. `now` is the wall clock in Unix milliseconds. */
 export interface Stores {
@@ -15,7 +15,7 @@ export interface Stores {
 
 /** One history during its collection. */
 export interface Collecting {
-  readonly ask: Ask
+  readonly request: BackfillRequest
   readonly queue: DatasetQueue
   readonly stores: Stores
   readonly signal: AbortSignal | undefined
@@ -29,26 +29,26 @@ const POLL_MS = 1_000
  * no work is lost.
  */
 export async function untilDone(
-  { ask, signal, say }: Pick<Collecting, 'ask' | 'signal' | 'say'>,
+  { request, signal, say }: Pick<Collecting, 'request' | 'signal' | 'say'>,
   isDone: () => Promise<boolean>,
 ): Promise<void> {
-  let isAway = false
+  let isUnavailable = false
   while (!signal?.aborted) {
     try {
       if (await isDone()) return
-      if (isAway) say(`${ask.title}: the stores are back`)
-      isAway = false
+      if (isUnavailable) say(`${request.title}: the stores are back`)
+      isUnavailable = false
     } catch (error) {
-      if (!isStoreAway(error)) throw error
-      if (!isAway) say(`${ask.title}: waiting for the stores: ${toReason(error)}`)
-      isAway = true
+      if (!isStoreUnavailable(error)) throw error
+      if (!isUnavailable) say(`${request.title}: waiting for the stores: ${toReason(error)}`)
+      isUnavailable = true
     }
     await wait(POLL_MS, undefined, signal === undefined ? {} : { signal }).catch(() => undefined)
   }
 }
 
 /** Excludes bugs in this program, and statements that ClickHouse rejects permanently. */
-function isStoreAway(error: unknown): boolean {
-  if (error instanceof DataError) return isPassing(error)
+function isStoreUnavailable(error: unknown): boolean {
+  if (error instanceof DataError) return isTransient(error)
   return !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)
 }

@@ -61,8 +61,8 @@ stopped watching. The queued parts go on as workers take them, and the scheduler
 wanted now. The same command watches again, npm run gaps -- ${backfill.job.name} tells what is missing.`)
     process.exit(130)
   })
-  const isWhole = await withStores(config, (stores) => runBackfills([backfill], stores, { again: values.again }))
-  if (!isWhole) process.exitCode = 1
+  const isComplete = await withStores(config, (stores) => runBackfills([backfill], stores, { again: values.again }))
+  if (!isComplete) process.exitCode = 1
 }
 
 /** Falls back to the registry files if ClickHouse is unavailable, so that the request is still validated. */

@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   if (values.help) return console.log(HELP)
   if (positionals.join(' ') !== 'check') throw new DataError('payload', `check is needed\n\n${HELP}`)
   const registry = loadRegistry()
-  const lists = values.data === undefined ? await askProviders(registry) : readRecordedLists(values.data)
+  const lists = values.data === undefined ? await fetchProviderLists(registry) : readRecordedLists(values.data)
   const judged = judge(compareRegistry(registry, lists, Date.now()), loadExplained())
   if (values.json) console.log(JSON.stringify({ differences: judged, unread: lists.unread }, null, 2))
   else print(judged, lists.unread, values.explained)
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
   if (judged.some(({ reason }) => reason === null)) process.exitCode = EXIT_UNEXPLAINED
 }
 
-async function askProviders(registry: ReturnType<typeof loadRegistry>): Promise<Lists> {
+async function fetchProviderLists(registry: ReturnType<typeof loadRegistry>): Promise<Lists> {
   const config = loadConfig()
   const http = createHttpClients({ log: createLog('registry', 'error'), proxy: config.proxy })
   return fetchLists(registry, { config, http }, new AbortController().signal)

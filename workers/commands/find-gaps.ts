@@ -13,9 +13,9 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
 import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
-import type { Ask } from '../backfill/ask.ts'
 import { findLedgerGaps, type LedgerGap } from '../backfill/ledger-gaps.ts'
 import { runBackfills } from '../backfill/plan.ts'
+import type { BackfillRequest } from '../backfill/request.ts'
 import type { Stores } from '../backfill/until-done.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
@@ -60,23 +60,23 @@ interface Request {
  * @throws DataError `payload` that lists every mistake.
  */
 export function toRequest(
-  given: Readonly<Record<'dataset' | 'from' | 'to' | 'interval', string | undefined>> & { more?: readonly string[] },
+  options: Readonly<Record<'dataset' | 'from' | 'to' | 'interval', string | undefined>> & { more?: readonly string[] },
   off: readonly string[] = [],
 ): Request {
   const mistakes: string[] = []
-  const named = jobs.filter(({ name }) => given.dataset === undefined || name === given.dataset)
+  const named = jobs.filter(({ name }) => options.dataset === undefined || name === options.dataset)
   const selected = withoutOff(named, off)
-  if (given.more !== undefined && given.more.length > 0)
-    mistakes.push(`one dataset at a time, not ${given.more.join(', ')} too`)
-  if (given.dataset !== undefined && selected.length < named.length)
-    mistakes.push(`${given.dataset} is not collected: DATASETS_OFF names it`)
+  if (options.more !== undefined && options.more.length > 0)
+    mistakes.push(`one dataset at a time, not ${options.more.join(', ')} too`)
+  if (options.dataset !== undefined && selected.length < named.length)
+    mistakes.push(`${options.dataset} is not collected: DATASETS_OFF names it`)
   else if (named.length === 0)
-    mistakes.push(`${given.dataset}: no such dataset; there are ${jobs.map(({ name }) => name).join(', ')}`)
-  const from = given.from === undefined ? 0 : toTime('--from', given.from, mistakes)
-  const to = given.to === undefined ? Date.now() : toTime('--to', given.to, mistakes)
-  const interval = INTERVALS.find((known) => known === given.interval)
-  if (given.interval !== undefined && interval === undefined)
-    mistakes.push(`--interval ${given.interval}: there are ${INTERVALS.join(', ')}`)
+    mistakes.push(`${options.dataset}: no such dataset; there are ${jobs.map(({ name }) => name).join(', ')}`)
+  const from = options.from === undefined ? 0 : toTime('--from', options.from, mistakes)
+  const to = options.to === undefined ? Date.now() : toTime('--to', options.to, mistakes)
+  const interval = INTERVALS.find((candidate) => candidate === options.interval)
+  if (options.interval !== undefined && interval === undefined)
+    mistakes.push(`--interval ${options.interval}: there are ${INTERVALS.join(', ')}`)
   if (from !== undefined && to !== undefined && from >= to) mistakes.push('--from is not before --to')
   if (mistakes.length > 0 || from === undefined || to === undefined) throw new DataError('payload', mistakes.join('\n'))
   return { jobs: selected, range: { from, to }, interval }
@@ -100,7 +100,7 @@ async function findGaps(request: Request, db: Database, registry: Registry): Pro
 }
 
 /** Prints the datasets without new data although data was due, and returns whether there are any. */
-async function tellStale(request: Request, db: Database, registry: Registry): Promise<boolean> {
+async function reportStale(request: Request, db: Database, registry: Registry): Promise<boolean> {
   let isStale = false
   const [notes, now] = [await readOpenNotes(db), Date.now()]
   for (const { name, dataset } of request.jobs) {
@@ -121,7 +121,7 @@ async function tellStale(request: Request, db: Database, registry: Registry): Pr
 const toFillable = (gaps: readonly LedgerGap[]) => gaps.filter(({ state }) => state !== 'lost')
 
 async function fix(found: readonly Found[], request: Request, stores: Stores): Promise<void> {
-  const asks = found.flatMap(({ job, gaps: all }): Ask[] => {
+  const requests = found.flatMap(({ job, gaps: all }): BackfillRequest[] => {
     const gaps = toFillable(all)
     const interval = request.interval ?? toGapInterval(job)
     const chunks = planRepair(job, gaps, interval)
@@ -134,14 +134,16 @@ async function fix(found: readonly Found[], request: Request, stores: Stores): P
       to: gaps.reduce((most, { to }) => Math.max(most, to), 0),
     }
     const entities = [...new Map(gaps.map(({ entity }) => [entity.id, entity])).values()]
-    return [{ title: `${job.name} ${interval}`, job, entities, isNamed: true, isWanted: true, range, interval, chunks }]
+    return [
+      { title: `${job.name} ${interval}`, job, entities, isNamed: true, isExpected: true, range, interval, chunks },
+    ]
   })
-  await runBackfills(asks, stores, { again: true, out: process.stderr })
+  await runBackfills(requests, stores, { again: true, out: process.stderr })
 }
 
 function print(found: readonly Found[], json: boolean): void {
-  const gaps = found.flatMap(({ job, gaps: some }) =>
-    some.map(({ entity, from, to, missing, state, reason }) => ({
+  const gaps = found.flatMap(({ job, gaps: ofJob }) =>
+    ofJob.map(({ entity, from, to, missing, state, reason }) => ({
       dataset: job.name,
       entity: entity.name,
       id: entity.id,
@@ -193,7 +195,7 @@ async function main(): Promise<void> {
   }
   print(found, values.json)
   // For a range that has ended, freshness is meaningless.
-  const isStale = to === undefined && (await tellStale(request, db, registry))
+  const isStale = to === undefined && (await reportStale(request, db, registry))
   await db.close()
   if (hasGaps(found)) process.exitCode = EXIT.gaps
   else if (isStale) process.exitCode = EXIT.stale

@@ -21,13 +21,13 @@ running API reads the file again within a second. Without --limit a key has ${DE
  * @throws DataError `payload` for an invalid command, `config` for an invalid file.
  */
 export function runKeys(path: string, words: readonly string[], limit: string, now: number): string {
-  const [what, given, ...more] = words
+  const [what, subject, ...more] = words
   if (more.length > 0) throw new DataError('payload', `one name or id per run: ${more.join(', ')} is more`)
   if (what === 'list') return list(path)
   if (what !== 'create' && what !== 'revoke') throw new DataError('payload', HELP)
-  if (given === undefined || given.trim() === '')
+  if (subject === undefined || subject.trim() === '')
     throw new DataError('payload', `${what} takes ${what === 'create' ? 'a name' : 'an id'}`)
-  return what === 'create' ? create(path, given, limit, now) : revoke(path, given, now)
+  return what === 'create' ? create(path, subject, limit, now) : revoke(path, subject, now)
 }
 
 function create(path: string, name: string, limit: string, now: number): string {

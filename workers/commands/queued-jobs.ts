@@ -87,26 +87,26 @@ export interface Request extends Selection {
  * @throws DataError `payload` that lists every mistake.
  */
 export function toRequest(
-  given: Readonly<Record<'action' | 'dataset' | 'state' | 'reason', string | undefined>> & {
+  options: Readonly<Record<'action' | 'dataset' | 'state' | 'reason', string | undefined>> & {
     readonly more?: readonly string[]
   },
 ): Request {
   const mistakes: string[] = []
-  const action = ACTIONS.find((known) => known === given.action)
+  const action = ACTIONS.find((candidate) => candidate === options.action)
   if (action === undefined) mistakes.push(`say what to do: ${ACTIONS.join(', ')}`)
   // A dataset named without its option must not select, and drop, the jobs of all datasets.
-  const { more = [] } = given
+  const { more = [] } = options
   if (more.length > 0)
     mistakes.push(`${more.join(' ')}: which jobs are meant is said by --dataset, --state and --reason`)
-  const state = STATES.find((known) => known === (given.state ?? 'failed'))
-  if (state === undefined) mistakes.push(`--state ${given.state}: there are ${STATES.join(', ')}`)
-  if (given.dataset !== undefined && !jobs.some(({ name }) => name === given.dataset))
-    mistakes.push(`--dataset ${given.dataset}: there are ${jobs.map(({ name }) => name).join(', ')}`)
+  const state = STATES.find((candidate) => candidate === (options.state ?? 'failed'))
+  if (state === undefined) mistakes.push(`--state ${options.state}: there are ${STATES.join(', ')}`)
+  if (options.dataset !== undefined && !jobs.some(({ name }) => name === options.dataset))
+    mistakes.push(`--dataset ${options.dataset}: there are ${jobs.map(({ name }) => name).join(', ')}`)
   if (action !== undefined && state !== undefined && !ALLOWED[action].includes(state))
     mistakes.push(`${action} is for jobs that are ${ALLOWED[action].join(', ')}, not ${state}`)
   if (mistakes.length > 0 || action === undefined || state === undefined)
     throw new DataError('payload', mistakes.join('\n'))
-  return { action, state, dataset: given.dataset, reason: given.reason }
+  return { action, state, dataset: options.dataset, reason: options.reason }
 }
 
 const PAGE = 200

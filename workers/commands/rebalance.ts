@@ -130,10 +130,10 @@ function toMembers(
   })
 }
 
-const NOT_KNOWN = 'not known'
+const UNKNOWN = 'not known'
 const toPercent = (share: number | null) =>
-  (share === null ? NOT_KNOWN : `${(share * 100).toFixed(2)} %`).padStart(NOT_KNOWN.length)
-const toDollars = (value: number | null) => (value === null ? NOT_KNOWN : `${value.toFixed(4)} USD`)
+  (share === null ? UNKNOWN : `${(share * 100).toFixed(2)} %`).padStart(UNKNOWN.length)
+const toDollars = (value: number | null) => (value === null ? UNKNOWN : `${value.toFixed(4)} USD`)
 
 /** Formats the report. `now` is in Unix milliseconds. */
 export function toRebalanceText(report: RebalanceReport, dryRun: boolean, now: number): string {

@@ -62,8 +62,8 @@ async function recount(
   { repair, repairLost, onChange }: RecountOptions,
 ): Promise<Recount> {
   const unfounded: readonly Report[] = await findUnfounded(db, dataset, createParts(`${dataset.name}: coverage`))
-  const isLost = withoutHistory().includes(dataset.name)
-  const isRepaired = unfounded.length > 0 && (repairLost || (repair && !isLost))
+  const hasNoHistory = withoutHistory().includes(dataset.name)
+  const isRepaired = unfounded.length > 0 && (repairLost || (repair && !hasNoHistory))
   if (isRepaired) {
     await removeUnfounded(db, dataset, unfounded)
     await onChange()

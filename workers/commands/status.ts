@@ -49,7 +49,7 @@ export async function readStatus(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
       const lagSeconds = toLagSeconds(newest, now)
-      const { complete, lost, isUnserved } = completenessOf(completeness, dataset)
+      const { complete, overdue: lost, isUnserved } = completenessOf(completeness, dataset)
       return {
         dataset: dataset.name,
         cadence: dataset.cadence,
@@ -59,7 +59,10 @@ export async function readStatus(
         idle: off.includes(dataset.name) ? 'off' : newest === null && isUnserved ? 'unserved' : null,
         rows: await countRows(db, dataset.series.table),
         complete,
-        failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),
+        failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, failure]) => ({
+          provider,
+          ...failure,
+        })),
       }
     }),
   )

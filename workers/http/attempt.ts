@@ -8,7 +8,7 @@ import type { ErrorAnswer, HttpRequest, HttpSettings } from './client.ts'
 /** A success: the complete body of a 2xx response, or the statement that nothing exists. */
 export interface Answer {
   readonly status: number
-  readonly quotaLeft: number | undefined
+  readonly remainingQuota: number | undefined
   readonly isAbsent: boolean
   readonly contentType: string | null
   readonly body: string
@@ -19,7 +19,7 @@ export interface Failure {
   readonly status: number | undefined
   /** The beginning of the response body. */
   readonly said: { readonly contentType: string | null; readonly body: string } | undefined
-  readonly quotaLeft: number | undefined
+  readonly remainingQuota: number | undefined
   readonly code: ErrorAnswer | 'provider_malformed'
   readonly reason: string
   readonly retryAfterMs: number | undefined
@@ -100,10 +100,10 @@ async function sendAndRead(
     const response = await send(request, headers, target, stop.signal, proxiedFetch)
     status = response.status
     const contentType = response.headers.get('content-type')
-    const quotaLeft = toQuotaLeft(response)
+    const remainingQuota = toRemainingQuota(response)
     if (request.absent?.includes(status)) {
       await response.body?.cancel()
-      return { status, quotaLeft, isAbsent: true, contentType, body: '' }
+      return { status, remainingQuota, isAbsent: true, contentType, body: '' }
     }
     const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
     if (!isAnswer) {
@@ -111,11 +111,11 @@ async function sendAndRead(
       request.signal.throwIfAborted()
       const { said } = failure
       if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
-      return { status, quotaLeft, isAbsent: false, ...said }
+      return { status, remainingQuota, isAbsent: false, ...said }
     }
     const body = await readBody(response, maxBytes)
     request.signal.throwIfAborted()
-    return { status, quotaLeft, isAbsent: false, contentType, body }
+    return { status, remainingQuota, isAbsent: false, contentType, body }
   } catch (cause) {
     request.signal.throwIfAborted()
     const isTooLarge = cause instanceof BodyTooLarge
@@ -125,7 +125,7 @@ async function sendAndRead(
       : stop.signal.aborted
         ? `no whole answer within ${timeoutMs} ms`
         : `the connection failed (${toNetworkReason(cause)})`
-    return { status, said: undefined, quotaLeft: undefined, code, reason, retryAfterMs: undefined, cause }
+    return { status, said: undefined, remainingQuota: undefined, code, reason, retryAfterMs: undefined, cause }
   } finally {
     clearTimeout(timer)
     request.signal.removeEventListener('abort', abort)
@@ -185,7 +185,7 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
   return {
     status,
     said: { contentType: headers.get('content-type'), body },
-    quotaLeft: toQuotaLeft(response),
+    remainingQuota: toRemainingQuota(response),
     code,
     reason: says === '' ? `status ${status}` : `status ${status}: ${says}`,
     retryAfterMs:
@@ -208,10 +208,10 @@ async function readErrorBody(response: Response): Promise<string> {
   }
 }
 
-function toQuotaLeft({ headers }: Response): number | undefined {
+function toRemainingQuota({ headers }: Response): number | undefined {
   const header = QUOTA_HEADERS.map((name) => headers.get(name)).find((value) => value !== null)
-  const left = header === undefined || header?.trim() === '' ? Number.NaN : Number(header)
-  return Number.isFinite(left) ? left : undefined
+  const remaining = header === undefined || header?.trim() === '' ? Number.NaN : Number(header)
+  return Number.isFinite(remaining) ? remaining : undefined
 }
 
 /**

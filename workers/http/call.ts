@@ -10,7 +10,7 @@ import { LONGEST_WAIT_MS, type RateLimit, sleep } from './limits.ts'
 /** State of a running call. */
 interface Progress {
   status: number | undefined
-  quotaLeft: number | undefined
+  remainingQuota: number | undefined
   retries: number
   isSent: boolean
 }
@@ -37,7 +37,7 @@ export function createCaller(
     if (request.body !== undefined) headers.set('content-type', 'application/json')
     const { baseUrl, secrets } = settings
     const target = toTarget({ baseUrl, path: request.path, query: request.query, headers, secrets })
-    const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0, isSent: false }
+    const progress: Progress = { status: undefined, remainingQuota: undefined, retries: 0, isSent: false }
     const startedAt = performance.now()
     let outcome: ProviderCall['outcome'] = 'aborted'
     try {
@@ -50,7 +50,7 @@ export function createCaller(
         outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
       throw error
     } finally {
-      const { quotaLeft, status, retries } = progress
+      const { remainingQuota, status, retries } = progress
       const seconds = (performance.now() - startedAt) / 1000
       const path = request.route ?? request.path
       observe?.({
@@ -60,7 +60,7 @@ export function createCaller(
         seconds,
         status,
         retries,
-        ...(quotaLeft === undefined ? {} : { quotaLeft }),
+        ...(remainingQuota === undefined ? {} : { remainingQuota }),
       })
     }
   }
@@ -74,7 +74,7 @@ export function createCaller(
       const result = await attempt({ settings, request, headers, target, retries: progress.retries }, proxiedFetch)
       if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))
       progress.status = result.status
-      progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
+      progress.remainingQuota = result.remainingQuota ?? progress.remainingQuota
       if ('body' in result) return result
       exhausted.note(result)
       const { code, reason, retryAfterMs } = result
@@ -86,7 +86,7 @@ export function createCaller(
       const jitterMs = toBackoffMs(backoffMs, progress.retries, Math.random())
       const waitMs = Math.round(retryAfterMs === undefined ? jitterMs : retryAfterMs + jitterMs)
       progress.retries += 1
-      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider call failed, trying again')
+      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider request failed, retrying')
       await sleep(waitMs, signal)
     }
   }
@@ -159,9 +159,9 @@ function toJson(
  * @throws DataError `config` for a header that cannot be sent, such as a key with a line break. The platform's own
  *   message would contain the key.
  */
-export function toHeaders(provider: string, given: Readonly<Record<string, string>> = {}): Headers {
+export function toHeaders(provider: string, extra: Readonly<Record<string, string>> = {}): Headers {
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'dao-data' })
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(extra)) {
     try {
       headers.set(name, value)
     } catch {

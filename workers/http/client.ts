@@ -125,7 +125,7 @@ export interface HttpClient {
 
 /**
  * Result of one call including its retries. `unsent`: not sent, because the provider's plan or our budget for it is
- * exhausted. `quotaLeft` is the remaining limit reported by the provider.
+ * exhausted. `remainingQuota` is the remaining limit reported by the provider.
  */
 export interface ProviderCall {
   readonly provider: string
@@ -134,7 +134,7 @@ export interface ProviderCall {
   readonly status: number | undefined
   readonly seconds: number
   readonly retries: number
-  readonly quotaLeft?: number
+  readonly remainingQuota?: number
 }
 
 export interface HttpClients {
@@ -176,12 +176,12 @@ export function createHttpClients(options: Options): LaneClients {
     createProviderLimits(settings, { historyShare, sharedBy: sharedBy && { ...sharedBy, log } })
   const limitsOf = options.limitsOf ?? perProvider(createLimits)
   const exhaustedOf = perProvider(createExhaustedPlan)
-  const toOpen = (lane: 'whole' | 'history') => (settings: HttpSettings) => {
+  const toOpen = (lane: 'total' | 'history') => (settings: HttpSettings) => {
     const limit = limitsOf(settings)[lane]
     toHeaders(settings.provider, settings.headers)
     return createCaller(settings, { limit, exhausted: exhaustedOf(settings), proxiedFetch }, options)
   }
-  return { open: toOpen('whole'), history: { open: toOpen('history') }, limitsOf }
+  return { open: toOpen('total'), history: { open: toOpen('history') }, limitsOf }
 }
 
 /** Creates one value per provider name. */

@@ -16,7 +16,7 @@ export interface RateLimit {
 
 /** The whole limit of a provider, and the limit of its history requests. */
 export interface ProviderLimits {
-  readonly whole: RateLimit
+  readonly total: RateLimit
   readonly history: RateLimit
 }
 
@@ -50,8 +50,8 @@ export function createProviderLimits(
   settings: HttpSettings,
   { historyShare, sharedBy }: { readonly historyShare: number; readonly sharedBy?: SharedBy | undefined },
 ): ProviderLimits {
-  const whole = createLimits(settings, sharedBy)
-  return { whole, history: createHistoryLimit(createLimits(toHistoryShare(settings, historyShare), sharedBy), whole) }
+  const total = createLimits(settings, sharedBy)
+  return { total, history: createHistoryLimit(createLimits(toHistoryShare(settings, historyShare), sharedBy), total) }
 }
 
 /** Returns the part of a provider's limits that history may use. */
@@ -172,13 +172,13 @@ export function createRateLimit(
 /** Returns the same promise, but rejects with the signal's reason as soon as it is aborted. */
 function untilAborted(turn: Promise<void>, signal: AbortSignal, onAbort = () => {}): Promise<void> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => {
+    const abort = () => {
       onAbort()
       reject(signal.reason)
     }
-    if (signal.aborted) return giveUp()
-    signal.addEventListener('abort', giveUp, { once: true })
-    turn.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+    if (signal.aborted) return abort()
+    signal.addEventListener('abort', abort, { once: true })
+    turn.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 }
 
@@ -301,14 +301,14 @@ export function createDayLimit(
  * history request per process waits in the queue of the whole limit. A live request therefore waits for at most one
  * history request, whatever the backlog.
  */
-export function createHistoryLimit(share: RateLimit, whole: RateLimit): RateLimit {
+export function createHistoryLimit(share: RateLimit, total: RateLimit): RateLimit {
   let last: Promise<void> = Promise.resolve()
   const takeBoth: RateLimit['take'] = async (signal, cost, units) => {
     // A request aborted while waiting takes nothing.
     signal.throwIfAborted()
     // The share is taken first: if it is exhausted, nothing is taken from the whole limit.
     await share.take(signal, cost, units)
-    await whole.take(signal, cost, units)
+    await total.take(signal, cost, units)
   }
   return {
     take(signal, cost, units) {
@@ -340,7 +340,7 @@ function createSharedWait({ provider, key, script, redis, prefix, log }: SharedL
       })
       const reply = redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args)
       const waitMs = Number(await Promise.race([reply, late]))
-      if (isAlone) log.info({ provider }, 'the rate limit is shared again')
+      if (isAlone) log.info({ provider }, 'rate limit is shared between processes again')
       isAlone = false
       return waitMs
     } catch (error) {

@@ -97,7 +97,7 @@ export interface Run<Source, E extends Entity> {
    * Reports unreadable elements of an entity's response, such as a null in a list. The readable elements answer the
    * entity. The unreadable ones are counted, and the coverage of the slot has the reason.
    */
-  leaveOut(entity: E, elements: LeftOut): void
+  omit(entity: E, elements: Omitted): void
   /**
    * Reports that these entities are not due in this slot, for example because a limit allows only some entities per
    * slot.
@@ -126,11 +126,11 @@ export interface CheckedRows {
   /** Why a part of the response is unusable whose entity is unknown. Any entity without a row may be affected. */
   readonly unreadable?: string | undefined
   /** Number of rejected rows per entity, with the reason of the last one. */
-  readonly leftOut?: ReadonlyMap<number, LeftOut>
+  readonly omitted?: ReadonlyMap<number, Omitted>
 }
 
 /** Elements of an entity's response that are not stored, with the reason of one of them. */
-export interface LeftOut {
+export interface Omitted {
   readonly count: number
   readonly reason: string
 }
@@ -142,16 +142,16 @@ export interface CheckLog {
 }
 
 /** Checks the rows of one provider after the other against the stored values. */
-export type Doubt = (provider: string, checked: CheckedRows, told: CheckLog) => CheckedRows
+export type PlausibilityCheck = (provider: string, checked: CheckedRows, checkLog: CheckLog) => CheckedRows
 
 /**
  * Symbol member of a candidate row that lists the omitted values with their reasons. They are counted, and the member
  * is not stored.
  */
-export const LEFT_OUT = Symbol('left out')
+export const OMITTED = Symbol('left out')
 
 /** An unchecked row of a provider. Every member is present; the row check validates them. */
-export type Candidate<Row> = { readonly [K in keyof Row]: unknown } & { readonly [LEFT_OUT]?: readonly string[] }
+export type Candidate<Row> = { readonly [K in keyof Row]: unknown } & { readonly [OMITTED]?: readonly string[] }
 
 export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly name: string
@@ -184,7 +184,7 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
    * Opens a check of slot rows against the stored values of these entities (keys). A row that is implausible, although
    * each of its values is valid, is removed and its entity refused.
    */
-  doubt?(db: Database, entities: readonly number[]): Promise<Doubt>
+  openPlausibilityCheck?(db: Database, entities: readonly number[]): Promise<PlausibilityCheck>
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
@@ -197,7 +197,7 @@ export interface Job {
   readonly slotEntities: number
   pieceKey(entity: Entity, config: Config): number
   readonly resumes: boolean
-  readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
+  readonly openPlausibilityCheck: JobDefinition<object, unknown, Entity>['openPlausibilityCheck']
   readonly computedFrom: readonly DatasetFacts[]
   /** In query order. */
   readonly providers: readonly ProviderFacts[]
@@ -223,7 +223,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     slotEntities: job.slotEntities ?? Number.POSITIVE_INFINITY,
     pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
-    doubt: job.doubt,
+    openPlausibilityCheck: job.openPlausibilityCheck,
     computedFrom: job.dataset.computedFrom ?? [],
     providers: job.providers,
     entities: (registry) => job.entities(registry),
@@ -273,13 +273,13 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 }
 
 /** Sources that resolve a payload to entities. */
-interface Known {
+interface EntitySources {
   readonly registry: Registry
   readonly config: Config
 }
 
 /** A slot that is not split into pieces. */
-const WHOLE: SlotPiece = { index: 0, of: 1 }
+const UNSPLIT: SlotPiece = { index: 0, of: 1 }
 
 /**
  * Returns the entities of a payload: the named ids, or else all entities of the job or of its piece. Entities that have
@@ -287,10 +287,10 @@ const WHOLE: SlotPiece = { index: 0, of: 1 }
  * not contain are ignored.
  * @throws DataError `payload` if ids are named and the job has none of them.
  */
-export function toEntities(job: Job, { registry, config }: Known, payload: JobPayload): readonly Entity[] {
+export function toEntities(job: Job, { registry, config }: EntitySources, payload: JobPayload): readonly Entity[] {
   const at = payload.kind === 'slot' ? payload.slot : payload.from
   const ids = new Set(payload.entities)
-  const { index, of } = (payload.kind === 'slot' ? payload.piece : undefined) ?? WHOLE
+  const { index, of } = (payload.kind === 'slot' ? payload.piece : undefined) ?? UNSPLIT
   const named = job
     .entities(registry)
     .filter((entity) => of === 1 || job.pieceKey(entity, config) % of === index)
@@ -303,8 +303,8 @@ export function toEntities(job: Job, { registry, config }: Known, payload: JobPa
  * Returns all entities of the payload's slot and of its piece, also on a retry that names only the remaining entities.
  * @throws DataError `payload`, see `toEntities`.
  */
-export function toPeers(job: Job, known: Known, payload: JobPayload): Peers<Entity> {
-  const own = toEntities(job, known, payload.kind === 'slot' ? { ...payload, entities: undefined } : payload)
+export function toPeers(job: Job, sources: EntitySources, payload: JobPayload): Peers<Entity> {
+  const own = toEntities(job, sources, payload.kind === 'slot' ? { ...payload, entities: undefined } : payload)
   if (payload.kind === 'range' || payload.piece === undefined) return { all: own, own }
-  return { all: toEntities(job, known, { kind: 'slot', slot: payload.slot }), own }
+  return { all: toEntities(job, sources, { kind: 'slot', slot: payload.slot }), own }
 }

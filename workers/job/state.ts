@@ -123,20 +123,20 @@ export function openState(
   onUnreadable?: JobState['onUnreadable'],
 ): JobState & { store(): Promise<boolean> } {
   const notes = new Map<string, string>()
-  const known = new Map<string, { value: string; at: number } | undefined>()
+  const cached = new Map<string, { value: string; at: number } | undefined>()
   const readStored = createReader(db, job)
   async function read(name: string): Promise<string | undefined> {
     const row = await readStored(name)
-    known.set(name, row)
+    cached.set(name, row)
     return row?.value
   }
   async function insert(values: Iterable<readonly [string, string]>): Promise<void> {
     const all = [...values]
-    await Promise.all(all.filter(([name]) => !known.has(name)).map(([name]) => read(name)))
-    const rows = all.map(([name, value]) => ({ name, value, at: Math.max(now(), (known.get(name)?.at ?? 0) + 1) }))
+    await Promise.all(all.filter(([name]) => !cached.has(name)).map(([name]) => read(name)))
+    const rows = all.map(([name, value]) => ({ name, value, at: Math.max(now(), (cached.get(name)?.at ?? 0) + 1) }))
     const toRow = ({ at, ...row }: (typeof rows)[number]) => ({ job, ...row, written_at: new Date(at).toISOString() })
     await db.insert({ table: 'job_state', rows: rows.map(toRow) })
-    for (const { name, ...row } of rows) known.set(name, row)
+    for (const { name, ...row } of rows) cached.set(name, row)
   }
   const write = createWriter(insert)
   return {
@@ -147,7 +147,7 @@ export function openState(
       await write(name, value)
     },
     store: async () => {
-      const hasMoved = [...notes].some(([name, value]) => known.get(name)?.value !== value)
+      const hasMoved = [...notes].some(([name, value]) => cached.get(name)?.value !== value)
       if (notes.size > 0) await insert(notes)
       notes.clear()
       return hasMoved
@@ -191,18 +191,18 @@ export async function readProvidersChange(db: Database, job: string): Promise<nu
 /** Number of pages that a run may still request, shared by all its entities. */
 export interface Allowance {
   /** Returns the remaining pages, 0 if none are left. */
-  left(): number
+  remaining(): number
   /** Takes one page; returns false if none are left. */
   take(): boolean
 }
 
 export function createAllowance(pages: number): Allowance {
-  let left = pages
+  let remaining = pages
   return {
-    left: () => Math.max(0, left),
+    remaining: () => Math.max(0, remaining),
     take() {
-      left -= 1
-      return left >= 0
+      remaining -= 1
+      return remaining >= 0
     },
   }
 }
@@ -250,7 +250,7 @@ export async function openSlotAllowance(
   const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
   const last = await recall(state, key, remainingCalls)
   const allowance = createAllowance(last?.slot === slot ? last.left : calls)
-  return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.left() })) }
+  return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.remaining() })) }
 }
 
 /**
@@ -259,8 +259,8 @@ export async function openSlotAllowance(
  */
 export interface SlotAnswers {
   of(entity: Entity): number
-  /** Runs `ask` and counts its response, including a malformed one. Requests without a response are not billed. */
-  count<Answer>(entity: Entity, ask: () => Promise<Answer>): Promise<Answer>
+  /** Runs `request` and counts its response, including a malformed one. Requests without a response are not billed. */
+  count<Answer>(entity: Entity, request: () => Promise<Answer>): Promise<Answer>
   /** Stores the counts immediately: a run whose rows are rejected stores nothing else. */
   save(): Promise<void>
 }
@@ -280,9 +280,9 @@ export async function openSlotAnswers(
   const add = (entity: Entity) => void counts.set(entity.id, of(entity) + 1)
   return {
     of,
-    async count(entity, ask) {
+    async count(entity, request) {
       try {
-        const answer = await ask()
+        const answer = await request()
         add(entity)
         return answer
       } catch (error) {

@@ -1,6 +1,6 @@
 import { daoLinks } from '../../shared/datasets/daos.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import { isLeftEmpty, LINK_FIELDS } from '../../shared/registry/found-links.ts'
+import { hasNoOwnValue, LINK_FIELDS } from '../../shared/registry/found-links.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { defineJob } from '../job/define-job.ts'
 import { coingeckoLinks } from '../providers/coingecko/links.ts'
@@ -20,6 +20,6 @@ export default defineJob({
 
 function toUnlinked(dao: Dao, { tokenById }: Registry): UnlinkedDao {
   const token = dao.token === null ? undefined : tokenById.get(dao.token)
-  const missing = LINK_FIELDS.filter((field) => isLeftEmpty(dao, field))
+  const missing = LINK_FIELDS.filter((field) => hasNoOwnValue(dao, field))
   return { ...dao, missing, cmcId: token?.cmcId ?? null, coingeckoId: token?.coingeckoId ?? null }
 }

@@ -1,7 +1,7 @@
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askForMembers } from '../providers/ask.ts'
 import { discord } from '../providers/discord/members.ts'
+import { requestMembers } from '../providers/requests.ts'
 
 /** Members of every live DAO's Discord server, by its invite. */
 export default defineJob({
@@ -10,5 +10,5 @@ export default defineJob({
   dataset: discordMembers,
   providers: [discord],
   entities: discordMembers.entities,
-  run: askForMembers,
+  run: requestMembers,
 })

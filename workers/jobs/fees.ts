@@ -3,11 +3,11 @@ import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askEach } from '../providers/ask.ts'
 import { defillamaFees } from '../providers/defillama/fees.ts'
+import { requestEach } from '../providers/requests.ts'
 
 /** A slot reads again the days before yesterday, which the provider may have counted in part when they were read first. */
-const READ_AGAIN_DAYS = 3
+const REREAD_DAYS = 3
 /** Answers have all days of a protocol: a few at a time. */
 const CONCURRENCY = 2
 
@@ -22,16 +22,16 @@ export default defineJob({
   providers: [defillamaFees],
   entities: daoFees.entities,
   history: { intervals: ['1d'], chunkEntities: 20, chunkPoints: 2500, firstRunDays: 32 },
-  async run({ provider, leaveOut, ...run }) {
+  async run({ provider, omit, ...run }) {
     const { entities, slot, signal } = run
-    const range = run.range ?? { from: slot - READ_AGAIN_DAYS * DAY_MS, to: slot }
-    const ask = async (dao: Dao) => {
-      const { rows, leftOut } = await provider.fetchFees(dao, range, signal)
-      if (leftOut.count > 0) leaveOut(dao, leftOut)
+    const range = run.range ?? { from: slot - REREAD_DAYS * DAY_MS, to: slot }
+    const fetchOne = async (dao: Dao) => {
+      const { rows, omitted } = await provider.fetchFees(dao, range, signal)
+      if (omitted.count > 0) omit(dao, omitted)
       if (rows.length === 0 && run.range === undefined) throw toSilence(dao)
       return rows
     }
-    return (await askEach(entities, ask, { ...run, concurrency: CONCURRENCY, whole: run.peers.own })).flat()
+    return (await requestEach(entities, fetchOne, { ...run, concurrency: CONCURRENCY, expected: run.peers.own })).flat()
   },
 })
 

@@ -3,8 +3,8 @@ import { type GovernanceRow, governance, type VotingDao } from '../../shared/dat
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { createAllowance, type JobState, recall } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach, NOT_SENT } from '../providers/ask.ts'
 import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
+import { NOT_SENT, requestEach } from '../providers/requests.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
@@ -28,7 +28,7 @@ export default defineJob({
     signal,
     log,
     refuse,
-    leaveOut,
+    omit,
     noteRead,
     putOff,
     noteMore,
@@ -44,7 +44,7 @@ export default defineJob({
       for (const { progress, ...space } of spaces) {
         // If no pages are left for this space, it is read first after the rows are stored.
         const reading: Reading | undefined =
-          allowance.left() > 0
+          allowance.remaining() > 0
             ? await provider.fetchGovernance({ ...space, slot }, progress, allowance, signal)
             : UNREACHED
         // A former space may have been deleted.
@@ -54,8 +54,7 @@ export default defineJob({
           state.set(space.space, JSON.stringify({ ...reading.progress, slot } satisfies Remembered))
         for (const row of reading.rows) rows.push(row)
         const [reason] = reading.unreadable
-        if (reason !== undefined)
-          leaveOut(dao, { count: reading.unreadable.length, reason: `${space.space}: ${reason}` })
+        if (reason !== undefined) omit(dao, { count: reading.unreadable.length, reason: `${space.space}: ${reason}` })
         if (!reading.isComplete) {
           putOff([dao])
           noteMore()
@@ -67,10 +66,10 @@ export default defineJob({
       rows.push(...readings)
       return dao
     }
-    await askEach(turns, read, {
+    await requestEach(turns, read, {
       concurrency: provider.concurrency,
       ...{ log, state, providerName },
-      whole: peers.own,
+      expected: peers.own,
       refuse: ({ dao }, reason) => refuse(dao, reason),
     })
     return rows
@@ -120,17 +119,17 @@ interface Turn {
 async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Turn[]> {
   const turns = await Promise.all(
     daos.map(async (dao) => {
-      const known = [dao.snapshotSpace, ...dao.formerSnapshotSpaces].map(async (space) => {
+      const cursors = [dao.snapshotSpace, ...dao.formerSnapshotSpaces].map(async (space) => {
         const { slot, ...progress } = (await recall(state, space, remembered)) ?? UNREAD
         return { dao: dao.key, space, progress, slot }
       })
-      const [first, ...others] = await Promise.all(known)
+      const [first, ...rest] = await Promise.all(cursors)
       if (first === undefined) throw new Error('a DAO that votes has a space')
-      const spaces = [first, ...others].map(({ slot: _, ...space }) => space)
+      const spaces = [first, ...rest].map(({ slot: _, ...space }) => space)
       return { id: dao.id, key: dao.key, name: dao.name, dao, spaces, slot: first.slot }
     }),
   )
-  return turns.sort((left, right) => left.slot - right.slot)
+  return turns.sort((a, b) => a.slot - b.slot)
 }
 
 function toReadingRow({ dao, space }: Space, slot: number): Candidate<GovernanceRow> {

@@ -4,10 +4,10 @@ import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
 import { openSlotAnswers } from '../job/state.ts'
-import { askEach } from '../providers/ask.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
 import { toTurnOfRun } from '../providers/plan.ts'
+import { requestEach } from '../providers/requests.ts'
 
 /**
  * Limit of billed responses per entity. An unusable response may have been truncated on the way, and so may the next.
@@ -37,9 +37,9 @@ export default defineJob({
     const { entities, peers, slot, state, signal, refuse } = run
     const turn = toTurnOfRun(run, provider.tokensPerSlot, tokenHolders.cadence)
     const everybody = { ...run, entities: peers.own, passedOn: [] }
-    const whole = toTurnOfRun(everybody, provider.tokensPerSlot, tokenHolders.cadence)
-    const isAsked = new Set(turn)
-    run.putOff(entities.filter((token) => !isAsked.has(token)))
+    const expected = toTurnOfRun(everybody, provider.tokensPerSlot, tokenHolders.cadence)
+    const requested = new Set(turn)
+    run.putOff(entities.filter((token) => !requested.has(token)))
     // A count is valid until the token's next turn.
     const turns = Math.ceil(peers.all.length / provider.tokensPerSlot)
     const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * turns
@@ -48,9 +48,9 @@ export default defineJob({
     const isOver = (token: Token) => answers.of(token) >= MOST_ANSWERS
     for (const token of turn.filter(isOver)) refuse(token, NO_USE)
     const open = turn.filter((token) => !isOver(token))
-    const ask = (token: Token) => answers.count(token, () => provider.fetchHolders(token, slot, signal))
+    const fetchOne = (token: Token) => answers.count(token, () => provider.fetchHolders(token, slot, signal))
     try {
-      return await askEach(open, ask, { ...run, concurrency: provider.concurrency, whole })
+      return await requestEach(open, fetchOne, { ...run, concurrency: provider.concurrency, expected })
     } finally {
       if (open.length > 0) await answers.save()
     }

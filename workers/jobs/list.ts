@@ -1,5 +1,6 @@
 import type { Job } from '../job/define-job.ts'
 import daos from './daos.ts'
+import delegations from './delegations.ts'
 import dexTrades from './dex-trades.ts'
 import discord from './discord.ts'
 import fees from './fees.ts'
@@ -27,6 +28,7 @@ export const jobs: readonly Job[] = [
   marketCap,
   governance,
   governors,
+  delegations,
   treasury,
   fees,
   ratings,

@@ -3,7 +3,7 @@ import { INTERVALS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
 import { coingecko } from '../providers/coingecko/prices.ts'
 import { coinmarketcap } from '../providers/coinmarketcap/prices.ts'
-import { openPriceDoubt } from '../providers/doubt.ts'
+import { openPriceCheck } from '../providers/plausibility.ts'
 
 /** Market data of every token with a live price. */
 export default defineJob({
@@ -14,7 +14,7 @@ export default defineJob({
   entities: tokenPrices.entities,
   history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
   slotEntities: 1000,
-  doubt: openPriceDoubt,
+  openPlausibilityCheck: openPriceCheck,
   run: ({ provider, entities, range, ...run }) =>
     range ? provider.fetchHistory(entities, range, run) : provider.fetchLatest(entities, run),
 })

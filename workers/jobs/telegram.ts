@@ -1,6 +1,6 @@
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askForMembers } from '../providers/ask.ts'
+import { requestMembers } from '../providers/requests.ts'
 import { telegramBot } from '../providers/telegram/bot.ts'
 import { telegram } from '../providers/telegram/members.ts'
 
@@ -11,5 +11,5 @@ export default defineJob({
   dataset: telegramMembers,
   providers: [telegram, telegramBot],
   entities: telegramMembers.entities,
-  run: askForMembers,
+  run: requestMembers,
 })

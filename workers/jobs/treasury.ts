@@ -1,10 +1,10 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { defineJob } from '../job/define-job.ts'
-import { askEach } from '../providers/ask.ts'
 import { type TreasuryDao, toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
-import { openTreasuryDoubt } from '../providers/doubt.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
+import { openTreasuryCheck } from '../providers/plausibility.ts'
+import { requestEach } from '../providers/requests.ts'
 
 /**
  * Daily treasury holdings of every live DAO. GoldRush needs a request per address, DefiLlama one per DAO; both have
@@ -17,20 +17,20 @@ export default defineJob({
   dataset: daoTreasury,
   providers: [goldrush, defillamaTreasury],
   entities: toTreasuryDaos,
-  doubt: openTreasuryDoubt,
+  openPlausibilityCheck: openTreasuryCheck,
   history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 30 },
   async run({ provider, ...run }) {
     const { entities, range, slot, signal } = run
     if (range === undefined) {
       const { concurrency } = provider
-      return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), {
+      return requestEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), {
         ...run,
         concurrency,
-        whole: run.peers.own,
+        expected: run.peers.own,
       })
     }
-    const ask = (dao: TreasuryDao) => provider.fetchHistory(dao, range, signal)
+    const fetchOne = (dao: TreasuryDao) => provider.fetchHistory(dao, range, signal)
     // One entity per job: the days of one DAO already need many calls.
-    return (await askEach(entities, ask, { ...run, concurrency: 1 })).flat()
+    return (await requestEach(entities, fetchOne, { ...run, concurrency: 1 })).flat()
   },
 })

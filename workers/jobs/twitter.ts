@@ -15,18 +15,18 @@ export default defineJob({
   providers: [xCounts],
   entities: twitterCounts.entities,
   async run({ provider, entities, peers, slot, state, signal, refuse, putOff, noteMore }) {
-    const asked = entities.slice(0, provider.accountsPerRequest)
-    const left = entities.slice(provider.accountsPerRequest)
-    const { rows, missing, ids } = await provider.fetchCounts(asked, slot, signal)
+    const requested = entities.slice(0, provider.accountsPerRequest)
+    const remaining = entities.slice(provider.accountsPerRequest)
+    const { rows, missing, ids } = await provider.fetchCounts(requested, slot, signal)
     // The remaining accounts of a slot may be those that X does not return.
-    const isWhole = entities.length === peers.own.length
-    if (isWhole && rows.length === 0 && !missing.every(({ isTold }) => isTold))
-      throw new DataError('provider_unavailable', `no counts of any of ${asked.length} accounts`)
+    const isComplete = entities.length === peers.own.length
+    if (isComplete && rows.length === 0 && !missing.every(({ isExplicit }) => isExplicit))
+      throw new DataError('provider_unavailable', `no counts of any of ${requested.length} accounts`)
     for (const { dao, reason } of missing) refuse(dao, new DataError('provider_unknown', `x: ${reason}`))
-    const known = await recall(state, ACCOUNT_IDS, accountIds)
-    state.set(ACCOUNT_IDS, JSON.stringify({ ...known, ...Object.fromEntries(ids) }))
-    if (left.length > 0) {
-      putOff(left)
+    const stored = await recall(state, ACCOUNT_IDS, accountIds)
+    state.set(ACCOUNT_IDS, JSON.stringify({ ...stored, ...Object.fromEntries(ids) }))
+    if (remaining.length > 0) {
+      putOff(remaining)
       noteMore()
     }
     return rows

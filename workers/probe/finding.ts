@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../shared/errors.ts'
 
 /** Time of the probe: the newest value, the recent past, or the first days of the API's history. */
-export type Asked = 'now' | 'history' | 'oldest'
+export type ProbeTime = 'now' | 'history' | 'oldest'
 
 /**
  * Result of a probe. `coarser`: data at a longer step than requested. `nothing`: a response without data. `unknown`:
@@ -23,7 +23,7 @@ export type Finding =
 export interface Probe {
   readonly provider: string
   readonly dataset: string
-  readonly asked: Asked
+  readonly asked: ProbeTime
   readonly finding: Finding
   /** Error message of the provider or of the response check; empty if the probe succeeded. */
   readonly reason: string

@@ -9,7 +9,7 @@ import { toCallsPerDay } from '../providers/moralis/budget.ts'
 export interface DayPlan {
   readonly provider: string
   readonly perDay: number
-  readonly left: number
+  readonly remaining: number
 }
 
 /**
@@ -25,7 +25,7 @@ export async function readDayPlans(config: Config, redis: Redis, now: number): P
   for (const [provider, count] of Object.entries(perDay)) {
     if (count === undefined) continue
     const taken = await readTakenOfDay(redis, config.redis.prefix, { provider, now })
-    plans.push({ provider, perDay: count, left: Math.max(0, count - taken) })
+    plans.push({ provider, perDay: count, remaining: Math.max(0, count - taken) })
   }
   return plans
 }

@@ -7,11 +7,11 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createHttpClients, type Exchange, type LaneClients } from '../http/client.ts'
-import type { Collector, Entity, Job, LeftOut, Range } from '../job/define-job.ts'
+import type { Collector, Entity, Job, Omitted, Range } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
 import { checkRows } from '../run/rows.ts'
-import { type Asked, type Probe, toFinding } from './finding.ts'
+import { type Probe, type ProbeTime, toFinding } from './finding.ts'
 import { toSamples } from './samples.ts'
 
 export interface ProbeOptions {
@@ -60,20 +60,20 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
   const questions = toQuestions(options)
   const byProvider = groupBy(questions, ({ provider }) => provider)
   const groups = [...byProvider.values()].map((group) => (options.isShort ? group.slice(0, 1) : group))
-  const asked = await Promise.all(
+  const groupsOfProbes = await Promise.all(
     groups.map(async (group) => {
       const probes: Probe[] = []
-      for (const question of group) probes.push(...(await ask(question, { ...options, config, redact, limitsOf })))
+      for (const question of group) probes.push(...(await runProbe(question, { ...options, config, redact, limitsOf })))
       return probes
     }),
   )
-  return asked.flat()
+  return groupsOfProbes.flat()
 }
 
 interface Question {
   readonly job: Job
   readonly provider: string
-  readonly asked: Asked
+  readonly asked: ProbeTime
 }
 
 /** Computed datasets have no provider to probe. */
@@ -97,7 +97,7 @@ type Asking = ProbeOptions & {
 }
 
 /** Runs one probe per host of the provider: one per chain if each chain has its own node, or else one. */
-async function ask(question: Question, options: Asking): Promise<Probe[]> {
+async function runProbe(question: Question, options: Asking): Promise<Probe[]> {
   const { job, provider, asked } = question
   const calls = { requests: 0, quotaLeft: undefined as number | undefined }
   const http = createHttpClients({
@@ -105,9 +105,9 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
     proxy: options.config.proxy,
     limitsOf: options.limitsOf,
     ...(options.backoffMs === undefined ? {} : { backoffMs: options.backoffMs }),
-    observe: ({ retries, quotaLeft }) => {
+    observe: ({ retries, remainingQuota }) => {
       calls.requests += 1 + retries
-      calls.quotaLeft = quotaLeft ?? calls.quotaLeft
+      calls.quotaLeft = remainingQuota ?? calls.quotaLeft
     },
     record: options.record,
   })
@@ -118,9 +118,9 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const probes: Probe[] = []
   for (const entity of samples) {
     calls.requests = 0
-    const told = await askAbout(entity, collector, question, options)
-    const reason = options.redact(told.reason)
-    probes.push({ provider, dataset: job.name, asked, entity: entity.name, ...told, reason, ...calls })
+    const result = await probeEntity(entity, collector, question, options)
+    const reason = options.redact(result.reason)
+    probes.push({ provider, dataset: job.name, asked, entity: entity.name, ...result, reason, ...calls })
   }
   if (samples.length > 0) return probes
   const reason = 'the settings or the registry leave nobody to it'
@@ -129,18 +129,18 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   ]
 }
 
-type Told = Pick<Probe, 'finding' | 'reason' | 'sample'>
+type ProbeResult = Pick<Probe, 'finding' | 'reason' | 'sample'>
 
-async function askAbout(
+async function probeEntity(
   entity: Entity,
   collector: Collector,
   { job, asked }: Question,
   options: Asking,
-): Promise<Told> {
+): Promise<ProbeResult> {
   const { now, log } = options
   const range = toRange(job, asked, now)
   const steps: number[] = []
-  const leftOut: LeftOut[] = []
+  const omitted: Omitted[] = []
   let isRead = false
   let refusal: DataError | undefined
   try {
@@ -161,15 +161,15 @@ async function askAbout(
       },
       putOff: () => {},
       noteStep: (_, seconds) => void steps.push(seconds),
-      leaveOut: (_, elements) => void leftOut.push(elements),
+      omit: (_, elements) => void omitted.push(elements),
       noteMore: () => {},
     })
     const checked = checkRows(job.dataset, collector.provider, candidates, { now, log })
     const rows = range === undefined ? withoutOutdated(job, checked.rows, now) : checked.rows
     refusal ??= [...checked.refused.values()][0] ?? toOutdated(job, checked.rows, rows)
-    leftOut.push(...(checked.leftOut?.values() ?? []))
+    omitted.push(...(checked.omitted?.values() ?? []))
     const coarsest = range === undefined ? 0 : Math.max(0, ...steps)
-    return toTold({ rows, isRead, refusal, leftOut, coarsest, range })
+    return toProbeResult({ rows, isRead, refusal, omitted, coarsest, range })
   } catch (error) {
     if (error instanceof DataError) return toRefused(error)
     if (options.signal.aborted) throw error
@@ -187,21 +187,21 @@ interface Answered {
   /** Whether the collector reported the entity as completely read, with or without rows. */
   readonly isRead: boolean
   readonly refusal: DataError | undefined
-  readonly leftOut: readonly LeftOut[]
+  readonly omitted: readonly Omitted[]
   /** The longest step of the returned data, in seconds. */
   readonly coarsest: number
   readonly range: Range | undefined
 }
 
-function toTold({ rows, isRead, refusal, leftOut, coarsest, range }: Answered): Told {
+function toProbeResult({ rows, isRead, refusal, omitted, coarsest, range }: Answered): ProbeResult {
   const sample = rows.at(-1)
   if (refusal !== undefined) return { ...toRefused(refusal), sample }
   if (sample === undefined && !isRead) return { finding: 'nothing', reason: 'an answer without any data', sample }
   const isCoarser = range !== undefined && coarsest > INTERVAL_SECONDS[range.interval]
   if (isCoarser)
     return { finding: 'coarser', reason: `asked for ${range.interval}, has one every ${coarsest} s`, sample }
-  const count = leftOut.reduce((sum, one) => sum + one.count, 0)
-  return { finding: 'works', reason: count === 0 ? '' : `${count} left out, ${leftOut[0]?.reason}`, sample }
+  const count = omitted.reduce((sum, one) => sum + one.count, 0)
+  return { finding: 'works', reason: count === 0 ? '' : `${count} left out, ${omitted[0]?.reason}`, sample }
 }
 
 /** Removes rows that do not answer the current slot, because they are older than the slot before it. */
@@ -219,17 +219,17 @@ function toOutdated(job: Job, rows: readonly object[], current: readonly object[
   return new DataError('provider_malformed', `its newest value is of ${timeOf(job, newest)}`)
 }
 
-const toRefused = (error: DataError): Told => ({
+const toRefused = (error: DataError): ProbeResult => ({
   finding: toFinding(error.code),
   reason: toReason(error),
   sample: undefined,
 })
 
 /** Recent history is one hour or one day; the oldest history is two days. */
-function toRange(job: Job, asked: Asked, now: number): Range | undefined {
-  if (asked === 'now') return undefined
+function toRange(job: Job, time: ProbeTime, now: number): Range | undefined {
+  if (time === 'now') return undefined
   const first = Date.parse(HISTORY_START)
-  if (asked === 'oldest') return { from: first, to: first + 2 * DAY_MS, interval: '1d' }
+  if (time === 'oldest') return { from: first, to: first + 2 * DAY_MS, interval: '1d' }
   const interval = job.history?.intervals[0] ?? job.cadence
   const length = INTERVAL_SECONDS[interval] < INTERVAL_SECONDS['1d'] ? HOUR_MS : DAY_MS
   const to = Math.floor(now / length) * length - length

@@ -69,7 +69,7 @@ export function toShortReport(probes: readonly Probe[]): string {
 const toCosts = (probes: readonly Probe[], plans: readonly DayPlan[]) =>
   [...new Set(probes.map(({ provider }) => provider))].map((provider) => {
     const plan = plans.find((one) => one.provider === provider)
-    return [provider, plan === undefined ? '-' : `${plan.left} of ${plan.perDay}`, COSTS.get(provider) ?? '-']
+    return [provider, plan === undefined ? '-' : `${plan.remaining} of ${plan.perDay}`, COSTS.get(provider) ?? '-']
   })
 
 const COSTS = new Map(jobs.flatMap(({ providers }) => providers.map(({ name, cost }) => [name, cost])))
@@ -78,9 +78,9 @@ const COSTS = new Map(jobs.flatMap(({ providers }) => providers.map(({ name, cos
  * Lists the providers that collect each dataset with these settings, in query order, or the reason if there are none.
  */
 export function toDatasetTable(probes: readonly Probe[]): string {
-  const asked = [...new Set(probes.map(({ dataset }) => dataset))]
+  const names = [...new Set(probes.map(({ dataset }) => dataset))]
   const computed = jobs.filter(({ computedFrom }) => computedFrom.length > 0)
-  const rows = asked.map((dataset) => {
+  const rows = names.map((dataset) => {
     const order = jobs.find(({ name }) => name === dataset)?.providers.map(({ name }) => name) ?? []
     const own = probes
       .filter((probe) => probe.dataset === dataset && probe.asked === 'now')

@@ -4,7 +4,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Collector, Entity, Job } from '../job/define-job.ts'
 
 /** Every provider with any data has data for these: they are large, old, and listed on every exchange. */
-const WELL_KNOWN = ['UNI', 'AAVE', 'ENS', 'LDO', 'uniswap', 'aave', 'ens', 'lido']
+const PREFERRED = ['UNI', 'AAVE', 'ENS', 'LDO', 'uniswap', 'aave', 'ens', 'lido']
 
 /** Returns the entities to probe: one, or one per chain if each chain has its own host. */
 export function toSamples(job: Job, { covers, provider }: Collector, registry: Registry, now: number): Entity[] {
@@ -33,6 +33,6 @@ function toHosted(entity: Entity): Hosted[] {
 }
 
 function toRank(entity: Entity): number {
-  const rank = WELL_KNOWN.indexOf(String(Reflect.get(entity, 'symbol') ?? Reflect.get(entity, 'slug') ?? ''))
-  return rank === -1 ? WELL_KNOWN.length : rank
+  const rank = PREFERRED.indexOf(String(Reflect.get(entity, 'symbol') ?? Reflect.get(entity, 'slug') ?? ''))
+  return rank === -1 ? PREFERRED.length : rank
 }

@@ -5,6 +5,9 @@ import type { RegistryPart } from '../../shared/registry/source.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 
+/** The name of the alerts' queues in WORKER_QUEUES. */
+const ALERTS = 'alerts'
+
 /** One queue class of a dataset. */
 export interface JobLane {
   readonly job: Job
@@ -19,29 +22,33 @@ export const toLanes = ({ history }: Job): readonly Lane[] =>
   LANES.filter((lane) => lane === 'live' || history !== undefined)
 
 /**
- * Parses WORKER_QUEUES: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. With the suffix `:live` or
- * `:history`, a name selects only that queue class.
+ * Parses WORKER_QUEUES: `all`, datasets (`prices`), cadences (`5m`) and `alerts`, separated by commas. With the suffix
+ * `:live` or `:history`, a name selects only that queue class.
  * @throws DataError `config` for a name that matches no queue.
  */
 export function selectLanes(queues: readonly string[]): readonly JobLane[] {
-  const names = ['all', ...CADENCES, ...jobs.map(({ name }) => name)]
-  const wanted = queues.map((queue) => {
+  const names = ['all', ALERTS, ...CADENCES, ...jobs.map(({ name }) => name)]
+  const parsed = queues.map((queue) => {
     const [name = '', lane, ...rest] = queue.split(':')
-    const isKnown =
+    const isValid =
       names.includes(name) && rest.length === 0 && (lane === undefined || LANES.some((one) => one === lane))
-    return { queue, name, lane, isKnown }
+    return { queue, name, lane, isValid }
   })
-  const unknown = wanted.filter(({ isKnown }) => !isKnown).map(({ queue }) => queue)
+  const unknown = parsed.filter(({ isValid }) => !isValid).map(({ queue }) => queue)
   if (unknown.length > 0) {
-    const known = `${names.join(', ')}, each alone or with ${LANES.map((lane) => `:${lane}`).join(' or ')}`
-    throw new DataError('config', `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${known}`)
+    const allowed = `${names.join(', ')}, each alone or with ${LANES.map((lane) => `:${lane}`).join(' or ')}`
+    throw new DataError('config', `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${allowed}`)
   }
-  const isWanted = ({ job, lane }: JobLane) =>
-    wanted.some(
+  const isSelected = ({ job, lane }: JobLane) =>
+    parsed.some(
       (one) => ['all', job.name, job.cadence].includes(one.name) && (one.lane === undefined || one.lane === lane),
     )
-  return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isWanted)
+  return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isSelected)
 }
+
+/** Whether a worker for these queues evaluates the rules of alerts and sends their messages. */
+export const servesAlerts = (queues: readonly string[]): boolean =>
+  queues.some((queue) => queue === 'all' || queue === ALERTS)
 
 /** Returns the part of the registry that a worker for these queues needs. */
 export const toRegistryPart = (lanes: readonly JobLane[]): RegistryPart =>

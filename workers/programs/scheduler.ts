@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now })], log)
   const prefixes = queues.map(({ name }) => toQueuePrefix(prefix, name))
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => requireWritable(redis, prefixes) }
-  ops?.tell({
+  ops?.setState({
     checks,
     pages: { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, config.ops.token) },
   })

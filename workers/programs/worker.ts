@@ -6,6 +6,7 @@ import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
+import { startAlerts } from '../alerts/alerts.ts'
 import { createHttpClients } from '../http/client.ts'
 import { recordProviders } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
@@ -13,7 +14,7 @@ import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
 import { createWatchdog, startWatch, type Watchdog } from '../watch/watchdog.ts'
 import { createWorkerMetrics } from '../watch/worker-metrics.ts'
-import { type JobLane, selectLanes, toRegistryPart } from './lanes.ts'
+import { type JobLane, selectLanes, servesAlerts, toRegistryPart } from './lanes.ts'
 import { openProgram, type Program } from './program.ts'
 
 async function checkRunning(runners: readonly Worker[]): Promise<void> {
@@ -23,24 +24,27 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 
 async function main(): Promise<void> {
   // Checked before any wait: an unknown queue will not appear later.
-  const { worker, datasetsOff } = loadConfig()
+  const { worker, datasetsOff, alerts: settings } = loadConfig()
+  const alertsFile = servesAlerts(worker.queues) ? settings.file : undefined
   const selected = selectLanes(worker.queues).filter(({ job }) => isOn(job, datasetsOff))
   const program = await openProgram('worker', {
     start: async (db, config) => {
       for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
     },
-    part: toRegistryPart(selected),
+    part: alertsFile === undefined ? toRegistryPart(selected) : 'whole',
   })
   const { config, log, db, redis, ops } = program
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
   const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))
+  const alerts =
+    alertsFile === undefined ? undefined : await startAlerts({ ...program, now: program.clock.now }, alertsFile)
   const watch = startWatch([createWatchdogOf(selected, program)], log)
-  log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
+  log.info({ queues: runners.map(({ name }) => name), alerts: alertsFile }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   // On a Redis cluster the queues are spread over the nodes, and each node has to accept writes.
   const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
-  ops?.tell({
+  ops?.setState({
     checks: {
       clickhouse: toDatabaseCheck(db),
       redis: () => requireWritable(redis, prefixes),
@@ -52,7 +56,7 @@ async function main(): Promise<void> {
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
     // Without Redis no job can be finished or returned. The locks expire, and another worker takes over the jobs.
     const force = redis.status !== 'ready'
-    await Promise.all(runners.map((runner) => runner.close(force)))
+    await Promise.all([alerts?.stop(), ...runners.map((runner) => runner.close(force))])
     clearTimeout(drained)
     await watch.stop()
     await context.recomputation.close()

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import { EARLIEST_MS, END_OF_TIME, remembering } from '../../shared/intervals.ts'
-import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
+import { type Candidate, OMITTED } from '../job/define-job.ts'
 
 /** A member passed on unchanged: the dataset's row check validates it, so that one bad value affects one row. */
 export const asSent = z.unknown().optional()
@@ -65,11 +65,14 @@ export function orNull<T>(schema: z.ZodType<T>, value: unknown): T | null {
 export const isTime = (ms: unknown): ms is number => typeof ms === 'number' && ms >= EARLIEST_MS && ms < END_OF_TIME
 
 /**
- * Marks an unreadable part of a response, which the row check counts by reason. `known` are the readable members, such
+ * Marks an unreadable part of a response, which the row check counts by reason. `members` are the readable members, such
  * as the entity's key.
  */
-export function toUnreadable<Row>(reason: string, known: { readonly [K in keyof Row]?: unknown } = {}): Candidate<Row> {
-  return { ...known, [LEFT_OUT]: [reason] } as Candidate<Row>
+export function toUnreadable<Row>(
+  reason: string,
+  members: { readonly [K in keyof Row]?: unknown } = {},
+): Candidate<Row> {
+  return { ...members, [OMITTED]: [reason] } as Candidate<Row>
 }
 
 /** The error for an id that the provider does not know; `path` contains the id. */
@@ -91,7 +94,7 @@ export function toJsonValue(body: string): unknown {
  * check rejects them.
  */
 export function toIso(value: unknown): unknown {
-  if (typeof value === 'string') return toKnownIso(value)
+  if (typeof value === 'string') return toCachedIso(value)
   return typeof value === 'number' ? toIsoOr(value) : (value ?? null)
 }
 
@@ -100,7 +103,7 @@ function toIsoOr<T extends string | number>(value: T): T | string {
   return Number.isNaN(time.getTime()) ? value : time.toISOString()
 }
 
-const toKnownIso = remembering<string>(toIsoOr)
+const toCachedIso = remembering<string>(toIsoOr)
 
 /** Converts a decimal string to a number. Other values are returned unchanged for the row check. */
 export function toNumber(value: unknown): unknown {
@@ -120,9 +123,9 @@ export function parseCount(text: string): number | undefined {
   const plain = text.replaceAll(/\s/gu, ' ').trim()
   if (/^\d+$/.test(plain)) return toSafe(Number(plain))
   if (SEPARATED.test(plain)) return toSafe(Number(plain.replaceAll(/\D/g, '')))
-  const [, whole, fraction = '', unit = ''] = SHORTENED.exec(plain) ?? []
-  if (whole === undefined) return undefined
-  return toSafe(Number(`${whole}.${fraction}e${THOUSANDS[unit.toLowerCase() as keyof typeof THOUSANDS]}`))
+  const [, integer, fraction = '', unit = ''] = SHORTENED.exec(plain) ?? []
+  if (integer === undefined) return undefined
+  return toSafe(Number(`${integer}.${fraction}e${THOUSANDS[unit.toLowerCase() as keyof typeof THOUSANDS]}`))
 }
 
 const toSafe = (count: number) => (Number.isSafeInteger(count) ? count : undefined)

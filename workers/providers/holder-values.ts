@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { TOP_HOLDERS, type TokenHoldersRow, tokenHolder } from '../../shared/datasets/holders.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
+import { type Candidate, OMITTED } from '../job/define-job.ts'
 import { orNull, toIso, toNumber } from './answer.ts'
 
 /**
@@ -34,14 +34,14 @@ export function toHoldersRow(
     else if (byAddress.has(holder.address)) faults.push('holders.*.address: is listed twice')
     else byAddress.set(holder.address, holder)
   }
-  const holders = [...byAddress.values()].sort((one, other) => other.amount - one.amount).slice(0, TOP_HOLDERS)
+  const holders = [...byAddress.values()].sort((a, b) => b.amount - a.amount).slice(0, TOP_HOLDERS)
   return {
     token: token.key,
     observed_at: toIso(slot),
     total_holders: toNumber(totalHolders),
     top100_share: sumShares(holders),
     holders,
-    ...(faults.length === 0 ? {} : { [LEFT_OUT]: faults }),
+    ...(faults.length === 0 ? {} : { [OMITTED]: faults }),
   }
 }
 

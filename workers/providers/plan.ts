@@ -38,8 +38,8 @@ export function toMonthBudget(perMonth: number, historyShare: number): MonthBudg
   const perDay = Math.max(1, Math.floor(perMonth / DAYS_PER_MONTH))
   const latestPerDay = Math.ceil(perDay * SHARES.latest)
   const linksPerDay = Math.floor(perDay * SHARES.links)
-  const left = perDay - Math.min(latestPerDay, RESERVED_PER_SLOT * SLOTS_PER_DAY) - linksPerDay
-  return { perDay, latestPerDay, linksPerDay, historyPerDay: Math.min(left, Math.floor(perDay * historyShare)) }
+  const remaining = perDay - Math.min(latestPerDay, RESERVED_PER_SLOT * SLOTS_PER_DAY) - linksPerDay
+  return { perDay, latestPerDay, linksPerDay, historyPerDay: Math.min(remaining, Math.floor(perDay * historyShare)) }
 }
 
 /**
@@ -71,18 +71,18 @@ interface Latest {
  * `provider_unconfigured` with the setting's name, so that the next provider is queried for them. A retry of a slot has
  * the calls that earlier attempts left; failed attempts used none. Without a budget, all tokens are fetched.
  */
-export async function askWithinBudget<Row>(
+export async function fetchWithinBudget<Row>(
   budget: MonthBudget | undefined,
   tokens: readonly Token[],
   { name, setting, tokensPerCall, db }: Latest,
   run: Pick<Run<unknown, Token>, 'slot' | 'piece' | 'state' | 'refuse'>,
-  ask: (tokens: readonly Token[]) => Promise<Row[]>,
+  fetchTokens: (tokens: readonly Token[]) => Promise<Row[]>,
 ): Promise<Row[]> {
-  if (budget === undefined) return ask(tokens)
+  if (budget === undefined) return fetchTokens(tokens)
   const { slot, piece, state, refuse } = run
   const calls = toShare(toCallsInSlot(budget.latestPerDay, slot), slot, piece)
   const allowance = await openSlotAllowance(state, { name, slot, calls, piece })
-  const mostTokens = allowance.left() * tokensPerCall
+  const mostTokens = allowance.remaining() * tokensPerCall
   const isEnough = tokens.length <= mostTokens
   const ordered = isEnough || mostTokens === 0 ? tokens : await orderByMarketCap(db, tokens, slot)
   const message = `${setting} leaves no call for it in these five minutes; larger tokens come first`
@@ -91,7 +91,7 @@ export async function askWithinBudget<Row>(
   const affordable = ordered.slice(0, mostTokens)
   if (affordable.length === 0) return []
   for (let calls = Math.ceil(affordable.length / tokensPerCall); calls > 0; calls -= 1) allowance.take()
-  const rows = await ask(affordable)
+  const rows = await fetchTokens(affordable)
   await allowance.save()
   return rows
 }
@@ -126,6 +126,6 @@ export function toTurnOfRun<E extends Entity>(
   const turn = entities.filter(isDue)
   const free = peers.own.filter(isDue).length - turn.length
   const lots = passedOn.filter((entity) => !isDue(entity)).map((entity) => ({ entity, lot: toId(slot, entity.id) }))
-  const drawn = lots.sort((one, other) => (one.lot < other.lot ? -1 : 1)).slice(0, free)
+  const drawn = lots.sort((a, b) => (a.lot < b.lot ? -1 : 1)).slice(0, free)
   return [...turn, ...drawn.map(({ entity }) => entity)]
 }

@@ -5,7 +5,7 @@ import {
   heldValue,
   sumValues,
 } from '../../shared/datasets/treasury.ts'
-import { type Candidate, LEFT_OUT } from '../job/define-job.ts'
+import { type Candidate, OMITTED } from '../job/define-job.ts'
 import { orNull, toIso } from './answer.ts'
 import type { TreasuryDao } from './contracts/treasury-daos.ts'
 
@@ -75,12 +75,12 @@ export function toTreasuryRow(
   { key, kindOf }: Pick<TreasuryDao, 'key' | 'kindOf'>,
   at: number,
   source: string,
-  { holdings, spamCount, faults: others = [] }: Held,
+  { holdings, spamCount, faults: heldFaults = [] }: Held,
 ): Candidate<DaoTreasuryRow> | undefined {
   const counted = holdings.filter(({ quantity }) => orNull(heldQuantity, quantity) !== null).map(toPlausible)
   const lost = holdings.filter(({ quantity }) => orNull(heldQuantity, quantity) === null)
   const faults = [
-    ...others,
+    ...heldFaults,
     ...lost.map(({ fault }) => fault ?? 'holdings.*.quantity: no amount that can be'),
     ...counted.flatMap(({ fault }) => fault ?? []),
   ]
@@ -90,7 +90,7 @@ export function toTreasuryRow(
   return {
     ...{ dao: key, observed_at: toIso(at), value_usd: sumValues(tokens), tokens },
     ...{ holdings: toHoldingRows(sums, kindOf), spam_count: spamCount, source },
-    ...(faults.length === 0 ? {} : { [LEFT_OUT]: faults }),
+    ...(faults.length === 0 ? {} : { [OMITTED]: faults }),
   }
 }
 
@@ -106,7 +106,7 @@ function toPlausible(holding: Holding): Holding {
  * its own on other chains.
  */
 function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Candidate<HoldingRow>[] {
-  const known = sums.flatMap(({ parts, total }) => {
+  const complete = sums.flatMap(({ parts, total }) => {
     const isOwn = parts.some((part) => kindOf(part) === 'own')
     return parts.map((part) => ({
       ...part,
@@ -114,7 +114,7 @@ function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Can
       kind: isOwn ? 'own' : kindOf(part),
     }))
   })
-  return order(known).map(({ chain, address, contract, symbol, quantity, valueUsd, priceSource, kind }) => {
+  return order(complete).map(({ chain, address, contract, symbol, quantity, valueUsd, priceSource, kind }) => {
     return { chain, address, contract, symbol, quantity, value_usd: valueUsd, price_source: priceSource, kind }
   })
 }
@@ -129,24 +129,24 @@ function sumContracts(holdings: readonly Holding[]): Sum[] {
   return [...sums.values()]
 }
 
-function join(one: Sum, other: Sum): Sum {
+function join(a: Sum, b: Sum): Sum {
   const total = {
-    ...one.total,
-    quantity: add(one.total.quantity, other.total.quantity),
-    valueUsd: add(one.total.valueUsd, other.total.valueUsd),
+    ...a.total,
+    quantity: add(a.total.quantity, b.total.quantity),
+    valueUsd: add(a.total.valueUsd, b.total.valueUsd),
   }
-  return { parts: [...one.parts, ...other.parts], total }
+  return { parts: [...a.parts, ...b.parts], total }
 }
 
 /** The sum is unknown if a part is unknown. */
-function add(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? null : one + other
+function add(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? null : a + b
 }
 
-function isSameToken(one: Holding | undefined, other: Holding): boolean {
-  if (one === undefined || one.symbol.toUpperCase() !== other.symbol.toUpperCase()) return false
-  const [price, otherPrice] = [toPrice(one), toPrice(other)]
-  return price !== null && otherPrice !== null && Math.abs(price / otherPrice - 1) <= SAME_PRICE
+function isSameToken(a: Holding | undefined, b: Holding): boolean {
+  if (a === undefined || a.symbol.toUpperCase() !== b.symbol.toUpperCase()) return false
+  const [priceA, priceB] = [toPrice(a), toPrice(b)]
+  return priceA !== null && priceB !== null && Math.abs(priceA / priceB - 1) <= SAME_PRICE
 }
 
 function toPrice({ quantity, valueUsd }: Holding): number | null {
@@ -154,15 +154,12 @@ function toPrice({ quantity, valueUsd }: Holding): number | null {
 }
 
 /** Orders by value, then by name, so that the order is deterministic. */
-function compare(one: Holding, other: Holding): number {
+function compare(a: Holding, b: Holding): number {
   const nameOf = ({ symbol, chain, contract, address }: Holding) =>
     `${symbol} ${chain} ${contract ?? symbol} ${address ?? ''}`
-  return (
-    (other.valueUsd ?? -1) - (one.valueUsd ?? -1) ||
-    (nameOf(one) < nameOf(other) ? -1 : nameOf(one) > nameOf(other) ? 1 : 0)
-  )
+  return (b.valueUsd ?? -1) - (a.valueUsd ?? -1) || (nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : 0)
 }
 
 const order = <H extends Holding>(holdings: readonly H[]): H[] => [...holdings].sort(compare)
 
-const byTotal = (sums: readonly Sum[]): Sum[] => [...sums].sort((one, other) => compare(one.total, other.total))
+const byTotal = (sums: readonly Sum[]): Sum[] => [...sums].sort((a, b) => compare(a.total, b.total))

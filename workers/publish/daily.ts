@@ -83,7 +83,7 @@ export function startPublishing(options: DailyOptions): Ticks | undefined {
     try {
       await publishDaily(options, to, stopping.signal)
     } catch (error) {
-      if (!stopping.signal.aborted) log.warn({ to, reason: toReason(error) }, 'not published: it is tried again')
+      if (!stopping.signal.aborted) log.warn({ to, reason: toReason(error) }, 'publication failed and will be retried')
     }
   }
   const ticks = startTicks(TICK, tick, log)

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { toIdSql } from '../../api/answers/keyset.ts'
 import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
-import { toTier, VALUES } from '../../api/prices/points.ts'
+import { VALUES } from '../../api/prices/points.ts'
+import { toTier } from '../../api/prices/stored-points.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'
@@ -14,7 +15,7 @@ import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-te
 import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
 import { TREASURY_VALUES, treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
-import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
+import { SAMPLE, SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
 import { indexHistoricRoute } from '../../api/routes/index/historic.ts'
 import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
@@ -322,11 +323,14 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
     name: 'twitter-sentiment',
     description:
       'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment.',
-    values: `tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative`,
+    values: `tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative, ${SAMPLE}`,
     columns: from(historicTwitterSentimentRoute, [
       ['positive', 'sentiment.positive', 'share'],
       ['neutral', 'sentiment.neutral', 'share'],
       ['negative', 'sentiment.negative', 'share'],
+      ['posts', 'posts'],
+      ['unknown_posts', 'unknownPosts'],
+      ['model', 'model'],
     ]),
   }),
   {

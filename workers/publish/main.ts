@@ -40,8 +40,8 @@ function parseOnly(text: string | undefined): string[] | undefined {
   const names = text?.split(',').map((name) => name.trim())
   const unknown = names?.find((name) => !published.some((dataset) => dataset.name === name))
   if (unknown === undefined) return names
-  const known = published.map(({ name }) => name).join(', ')
-  throw new DataError('payload', `--only: there is no dataset ${JSON.stringify(unknown)}: ${known}`)
+  const datasetNames = published.map(({ name }) => name).join(', ')
+  throw new DataError('payload', `--only: there is no dataset ${JSON.stringify(unknown)}: ${datasetNames}`)
 }
 
 async function runVerify(folder: string | undefined, isJson: boolean): Promise<void> {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { version as service } from '../../api/openapi/document.ts'
-import { countKnown } from '../../shared/coverage/count.ts'
+import { countCovered } from '../../shared/coverage/count.ts'
+import { EVERYBODY, toDueEnd } from '../../shared/coverage/expected.ts'
 import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
-import { EVERYBODY, toDueEnd } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -132,10 +132,10 @@ async function readComplete({ db, now = Date.now }: PublishOptions, { of }: Publ
   if (within === undefined) return null
   const entities = of.series.entity === undefined ? [EVERYBODY] : piece.entities
   const seconds = toStepSeconds(piece.interval, of.cadence)
-  const known = await countKnown(db, of, entities, { within, seconds })
-  const stored = known.reduce((sum, one) => sum + one.stored, 0)
-  const due = entities.length * (within.last - within.first + 1) - known.reduce((sum, one) => sum + one.nothing, 0)
-  return known.length === 0 || due <= 0 ? null : Math.min(1, Math.round((stored / due) * 1e4) / 1e4)
+  const covered = await countCovered(db, of, entities, { within, seconds })
+  const stored = covered.reduce((sum, one) => sum + one.stored, 0)
+  const due = entities.length * (within.last - within.first + 1) - covered.reduce((sum, one) => sum + one.nothing, 0)
+  return covered.length === 0 || due <= 0 ? null : Math.min(1, Math.round((stored / due) * 1e4) / 1e4)
 }
 
 /**
@@ -152,10 +152,10 @@ async function writePartition(
   const { db: _, target, registry, now = Date.now, signal } = options
   const path = toPath(dataset, piece, version)
   const time = dataset.extent === undefined ? undefined : dataset.columns[0]?.name
-  const left = before?.path === path ? undefined : await target.readFacts(path)
-  const isLeft = left !== undefined && (await target.readFooter(path)).rows === piece.rows
-  const facts = isLeft
-    ? left
+  const existing = before?.path === path ? undefined : await target.readFacts(path)
+  const isReusable = existing !== undefined && (await target.readFooter(path)).rows === piece.rows
+  const facts = isReusable
+    ? existing
     : await target.writeParquet(path, {
         name: `publish-${dataset.name}`,
         sql: toFileSql(dataset, piece.interval),
@@ -185,13 +185,13 @@ async function publishDataset(
   before: PublishedDataset | undefined,
 ): Promise<PublishedDataset> {
   const { db, registry, target } = options
-  const known = new Map(before?.partitions.map((one) => [keyOf(one), one]))
+  const previousByKey = new Map(before?.partitions.map((one) => [keyOf(one), one]))
   const partitions: Partition[] = []
   for (const interval of dataset.intervals ?? (['1d'] as const)) {
     const definition = digest(toFileSql(dataset, interval))
     for await (const piece of readPieces(options, dataset, interval)) {
       const version = digest(`${definition} ${piece.rows} ${piece.hash}`)
-      const old = known.get(keyOf(piece))
+      const old = previousByKey.get(keyOf(piece))
       const isThere = old?.version === version && (await target.readSize(old.path)) === old.bytes
       partitions.push(isThere ? old : await writePartition(options, dataset, piece, version, old))
     }
@@ -221,11 +221,11 @@ async function publishDataset(
 /** Replaced files of this and of earlier publications that readers may still need. */
 function toReplaced(before: Catalog | undefined, after: ReadonlySet<string>, keepDays: number, at: number) {
   if (before === undefined) return []
-  const known = before.replaced.map(({ path, replacedAt }) => ({ path, replacedAt }))
+  const replaced = before.replaced.map(({ path, replacedAt }) => ({ path, replacedAt }))
   const new_ = before.datasets
     .flatMap(({ partitions }) => partitions)
     .map(({ path }) => ({ path, replacedAt: new Date(at).toISOString() }))
-  return [...known, ...new_].filter(
+  return [...replaced, ...new_].filter(
     ({ path, replacedAt }) => !after.has(path) && at - Date.parse(replacedAt) < keepDays * DAY_MS,
   )
 }
@@ -254,10 +254,10 @@ export async function publish(options: PublishOptions): Promise<Outcome> {
   const replaced = toReplaced(before, current, keepDays, at)
   const files: Catalog['files'] = []
   for (const { path, text } of makeCompanions(datasets, publicUrl)) {
-    const known = before?.files.find((file) => file.path === path)
+    const previous = before?.files.find((file) => file.path === path)
     const sha256 = createHash('sha256').update(text).digest('hex')
-    const isSame = known?.sha256 === sha256 && (await target.readText(path)) === text
-    files.push(isSame ? known : { path, ...(await target.writeText(path, text)) })
+    const isSame = previous?.sha256 === sha256 && (await target.readText(path)) === text
+    files.push(isSame ? previous : { path, ...(await target.writeText(path, text)) })
   }
   const next: Catalog = { format: 1, publishedAt: new Date(at).toISOString(), service, datasets, files, replaced }
   const isSame =

@@ -66,12 +66,12 @@ const PARQUET = {
 export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: string): Target {
   const root = resolve(folder)
   const replace = async (path: string, content: AsyncIterable<Buffer>): Promise<FileFacts> => {
-    const whole = join(root, path)
-    const unfinished = join(dirname(whole), `.${path.split('/').at(-1)}.unfinished`)
+    const fullPath = join(root, path)
+    const unfinished = join(dirname(fullPath), `.${path.split('/').at(-1)}.unfinished`)
     const hash = createHash('sha256')
     let bytes = 0
     await inFolder(root, async () => {
-      await makeFolders(dirname(whole))
+      await makeFolders(dirname(fullPath))
       const file = await open(unfinished, 'w')
       try {
         for await (const chunk of content) {
@@ -85,8 +85,8 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
       }
       // A failure of the server in the middle ends in its text, and not in a footer.
       if (path.endsWith('.parquet')) await readFooter(unfinished)
-      await rename(unfinished, whole)
-      await syncFolders(root, dirname(whole))
+      await rename(unfinished, fullPath)
+      await syncFolders(root, dirname(fullPath))
     })
     return { bytes, sha256: hash.digest('hex') }
   }

@@ -18,7 +18,7 @@ import { type Shadow, toShadow } from './shadow.ts'
  * Entities per statement: large enough to amortize a statement, small enough to limit the work that a stopped run
  * repeats.
  */
-const ENTITIES_AT_ONCE = 10
+const ENTITIES_PER_BATCH = 10
 
 export interface RebuildOptions {
   readonly log: Logger
@@ -62,11 +62,11 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
   const live = await readUuid(db, shadow.storedLive)
   const state = openState(db, 'rebuild', options.now)
   const [uuid, upTo] = ((await state.get(table)) ?? '').split(' ')
-  const isBegun = /^\d+$/.test(upTo ?? '') && uuid === (await readUuid(db, shadow.stored))
-  if (!isBegun) await clear(db, shadow)
+  const isStarted = /^\d+$/.test(upTo ?? '') && uuid === (await readUuid(db, shadow.stored))
+  if (!isStarted) await clear(db, shadow)
   await shadow.create(feed)
   await untilEarlierInsertsEnd(db)
-  await fill(db, rollUp, shadow, { state, from: isBegun ? Number(upTo) : -1 }, options)
+  await fill(db, rollUp, shadow, { state, from: isStarted ? Number(upTo) : -1 }, options)
   const { before, after } = await compare(db, table, shadow.name)
   if (before > 0 && (after === 0 || (after < before && !options.force))) {
     throw new DataError(
@@ -173,7 +173,7 @@ async function readBatches(db: Database, { entity, raw }: RollUp): Promise<numbe
   if (entity === undefined) return [[]]
   const sql = `SELECT DISTINCT ${entity} AS key FROM ${raw} ORDER BY key`
   const keys = (await db.rows({ name: 'entities', sql, schema: keyRow })).map(({ key }) => key)
-  return toBatches(keys, ENTITIES_AT_ONCE)
+  return toBatches(keys, ENTITIES_PER_BATCH)
 }
 
 async function readUuid(db: Database, table: string): Promise<string | undefined> {

@@ -122,8 +122,8 @@ const toStored = (db: Database, table: string): string => (db.cluster === undefi
  * during the run.
  */
 function toDerived(db: Database, dataset: Source): RollUp[] {
-  return (dataset.derive ?? []).flatMap(({ sql, isWhole }) => {
-    if (!isWhole) return []
+  return (dataset.derive ?? []).flatMap(({ sql, isFull }) => {
+    if (!isFull) return []
     const table = /\bINSERT\s+INTO\s+(\w+)/i.exec(sql)?.[1]
     if (table === undefined) return []
     return {

@@ -66,14 +66,14 @@ export function toShadow(db: Database, table: string): Shadow {
 }
 
 /** Returns the columns that both tables have: an upgrade may have changed those of the live table. */
-async function readShared(db: Database, table: string, other: string): Promise<string[]> {
+async function readShared(db: Database, table: string, secondTable: string): Promise<string[]> {
   const rows = await db.rows({
     name: 'shared-columns',
     sql: `SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {table: String}
 AND default_kind NOT IN ('MATERIALIZED', 'ALIAS', 'EPHEMERAL')
 AND name IN (SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {other: String})
 ORDER BY position`,
-    params: { table, other },
+    params: { table, other: secondTable },
     schema: z.object({ name: z.string() }),
   })
   return rows.map(({ name }) => name)

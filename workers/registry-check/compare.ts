@@ -32,15 +32,15 @@ export function compareRegistry(registry: Registry, lists: Lists, now: number): 
 
 const placeOf = ({ symbol, chain, contractAddress }: Token) => `${symbol} ${chain}/${contractAddress}`
 
-function compareCoin(token: Token, { list, id, isWhole, byId }: CoinList): Difference[] {
-  const ours = token[id]
-  if (ours === null) return []
-  const coin = byId.get(ours)
+function compareCoin(token: Token, { list, id, isComplete, byId }: CoinList): Difference[] {
+  const own = token[id]
+  if (own === null) return []
+  const coin = byId.get(own)
   const of = placeOf(token)
   // A list may remove a coin that has ended.
-  if (coin === undefined) return isWhole && token.live ? [{ list, of, field: id, ours, theirs: null }] : []
+  if (coin === undefined) return isComplete && token.live ? [{ list, of, field: id, ours: own, theirs: null }] : []
   const found: Difference[] = []
-  if (!isAlike(coin.name, token.name)) found.push({ list, of, field: 'name', ours: token.name, theirs: coin.name })
+  if (!isSimilar(coin.name, token.name)) found.push({ list, of, field: 'name', ours: token.name, theirs: coin.name })
   if (coin.symbol.toLowerCase() !== token.symbol.toLowerCase())
     found.push({ list, of, field: 'symbol', ours: token.symbol, theirs: coin.symbol })
   const isContract = token.contractAddress.startsWith('0x')
@@ -69,9 +69,9 @@ function compareProtocols(dao: Dao, { tokenById }: Registry, list: ProtocolList)
   if (own.length === 0) {
     // A child protocol also names the token of its parent. Only a protocol without a parent is the DAO under another
     // id.
-    const other = list.protocols.find((protocol) => isByToken(protocol) && protocol.parent !== null)
-    if (other !== undefined) return [{ ...common, field: 'defillama', ours: dao.defillama, theirs: other.parent }]
-    const isUnknown = dao.defillama !== null && dao.live && list.isWhole
+    const parented = list.protocols.find((protocol) => isByToken(protocol) && protocol.parent !== null)
+    if (parented !== undefined) return [{ ...common, field: 'defillama', ours: dao.defillama, theirs: parented.parent }]
+    const isUnknown = dao.defillama !== null && dao.live && list.isComplete
     return isUnknown ? [{ ...common, field: 'defillama', ours: dao.defillama, theirs: null }] : []
   }
   const [first] = own
@@ -93,12 +93,12 @@ function isOwn({ defillama, defillamaSlug }: Dao, { slug, parent }: Protocol, { 
 }
 
 /** Spaces of DAOs that are not live may have been deleted, so they are not compared. */
-function compareSpaces({ slug, snapshotSpace, live }: Dao, { list, known, moved }: SpaceList): Difference[] {
+function compareSpaces({ slug, snapshotSpace, live }: Dao, { list, knownSpaces, moved }: SpaceList): Difference[] {
   if (snapshotSpace === null || !live) return []
   const common = { list, of: slug, field: 'snapshotSpace', ours: snapshotSpace }
   const target = moved.get(snapshotSpace)
   if (target !== undefined && target !== snapshotSpace) return [{ ...common, theirs: target }]
-  return known === null || known.has(snapshotSpace) ? [] : [{ ...common, theirs: null }]
+  return knownSpaces === null || knownSpaces.has(snapshotSpace) ? [] : [{ ...common, theirs: null }]
 }
 
 function compareEnd(token: Token, now: number): Difference[] {
@@ -111,7 +111,7 @@ function compareEnd(token: Token, now: number): Difference[] {
  * Returns whether one name contains the other, ignoring case, blanks and punctuation. Lists often add "Token" or
  * "Protocol".
  */
-function isAlike(theirs: string, ours: string): boolean {
+function isSimilar(theirs: string, ours: string): boolean {
   const [a, b] = [theirs, ours].map((name) => name.toLowerCase().replace(/[^a-z0-9]/g, ''))
   return a !== undefined && b !== undefined && (a.includes(b) || b.includes(a))
 }

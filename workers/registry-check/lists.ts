@@ -7,13 +7,13 @@ export interface Coin {
 }
 
 /**
- * A list of coins by the registry's id for that list. Only a complete list (`isWhole`) can prove that an id does not
+ * A list of coins by the registry's id for that list. Only a complete list (`isComplete`) can prove that an id does not
  * exist.
  */
 export interface CoinList {
   readonly list: string
   readonly id: 'coingeckoId' | 'cmcId'
-  readonly isWhole: boolean
+  readonly isComplete: boolean
   readonly byId: ReadonlyMap<string, Coin>
 }
 
@@ -37,7 +37,7 @@ export interface Protocol {
 export interface ProtocolList {
   readonly list: string
   /** Whether the list is complete, so that a DAO missing from it is unknown to DefiLlama. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
   /** Whether the list has no parent ids. A child is then recognized by its slug, which starts with the parent's. */
   readonly lacksParents: boolean
   readonly protocols: readonly Protocol[]
@@ -46,7 +46,7 @@ export interface ProtocolList {
 export interface SpaceList {
   readonly list: string
   /** The existing spaces among those of the registry; null if the list does not contain this. */
-  readonly known: ReadonlySet<string> | null
+  readonly knownSpaces: ReadonlySet<string> | null
   /** New space id by old space id. */
   readonly moved: ReadonlyMap<string, string>
 }

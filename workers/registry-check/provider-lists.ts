@@ -7,7 +7,7 @@ import { asSent, checkAnswer } from '../providers/answer.ts'
 import { openCoinGecko } from '../providers/coingecko/client.ts'
 import { openCoinMarketCap } from '../providers/coinmarketcap/client.ts'
 import { fetchProtocols, openDefiLlama } from '../providers/defillama/client.ts'
-import { ask, openSnapshot } from '../providers/snapshot/client.ts'
+import { openSnapshot, runQuery } from '../providers/snapshot/client.ts'
 import type { CoinList, Lists, Protocol, ProtocolList, SpaceList } from './lists.ts'
 
 type Opening = Pick<ProviderContext, 'config' | 'http'>
@@ -61,7 +61,7 @@ async function fetchCoinGecko(opening: Opening, signal: AbortSignal): Promise<Co
       return [id, { symbol, name, addresses }] as const
     }),
   )
-  return { list: 'coingecko', id: 'coingeckoId', isWhole: true, byId }
+  return { list: 'coingecko', id: 'coingeckoId', isComplete: true, byId }
 }
 
 const INFO = '/v2/cryptocurrency/info'
@@ -85,7 +85,7 @@ async function fetchCoinMarketCap({ tokens }: Registry, opening: Opening, signal
       byId.push([id, { symbol, name, addresses }])
     }
   }
-  return { list: 'coinmarketcap', id: 'cmcId', isWhole: true, byId: new Map(byId) }
+  return { list: 'coinmarketcap', id: 'cmcId', isComplete: true, byId: new Map(byId) }
 }
 
 const protocolsAnswer = z.array(z.object({ slug: z.string(), parentProtocol: asSent, twitter: asSent }))
@@ -103,7 +103,7 @@ async function fetchDefiLlama(opening: Opening, signal: AbortSignal): Promise<Pr
       space: null,
     }),
   )
-  return { list: 'defillama', isWhole: true, lacksParents: false, protocols }
+  return { list: 'defillama', isComplete: true, lacksParents: false, protocols }
 }
 
 /** The Snapshot hub accepts at most 100 ids per request. */
@@ -112,11 +112,11 @@ const spacesData = z.object({ spaces: z.array(z.object({ id: z.string() })) })
 
 async function fetchSpaces({ daos }: Registry, opening: Opening, signal: AbortSignal): Promise<SpaceList> {
   const client = openSnapshot(opening)
-  const known = new Set<string>()
+  const foundSpaces = new Set<string>()
   const named = daos.flatMap(({ snapshotSpace }) => (snapshotSpace === null ? [] : [snapshotSpace]))
   for (const ids of toBatches(named, 100)) {
-    const { spaces } = await ask(client, { query: SPACES, variables: { ids } }, spacesData, signal)
-    for (const { id } of spaces) known.add(id)
+    const { spaces } = await runQuery(client, { query: SPACES, variables: { ids } }, spacesData, signal)
+    for (const { id } of spaces) foundSpaces.add(id)
   }
-  return { list: 'snapshot', known, moved: new Map() }
+  return { list: 'snapshot', knownSpaces: foundSpaces, moved: new Map() }
 }

@@ -59,7 +59,7 @@ function toListing(text: string): CoinList {
       return [String(id), { name, symbol, addresses }] as const
     }),
   )
-  return { list: 'coinmarketcap-2022', id: 'cmcId', isWhole: false, byId }
+  return { list: 'coinmarketcap-2022', id: 'cmcId', isComplete: false, byId }
 }
 
 const contracts = z.array(z.object({ address: z.string(), symbol: z.string(), decimals: z.number() }))
@@ -82,7 +82,7 @@ const toSlug = (name: string) => name.toLowerCase().replaceAll(' ', '-').replace
 function toProtocols(text: string): ProtocolList {
   const named = z.array(z.object({ name: z.string() })).parse(JSON.parse(text))
   const protocols = named.map(({ name }): Protocol => ({ ...UNKNOWN, slug: toSlug(name) }))
-  return { list: 'defillama-2025', isWhole: true, lacksParents: true, protocols }
+  return { list: 'defillama-2025', isComplete: true, lacksParents: true, protocols }
 }
 
 const parents = z.array(
@@ -108,10 +108,10 @@ function toParents(text: string): ProtocolList {
       space: /snapshot:([^;]+)/.exec(row.governanceID)?.[1] ?? null,
     }),
   )
-  return { list: 'defillama-parents-2024', isWhole: false, lacksParents: false, protocols }
+  return { list: 'defillama-parents-2024', isComplete: false, lacksParents: false, protocols }
 }
 
 function toSpaces(text: string): SpaceList {
   const moved = z.record(z.string(), z.string()).parse(JSON.parse(text))
-  return { list: 'snapshot-aliases-2025', known: null, moved: new Map(Object.entries(moved)) }
+  return { list: 'snapshot-aliases-2025', knownSpaces: null, moved: new Map(Object.entries(moved)) }
 }

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
-import { EVERYBODY, toDueEnd } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, toDueEnd } from '../../shared/coverage/expected.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
 import type { SlotPayload } from '../../shared/queue/queues.ts'
-import { askRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 import { type ProviderResults, readFailingTexts, toFailingTexts } from '../../shared/store/failing-providers.ts'
@@ -30,7 +30,7 @@ export async function announce(
   const range = from === undefined || to === undefined ? {} : { from: toBucketStart(from, dataset.cadence), to }
   const change = { dataset: dataset.name, ...range, ...countEntities(dataset, rows) }
   const places = { db, redis, prefix: config.redis.prefix }
-  await askRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
+  await callRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
 }
 
 /** Returns the first and last row time in Unix milliseconds, or an empty object if a row has no valid time. */
@@ -66,8 +66,8 @@ function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<n
     if (Number.isNaN(at) || at >= end) continue
     const from = toBucketStart(at, cadence)
     const to = from + INTERVAL_SECONDS[cadence] * 1000
-    const known = ranges.get(entity) ?? { from, to }
-    ranges.set(entity, { from: Math.min(known.from, from), to: Math.max(known.to, to) })
+    const range = ranges.get(entity) ?? { from, to }
+    ranges.set(entity, { from: Math.min(range.from, from), to: Math.max(range.to, to) })
   }
   return ranges
 }
@@ -79,7 +79,7 @@ function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<n
 const NEXT =
   'SELECT toUnixTimestamp64Milli(greatest(now64(3), max(changed_at) + toIntervalMillisecond(1))) AS at FROM history_changes'
 
-const moment = z.object({ at: z.int() })
+const timeRow = z.object({ at: z.int() })
 
 /**
  * Records for `/data/changes` that a job of the history queue stored rows of the past. Call after the insert, so that
@@ -94,7 +94,7 @@ export async function noteChange(
   const { name, dataset } = job
   const ranges = toRanges(dataset, rows, toDueEnd(dataset, now()))
   if (ranges.size === 0) return
-  const [next] = await db.rows({ name: 'next-change', sql: NEXT, schema: moment })
+  const [next] = await db.rows({ name: 'next-change', sql: NEXT, schema: timeRow })
   if (next === undefined) throw new DataError('storage', 'ClickHouse, next-change: an answer without a row')
   const changed = [...ranges].map(([entity, { from, to }]) => ({
     dataset: dataset.name,
@@ -113,16 +113,16 @@ export async function noteChange(
  */
 export async function reportFailing(
   job: Job,
-  { slot, piece, isWhole }: SlotPayload & { readonly isWhole: boolean },
-  { failures, given }: Collected,
+  { slot, piece, isComplete }: SlotPayload & { readonly isComplete: boolean },
+  { failures, results }: Collected,
   context: { readonly db: Database; readonly now: () => number; readonly log: Logger },
 ): Promise<void> {
   try {
-    const answered = given.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
-    await rememberFailing(context, job.name, { slot, piece, isWhole, failures, answered })
+    const answered = results.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
+    await rememberFailing(context, job.name, { slot, piece, isComplete: isComplete, failures, answered })
   } catch (error) {
     const failed = failures.map(({ provider }) => provider)
-    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
+    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers could not be stored')
   }
 }
 

@@ -1,9 +1,9 @@
-import { DataError, isTransient, toReason, toSoonest } from '../../shared/errors.ts'
+import { DataError, findShortestWait, isTransient, toReason } from '../../shared/errors.ts'
 import { DAY_MS, type TimeRange, toMs } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { ProviderFailure } from '../../shared/store/failing-providers.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { CheckedRows, Collector, Entity, LeftOut, Peers, Range } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Entity, Omitted, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 
 /** Part of a range for which the provider only has a coarser step. `seconds` is that step. */
@@ -12,7 +12,7 @@ export interface Step extends TimeRange {
 }
 
 /** Result of one provider. */
-export interface Given {
+export interface ProviderRows {
   readonly provider: string
   /** Rows that match the dataset's schema. */
   readonly rows: readonly object[]
@@ -22,7 +22,7 @@ export interface Given {
 }
 
 export interface Collected {
-  readonly given: readonly Given[]
+  readonly results: readonly ProviderRows[]
   readonly rejected: number
   readonly answers: Answers
   readonly failures: readonly ProviderFailure[]
@@ -71,66 +71,71 @@ export async function collect(
   log: Logger,
 ): Promise<Collected> {
   const answers = createAnswers(assignment.entities, assignment.range !== undefined)
-  const given: Given[] = []
+  const results: ProviderRows[] = []
   const failures: ProviderFailure[] = []
   let [rejected, more] = [0, false]
   for (const collector of collectors) {
     const { provider } = collector
-    const asked = answers.open().filter((entity) => collector.covers(entity))
-    if (asked.length === 0) continue
+    const requested = answers.open().filter((entity) => collector.covers(entity))
+    if (requested.length === 0) continue
     if (assignment.signal.aborted) {
-      answers.failed(asked, provider, toFailure(assignment.signal.reason, provider, assignment.signal))
+      answers.failed(requested, provider, toFailure(assignment.signal.reason, provider, assignment.signal))
       continue
     }
     try {
-      const passedOn = asked.filter(answers.isPassedOn)
-      const one = await askOne(collector, { asked, passedOn }, assignment, log)
+      const passedOn = requested.filter(answers.isPassedOn)
+      const one = await queryProvider(collector, { requested, passedOn }, assignment, log)
       one.state.keep()
       // Refused entities may also have rows: the valid rows of a range, or the rows up to the plan's limit.
-      if (one.rows.length > 0 || one.read.size > 0 || one.refused.size < asked.length)
-        given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
+      if (one.rows.length > 0 || one.read.size > 0 || one.refused.size < requested.length)
+        results.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
       rejected += one.rejected
       more ||= one.more
-      answers.given(asked, provider, one)
-      const reason = toWholeFailure(asked, one.refused)
+      answers.answered(requested, provider, one)
+      const reason = findCommonFailure(requested, one.refused)
       if (reason !== undefined) failures.push({ provider, reason })
     } catch (error) {
       const reason = redactError(toFailure(error, provider, assignment.signal), assignment.redact)
-      answers.failed(asked, provider, reason)
-      const told = { provider, entities: asked.length, reason: toReason(reason) }
-      if (NOT_ASKED.has(reason.code)) log.debug(told, 'provider is not set up')
+      answers.failed(requested, provider, reason)
+      const fields = { provider, entities: requested.length, reason: toReason(reason) }
+      if (NOT_SET_UP.has(reason.code)) log.debug(fields, 'provider is not configured')
       else {
         failures.push({ provider, reason })
-        log.warn(told, 'provider failed')
+        log.warn(fields, 'provider failed')
       }
     }
   }
-  return { given, rejected, answers, failures, more }
+  return { results, rejected, answers, failures, more }
 }
 
 /**
  * A provider without a key, or without data for any id, does not count as failed. The coverage records the affected
  * entities and the reason.
  */
-const NOT_ASKED: ReadonlySet<string> = new Set(['provider_unconfigured', 'provider_unknown'])
+const NOT_SET_UP: ReadonlySet<string> = new Set(['provider_unconfigured', 'provider_unknown'])
 
-interface Asked {
-  readonly asked: readonly Entity[]
+interface RequestedEntities {
+  readonly requested: readonly Entity[]
   readonly passedOn: readonly Entity[]
 }
 
-async function askOne(collector: Collector, { asked, passedOn }: Asked, assignment: Assignment, log: Logger) {
+async function queryProvider(
+  collector: Collector,
+  { requested, passedOn }: RequestedEntities,
+  assignment: Assignment,
+  log: Logger,
+) {
   const state = draftState(assignment.state)
   const read = new Set<number>()
   const refused = new Map<number, DataError>()
-  const leftOut = new Map<number, LeftOut>()
+  const omitted = new Map<number, Omitted>()
   const putOff = new Set<number>()
   const steps: Step[] = []
   const { peers } = assignment
   let more = false
   const candidates = await collector.collect({
     ...assignment,
-    entities: asked,
+    entities: requested,
     peers: { all: peers.all.filter(collector.covers), own: peers.own.filter(collector.covers) },
     passedOn,
     state,
@@ -139,13 +144,13 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
       for (const { key } of entities) read.add(key)
     },
     refuse: ({ key }, reason) => void refused.set(key, redactError(reason, assignment.redact)),
-    leaveOut: ({ key }, { count, reason }) => {
-      const told = redactError(
+    omit: ({ key }, { count, reason }) => {
+      const fields = redactError(
         new DataError('provider_malformed', `${collector.provider}: ${reason}`),
         assignment.redact,
       )
-      leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason: told.message })
-      assignment.onRejected?.(told.message, count)
+      omitted.set(key, { count: count + (omitted.get(key)?.count ?? 0), reason: fields.message })
+      assignment.onRejected?.(fields.message, count)
     },
     putOff: (entities) => {
       for (const { key } of entities) putOff.add(key)
@@ -155,14 +160,14 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
       more = true
     },
   })
-  const unreadable = [...leftOut.values()].reduce((sum, { count }) => sum + count, 0)
+  const unreadable = [...omitted.values()].reduce((sum, { count }) => sum + count, 0)
   const checked = assignment.check(collector.provider, candidates)
-  for (const [key, { count, reason }] of checked.leftOut ?? [])
-    leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason })
+  for (const [key, { count, reason }] of checked.omitted ?? [])
+    omitted.set(key, { count: count + (omitted.get(key)?.count ?? 0), reason })
   const answered = { read, refused, putOff }
-  const withRows = judge(collector.provider, asked, checked, answered, assignment)
+  const withRows = judge(collector.provider, requested, checked, answered, assignment)
   const rejected = checked.rejected + unreadable
-  return { ...checked, ...answered, rejected, withRows, state, leftOut, steps, more }
+  return { ...checked, ...answered, rejected, withRows, state, omitted, steps, more }
 }
 
 /**
@@ -185,7 +190,7 @@ interface Answered {
  */
 function judge(
   provider: string,
-  asked: readonly Entity[],
+  requested: readonly Entity[],
   checked: CheckedRows,
   { read, refused, putOff }: Answered,
   { entityColumn, timeColumn = '', answersFrom = Number.NEGATIVE_INFINITY, range, resumes }: Assignment,
@@ -193,7 +198,7 @@ function judge(
   const { unreadable } = checked
   if (entityColumn === undefined) {
     if (unreadable !== undefined) throw new DataError('rows_rejected', `${provider}: ${unreadable}`)
-    return new Set(asked.map(({ key }) => key))
+    return new Set(requested.map(({ key }) => key))
   }
   const withRows = new Set<number>()
   const outdated = new Map<number, string>()
@@ -218,14 +223,17 @@ function judge(
       refuse(key, new DataError('provider_unknown', `${provider}: its newest value is of ${time}`))
   if (unreadable === undefined || resumes) return withRows
   const text = `${provider}: nothing of it, and a part of the answer cannot be read: ${unreadable}`
-  for (const { key } of asked)
+  for (const { key } of requested)
     if (!withRows.has(key) && !read.has(key) && !putOff.has(key)) refuse(key, new DataError('provider_unknown', text))
   return withRows
 }
 
 /** If a provider refused all entities and at least one refusal is transient, the provider counts as failed. */
-function toWholeFailure(asked: readonly Entity[], refused: ReadonlyMap<number, DataError>): DataError | undefined {
-  if (refused.size < asked.length) return undefined
+function findCommonFailure(
+  requested: readonly Entity[],
+  refused: ReadonlyMap<number, DataError>,
+): DataError | undefined {
+  if (refused.size < requested.length) return undefined
   return [...refused.values()].find(isTransient)
 }
 
@@ -263,7 +271,7 @@ export interface Answer {
    */
   readonly failure: DataError | undefined
   /** Count and reason of elements that were not stored; empty if all were stored. */
-  readonly leftOut: string
+  readonly omitted: string
 }
 
 /** One provider's result for the requested entities, by entity key. */
@@ -272,7 +280,7 @@ interface Said {
   readonly read: ReadonlySet<number>
   readonly refused: ReadonlyMap<number, DataError>
   readonly putOff: ReadonlySet<number>
-  readonly leftOut?: ReadonlyMap<number, LeftOut>
+  readonly omitted?: ReadonlyMap<number, Omitted>
 }
 
 interface Refusal {
@@ -286,23 +294,23 @@ export interface Answers {
   open(): readonly Entity[]
   /** Returns whether an earlier provider was tried for the entity and had no answer. */
   isPassedOn(entity: Entity): boolean
-  given(asked: readonly Entity[], provider: string, said: Said): void
-  failed(asked: readonly Entity[], provider: string, error: DataError): void
+  answered(requested: readonly Entity[], provider: string, said: Said): void
+  failed(requested: readonly Entity[], provider: string, error: DataError): void
   /** Returns one answer per entity. */
   all(): readonly Answer[]
 }
 
 export function createAnswers(entities: readonly Entity[], isRange: boolean): Answers {
-  const settled = new Map<number, Pick<Answer, 'state' | 'provider' | 'leftOut'>>()
+  const settled = new Map<number, Pick<Answer, 'state' | 'provider' | 'omitted'>>()
   const refusals = new Map<number, Refusal[]>(entities.map(({ key }) => [key, []]))
   const refuse = (key: number, provider: string, error: DataError) => refusals.get(key)?.push({ provider, error })
   const mayPass = (key: number) => refusals.get(key)?.some(({ error }) => isTransient(error)) ?? false
   return {
     open: () => entities.filter(({ key }) => !settled.has(key)),
     isPassedOn: ({ key }) => (refusals.get(key)?.length ?? 0) > 0,
-    given(asked, provider, { withRows, read, refused, putOff, leftOut }) {
-      const toRows = (key: number) => ({ state: 'rows', provider, leftOut: toLeftOutText(leftOut?.get(key)) }) as const
-      for (const { key } of asked) {
+    answered(requested, provider, { withRows, read, refused, putOff, omitted }) {
+      const toRows = (key: number) => ({ state: 'rows', provider, omitted: toOmittedText(omitted?.get(key)) }) as const
+      for (const { key } of requested) {
         const refusal = refused.get(key)
         if (refusal !== undefined) refuse(key, provider, refusal)
         else if (read.has(key)) settled.set(key, toRows(key))
@@ -315,27 +323,27 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
         else refuse(key, provider, new DataError('provider_unknown', `${provider}: nothing in its answer`))
       }
     },
-    failed(asked, provider, error) {
-      for (const { key } of asked) refuse(key, provider, error)
+    failed(requested, provider, error) {
+      for (const { key } of requested) refuse(key, provider, error)
     },
     all: () =>
       entities.map((entity) => {
         const refused = refusals.get(entity.key) ?? []
         const found = settled.get(entity.key)
-        const failure = toSoonest(refused.map(({ error }) => error).filter(isTransient))
+        const failure = findShortestWait(refused.map(({ error }) => error).filter(isTransient))
         const reason = toReasons(refused)
         if (found !== undefined) return { entity, ...found, reason, failure }
         const provider = refused[0]?.provider ?? ''
         const state = failure === undefined ? 'unserved' : 'failed'
-        return { entity, state, provider, reason: reason === '' ? NO_ID : reason, failure, leftOut: '' }
+        return { entity, state, provider, reason: reason === '' ? NO_ID : reason, failure, omitted: '' }
       }),
   }
 }
 
 const NO_ID = 'no provider has an id for it'
 
-const toLeftOutText = (leftOut: LeftOut | undefined) =>
-  leftOut === undefined ? '' : `${leftOut.count} left out, ${leftOut.reason}`
+const toOmittedText = (omitted: Omitted | undefined) =>
+  omitted === undefined ? '' : `${omitted.count} left out, ${omitted.reason}`
 
 /** Returns the first and the last reason, each prefixed with its provider. */
 function toReasons(refusals: readonly Refusal[]): string {

@@ -1,3 +1,4 @@
+import { readExpected } from '../../shared/coverage/expected.ts'
 import {
   type Buckets,
   intersect,
@@ -19,7 +20,6 @@ import {
   readNotes,
   writeNotes,
 } from '../../shared/coverage/ledger.ts'
-import { readWanted } from '../../shared/coverage/wanted.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import {
   type Cadence,
@@ -32,22 +32,24 @@ import {
 } from '../../shared/intervals.ts'
 import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
-import type { Answer, Collected, Given, Step } from './collect.ts'
+import type { Answer, Collected, ProviderRows, Step } from './collect.ts'
 
 /**
  * Records the coverage of a run, and notes that explain what is missing. Call only after the rows are stored and all
  * dependent computations are noted: covered entities are not collected again.
  */
-export async function recordCoverage(db: Database, given: Omit<Reported, 'readSince'>): Promise<void> {
-  const { job, payload } = given
-  const run = job.resumes && payload.kind === 'slot' ? { ...given, readSince: await findReadSince(db, job) } : given
+export async function recordCoverage(db: Database, input: Omit<Reported, 'readSince'>): Promise<void> {
+  const { job, payload } = input
+  const run = job.resumes && payload.kind === 'slot' ? { ...input, readSince: await findReadSince(db, job) } : input
   const reports = toReports(run)
   await addCoverage(db, job.dataset, reports)
   const keys = run.collected.answers.all().map(({ entity }) => entity.key)
-  const about = payload.kind === 'slot' ? { from: payload.slot, to: OPEN_END } : payload
+  // Includes the notes of the bucket before the slot's, which a note may continue.
+  const twoSlots = 2000 * INTERVAL_SECONDS[job.dataset.cadence]
+  const about = payload.kind === 'slot' ? { from: payload.slot - twoSlots, to: OPEN_END } : payload
   const before = keys.length === 0 ? [] : await readNotes(db, job.dataset, keys, about)
   await writeNotes(db, job.dataset, toNotes({ ...run, reports, before }))
 }
@@ -59,8 +61,8 @@ export async function recordCoverage(db: Database, given: Omit<Reported, 'readSi
  */
 async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
   if (history === undefined) {
-    const wanted = await readWanted(db, dataset)
-    const first = wanted[0] && toBuckets({ from: wanted[0].from, to: OPEN_END }, dataset.cadence)?.first
+    const expected = await readExpected(db, dataset)
+    const first = expected[0] && toBuckets({ from: expected[0].from, to: OPEN_END }, dataset.cadence)?.first
     return () => first
   }
   const newest = await readNewestStored(db, dataset)
@@ -87,8 +89,8 @@ export interface Reported {
  * the provider has no data, up to each entity's end. Resuming jobs: everything that the reading covers.
  */
 export function toReports(reported: Reported): Report[] {
-  const stored = reported.collected.given.flatMap((given) =>
-    reported.job.resumes ? toReadReports(given, reported) : toRowReports(given, reported),
+  const stored = reported.collected.results.flatMap((result) =>
+    reported.job.resumes ? toReadReports(result, reported) : toRowReports(result, reported),
   )
   return [...stored, ...toEmptyReports(stored, reported)]
 }
@@ -104,10 +106,10 @@ function add(runs: Buckets[], run: Buckets): void {
 /** A retraction stores no data. */
 const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
 
-function toRowReports({ provider, rows, steps }: Given, { job, payload, collected, now }: Reported): Report[] {
+function toRowReports({ provider, rows, steps }: ProviderRows, { job, payload, collected, now }: Reported): Report[] {
   const { dataset } = job
   const cadence = INTERVAL_SECONDS[dataset.cadence]
-  const asked = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
+  const requestedSeconds = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
   const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
   const entities = new Map(collected.answers.all().map(({ entity }) => [entity.key, entity]))
   const slot = payload.kind === 'slot' ? payload.slot : undefined
@@ -118,7 +120,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
     // A lagging row, for example the time of a chain's block, fills only the bucket of the slot right after it.
     const isOfSlot = slot !== undefined && dataset.lagsBehindSlot === true && at < slot && at >= slot - cadence * 1000
     const time = isOfSlot ? slot : at
-    const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
+    const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? requestedSeconds
     const entity = toEntityKey(job, row)
     const key = `${entity} ${seconds}`
     const own = found.get(key) ?? { entity, seconds, runs: [] }
@@ -136,10 +138,13 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
 }
 
 const toEntityKey = ({ dataset }: Job, row: object): number =>
-  dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
+  dataset.entity === undefined ? ENTIRE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
 /** A slot covers everything that its reading goes back to; a range covers exactly itself. */
-function toReadReports({ provider, read }: Given, { job, payload, collected, now, readSince }: Reported): Report[] {
+function toReadReports(
+  { provider, read }: ProviderRows,
+  { job, payload, collected, now, readSince }: Reported,
+): Report[] {
   const { cadence } = job.dataset
   const seconds = INTERVAL_SECONDS[cadence]
   const report = (entity: number, buckets: Buckets): Report => ({
@@ -170,15 +175,15 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, now
 function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
   if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
   const { cadence } = job.dataset
-  const stepsOf = new Map(collected.given.map(({ provider, steps }) => [provider, steps]))
+  const stepsOf = new Map(collected.results.map(({ provider, steps }) => [provider, steps]))
   return collected.answers.all().flatMap(({ entity, state, provider, failure }) => {
-    const asked = toBuckets(untilEnd(payload, entity), cadence)
-    if (asked === undefined || failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
+    const requested = toBuckets(untilEnd(payload, entity), cadence)
+    if (requested === undefined || failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
     const had = union(stored.filter((report) => report.entity === entity.key))
-    const left = subtract(asked, had)
+    const remaining = subtract(requested, had)
     return toStepped(payload, cadence, stepsOf.get(provider) ?? []).flatMap(({ from, to, seconds }) => {
       const settled = toBuckets({ from, to: Math.min(to, toSettledEnd(now, seconds)) }, cadence)
-      return intersect(left, settled).map((run) => ({
+      return intersect(remaining, settled).map((run) => ({
         entity: entity.key,
         state: 'nothing' as const,
         provider,
@@ -213,7 +218,7 @@ interface Noted extends Reported {
 }
 
 /** State of one time range of an entity. */
-type Told = TimeRange & Pick<Note, 'state' | 'reason'> & { readonly failure: Answer['failure'] }
+type NotedRange = TimeRange & Pick<Note, 'state' | 'reason'> & { readonly failure: Answer['failure'] }
 
 const NOT_COMPUTED = 'not all that it is computed from is stored'
 
@@ -226,8 +231,22 @@ export function toNotes(noted: Noted): Note[] {
   return noted.collected.answers.all().flatMap((answer) => {
     const before = notesOf.get(answer.entity.key) ?? []
     if (payload.kind === 'slot') return toLiveNote(answer, before, payload.slot, noted)
-    return toTold(answer, payload, noted).map((told) => toRangeNote(answer, told, before, payload, noted))
+    const notes = toNotedRanges(answer, payload, noted).map((range) =>
+      toRangeNote(answer, range, before, payload, noted),
+    )
+    return [...notes, ...toPartialRangeNote(answer, before, noted)]
   })
+}
+
+/** Returns the note of left out elements. It covers everything that a range stored: their times may be unknown. */
+function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Noted): Note[] {
+  const own = union(noted.reports.filter(({ entity, state }) => entity === answer.entity.key && state === 'stored'))
+  const [first, last] = [own[0]?.first, own.at(-1)?.last]
+  if (first === undefined || last === undefined) return []
+  const { from, to } = toTimes({ first, last }, noted.job.dataset.cadence)
+  // A note replaces the one that begins at the same time, which may explain more.
+  const isReplacing = before.some((note) => note.lane === 'live' && note.from === from && note.to > to)
+  return isReplacing ? [] : toPartialNote(answer, before, { first, last }, noted)
 }
 
 /**
@@ -241,11 +260,11 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
   if (answer.state === 'rows' || answer.state === 'nothing') {
-    const partial = toPartialNote(answer, filled, { cadence, now })
+    const partial = toPartialNote(answer, before, { first: filled, last: filled }, { job, now })
     if (open === undefined) return partial
     const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
-    const isLost = job.history === undefined && !job.resumes && open.state === 'failed'
-    const end: Note = isLost
+    const isPermanentlyMissed = job.history === undefined && !job.resumes && open.state === 'failed'
+    const end: Note = isPermanentlyMissed
       ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` }
       : ended
     // A partial note that begins in the same bucket replaces the open note: that bucket is stored now.
@@ -262,15 +281,23 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
 }
 
-/** Returns a one-bucket note for a stored bucket from which elements were left out. */
+/**
+ * Returns a note for stored buckets of which elements were left out. It continues the note of the buckets before them if
+ * the reason is the same.
+ */
 function toPartialNote(
-  { entity, provider, leftOut }: Answer,
-  filled: number,
-  { cadence, now }: { readonly cadence: Cadence; readonly now: number },
+  { entity, provider, omitted: reason }: Answer,
+  before: readonly Note[],
+  { first, last }: Buckets,
+  { job, now }: Pick<Reported, 'job' | 'now'>,
 ): Note[] {
-  if (leftOut === '') return []
-  const times = { from: toBucketTime(filled, cadence), to: toBucketTime(filled + 1, cadence), since: now, nextTry: now }
-  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason: leftOut, tries: 1, ...times }]
+  if (reason === '') return []
+  const { from, to } = toTimes({ first, last }, job.dataset.cadence)
+  const isContinued = ({ lane, state, ...note }: Note) =>
+    lane === 'live' && state === 'coarser' && note.to === from && note.reason === reason
+  const continued = before.find(isContinued)
+  const times = { from: continued?.from ?? from, to, since: continued?.since ?? now, nextTry: now }
+  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason, tries: 1, ...times }]
 }
 
 /**
@@ -278,18 +305,18 @@ function toPartialNote(
  * coarser step and the missing buckets. Unfinished buckets and buckets after the entity's end were not requested and
  * get no note.
  */
-function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): Told[] {
+function toNotedRanges(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): NotedRange[] {
   const { cadence } = job.dataset
   const { entity, state, provider, reason, failure } = answer
   const over = { from: payload.from, to: Math.min(payload.to, toBucketTime(toBucket(now, cadence), cadence)) }
-  const asked = toBuckets(untilEnd(over, entity), cadence)
-  if (asked === undefined || state === 'put-off') return []
-  if (state === 'failed' || state === 'unserved') return [{ ...toTimes(asked, cadence), state, reason, failure }]
+  const requested = toBuckets(untilEnd(over, entity), cadence)
+  if (requested === undefined || state === 'put-off') return []
+  if (state === 'failed' || state === 'unserved') return [{ ...toTimes(requested, cadence), state, reason, failure }]
   const own = reports.filter((report) => report.entity === entity.key)
   const step = toStepSeconds(payload.interval, cadence)
-  const coarse = intersect(union(own.filter(({ seconds }) => seconds > step)), asked)
-  const left = subtract(asked, union(own))
-  const gap = { first: left[0]?.first ?? 0, last: left.at(-1)?.last ?? -1 }
+  const coarse = intersect(union(own.filter(({ seconds }) => seconds > step)), requested)
+  const remaining = subtract(requested, union(own))
+  const gap = { first: remaining[0]?.first ?? 0, last: remaining.at(-1)?.last ?? -1 }
   const why = (fallback: string) => (reason === '' ? fallback : reason)
   return [
     ...coarse.map((run) => ({
@@ -298,9 +325,11 @@ function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: No
       reason: why(`${provider} has nothing finer`),
       failure,
     })),
-    ...(left.length === 0 ? [] : [{ ...toTimes(gap, cadence), ...toGapReason(job.computedFrom.length > 0), failure }]),
+    ...(remaining.length === 0
+      ? []
+      : [{ ...toTimes(gap, cadence), ...toGapReason(job.computedFrom.length > 0), failure }]),
   ]
-  function toGapReason(isComputed: boolean): Pick<Told, 'state' | 'reason'> {
+  function toGapReason(isComputed: boolean): Pick<NotedRange, 'state' | 'reason'> {
     if (isComputed) return { state: 'unserved', reason: NOT_COMPUTED }
     if (failure !== undefined) return { state: 'failed', reason: why(provider) }
     return { state: 'pending', reason: `${provider} has nothing there yet` }
@@ -309,7 +338,7 @@ function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: No
 
 function toRangeNote(
   { entity, provider }: Answer,
-  { from, to, state, reason, failure }: Told,
+  { from, to, state, reason, failure }: NotedRange,
   before: readonly Note[],
   payload: RangePayload,
   { job, now }: Noted,
@@ -338,7 +367,7 @@ function toRangeNote(
  * time is settled. Coarser without a failure: never, because only another provider could have a finer step.
  */
 function toNextTry(
-  { state, failure }: Pick<Told, 'state' | 'failure'>,
+  { state, failure }: Pick<NotedRange, 'state' | 'failure'>,
   { now, tries, seconds }: { now: number; tries: number; seconds: number },
 ): number {
   if (state === 'coarser' && failure === undefined) return OPEN_END

@@ -19,12 +19,12 @@ const SLOT_MS = 20 * HOUR_MS
 const RANGE_MS = 30 * MINUTE_MS
 
 /** A failure after which the job is retried. */
-export class TryAgain extends Error {
+export class RetryLater extends Error {
   readonly pauseMs: number
 
   constructor(message: string, pauseMs: number) {
     super(message)
-    this.name = 'TryAgain'
+    this.name = 'RetryLater'
     this.pauseMs = pauseMs
   }
 }
@@ -75,18 +75,18 @@ export async function toNextTry(
   queued: Queued,
   error: unknown,
   now: number,
-): Promise<TryAgain | UnrecoverableError> {
+): Promise<RetryLater | UnrecoverableError> {
   const reason = toReason(error)
   const payload = jobPayload.parse(queued.data)
   // The retry period restarts if an operator retries the job or the last attempt made progress: a long reading takes
   // many attempts.
-  const isAnew = queued.attemptsMade === 0 || (error instanceof PartialFailureError && error.cameFurther)
-  const failingSince = (isAnew ? undefined : readNotes(queued).failingSince) ?? now
-  if (isAnew) await addNotes(queued, { failingSince })
+  const isRestarted = queued.attemptsMade === 0 || (error instanceof PartialFailureError && error.hasProgressed)
+  const failingSince = (isRestarted ? undefined : readNotes(queued).failingSince) ?? now
+  if (isRestarted) await addNotes(queued, { failingSince })
   const retryAfterMs = error instanceof DataError ? error.retryAfterMs : undefined
   const pauseMs = toPauseMs(queued.attemptsMade + 1, { cadence, retryAfterMs, random: Math.random() })
   const lastTry = toLastTry(payload, cadence, failingSince)
-  if (now + pauseMs < lastTry) return new TryAgain(reason, pauseMs)
+  if (now + pauseMs < lastTry) return new RetryLater(reason, pauseMs)
   const iso = (ms: number) => new Date(ms).toISOString()
   const next =
     retryAfterMs === undefined
@@ -103,17 +103,17 @@ export class PartialFailureError extends DataError {
   readonly entities: readonly string[]
   readonly report: JobReport
   /** Whether the run made progress, so that the next attempt has less to do. */
-  readonly cameFurther: boolean
+  readonly hasProgressed: boolean
 
   constructor(
     cause: DataError,
-    { entities, report, cameFurther }: Pick<PartialFailureError, 'entities' | 'report' | 'cameFurther'>,
+    { entities, report, hasProgressed }: Pick<PartialFailureError, 'entities' | 'report' | 'hasProgressed'>,
   ) {
     const { retryAfterMs } = cause
     super(cause.code, `${entities.length} without an answer: ${cause.message}`, { cause, retryAfterMs })
     this.name = 'PartialFailureError'
     this.entities = entities
     this.report = report
-    this.cameFurther = cameFurther
+    this.hasProgressed = hasProgressed
   }
 }

@@ -3,7 +3,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { EARLIEST_MS, remembering, toMs } from '../../shared/intervals.ts'
 import type { Lifetime } from '../../shared/registry/ends.ts'
-import { type Candidate, type CheckedRows, type CheckLog, LEFT_OUT, type LeftOut } from '../job/define-job.ts'
+import { type Candidate, type CheckedRows, type CheckLog, OMITTED, type Omitted } from '../job/define-job.ts'
 
 /** Tolerance for a provider's clock running ahead. A row in the far future would stay the newest row forever. */
 const MOST_AHEAD_MS = 10 * 60_000
@@ -23,20 +23,22 @@ export function checkRows(
   const rejected = new Map<string, number>()
   const lostValues = new Map<string, number>()
   const refused = new Map<number, DataError>()
-  const leftOut = new Map<number, LeftOut>()
-  const leaveOut = (key: unknown, reason: string) => {
-    if (typeof key === 'number') leftOut.set(key, { count: (leftOut.get(key)?.count ?? 0) + 1, reason })
+  const omitted = new Map<number, Omitted>()
+  const omit = (key: unknown, reason: string) => {
+    if (typeof key === 'number') omitted.set(key, { count: (omitted.get(key)?.count ?? 0) + 1, reason })
   }
   let unreadable: string | undefined
   for (const candidate of candidates) {
     const { row, issue, lost } = parseRow(dataset, candidate)
     const fault = issue === undefined ? toTimeFault(dataset, row, options.now) : toShapeFault(issue)
-    const faults = candidate[LEFT_OUT] ?? []
+    const faults = candidate[OMITTED] ?? []
     const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
     if (fault === undefined && row !== undefined) {
       rows.push(row)
-      for (const one of [...lost, ...faults]) count(lostValues, one)
-      for (const one of faults) leaveOut(key, `${provider}: ${one}`)
+      for (const one of [...lost, ...faults]) {
+        count(lostValues, one)
+        omit(key, `${provider}: ${one}`)
+      }
       continue
     }
     // An unreadable part of a response has no time and carries its own reason.
@@ -44,18 +46,18 @@ export function checkRows(
     const reason = (isRead ? undefined : faults[0]) ?? fault ?? 'not a row'
     count(rejected, reason)
     const code = isSilent(candidate, issue) ? 'provider_unknown' : 'provider_malformed'
-    leaveOut(key, `${provider}: ${reason}`)
+    omit(key, `${provider}: ${reason}`)
     if (typeof key === 'number') refused.set(key, new DataError(code, `${provider}: ${reason}`))
     else unreadable ??= reason
   }
-  report('values left out that cannot be', lostValues, 'left out: ')
+  report('unreadable values were omitted', lostValues, 'left out: ')
   report('rows rejected', rejected, '')
-  return { rows, rejected: candidates.length - rows.length, refused, leftOut, unreadable }
+  return { rows, rejected: candidates.length - rows.length, refused, omitted, unreadable }
 
   function report(message: string, reasons: ReadonlyMap<string, number>, mark: string): void {
     if (reasons.size === 0) return
-    const told = { dataset: dataset.name, provider, of: candidates.length, reasons: Object.fromEntries(reasons) }
-    options.log.warn(told, message)
+    const fields = { dataset: dataset.name, provider, of: candidates.length, reasons: Object.fromEntries(reasons) }
+    options.log.warn(fields, message)
     for (const [reason, times] of reasons) options.onRejected?.(`${provider}: ${mark}${reason}`, times)
   }
 }
@@ -101,8 +103,8 @@ function parseRow(dataset: Dataset, candidate: object): ParsedRow {
   })
   const mended = dataset.row.safeParse({ ...candidate, ...Object.fromEntries(members) })
   if (mended.success) return { row: mended.data, lost: issues.map(toShapeFault) }
-  const [left] = mended.error.issues
-  return { issue: issues.find(({ path }) => path[0] === left?.path[0]) ?? left, lost: [] }
+  const [remainingIssue] = mended.error.issues
+  return { issue: issues.find(({ path }) => path[0] === remainingIssue?.path[0]) ?? remainingIssue, lost: [] }
 }
 
 /** Returns whether the provider sent null for the member: it has no value, and a retry would return none either. */
@@ -164,13 +166,13 @@ function toMemberValidator(member: z.core.$ZodType): Validator {
   }
   if (member instanceof z.ZodNullable) {
     const isValid = toMemberValidator(member.def.innerType)
-    if (!hasOther(member)) return (value) => value === null || isValid(value)
+    if (!hasUnsupportedChecks(member)) return (value) => value === null || isValid(value)
     // A schema that replaces one value names it as `not`; all other values stay as they are.
     const { not } = z.toJSONSchema(member)
     if (typeof not !== 'object' || !('const' in not)) return byZod
     return (value) => value === null || (isValid(value) && value !== not.const)
   }
-  if (hasOther(member)) return byZod
+  if (hasUnsupportedChecks(member)) return byZod
   if (member instanceof z.ZodBoolean) return (value) => typeof value === 'boolean'
   if (member instanceof z.ZodNumber) return toNumberValidator(z.toJSONSchema(member))
   if (member instanceof z.ZodISODateTime) {
@@ -182,7 +184,7 @@ function toMemberValidator(member: z.core.$ZodType): Validator {
 }
 
 /** Returns whether a schema has checks that its JSON Schema does not contain. */
-function hasOther(schema: z.core.$ZodType): boolean {
+function hasUnsupportedChecks(schema: z.core.$ZodType): boolean {
   const checks = 'def' in schema ? (schema.def as z.core.$ZodTypeDef).checks : undefined
   return (checks ?? []).some((check) => !BOUNDS.some((bound) => check instanceof bound))
 }

@@ -4,9 +4,9 @@ import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/
 import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
-import { DataError, toSoonest } from '../../shared/errors.ts'
+import { DataError, findShortestWait } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { askRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { groupByEnd, toFixed } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -88,7 +88,7 @@ export async function runJob(
     slot: payload.kind === 'slot' ? payload.slot : payload.from,
     peers: toPeers(job, context, payload),
     state: openState(context.db, job.name, context.now, (name, reason) =>
-      context.log.warn({ dataset: job.name, name, reason }, 'a remembered value is unreadable and is replaced'),
+      context.log.warn({ dataset: job.name, name, reason }, 'unreadable job state is replaced'),
     ),
     signal: openSignal(job, payload, context),
   }
@@ -97,34 +97,34 @@ export async function runJob(
   const all = toEntities(job, context, payload)
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
-  const wanted = await skipCovered(context.db, job, payload, all)
-  let left: readonly Entity[] = wanted
+  const uncovered = await skipCovered(context.db, job, payload, all)
+  let remaining: readonly Entity[] = uncovered
   let isStateMoved = false
-  while (left.length > 0 && !running.signal.aborted) {
-    const isWhole = answers.size === 0 && left.length === running.peers.own.length
+  while (remaining.length > 0 && !running.signal.aborted) {
+    const isComplete = answers.size === 0 && remaining.length === running.peers.own.length
     const { collected, rows, hasMoved } = await collectAndStore(
       running,
       collectors,
-      { entities: left, isWhole },
+      { entities: remaining, isComplete },
       context,
     )
     report.rows += rows
     isStateMoved ||= hasMoved
     report.rejected += collected.rejected
-    report.providers = [...new Set([...report.providers, ...collected.given.map(({ provider }) => provider)])]
+    report.providers = [...new Set([...report.providers, ...collected.results.map(({ provider }) => provider)])]
     for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
-    left = collected.more ? toLeft(collected) : []
+    remaining = collected.more ? toPutOff(collected) : []
   }
   const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
   report.uncovered = lacking.length
   // If inputs could not be read, nothing is recorded as computed. The inputs stay newer than the result, so the
   // computation is planned again.
-  const isWhole = left.length === 0 && lacking.length === 0
-  if (isComputed && isWhole) {
+  const isFinished = remaining.length === 0 && lacking.length === 0
+  if (isComputed && isFinished) {
     if ((await readRegistry()).version !== context.registry.version) {
       // Another worker may have computed it with the new registry, and this run has overwritten that result.
       await noteStored(context.db, job.dataset, [payload])
-      context.log.info({ dataset: job.name }, 'computed again: another registry came into force meanwhile')
+      context.log.info({ dataset: job.name }, 'recomputing: the active registry changed during the computation')
       return runJob(job, collectors, surroundings, data)
     }
     await noteComputed(context.db, job.dataset, payload, readAt)
@@ -133,10 +133,10 @@ export async function runJob(
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
   const open =
     stillOpen.length === 0 ? [] : await skipCovered(context.db, job, { ...payload, again: undefined }, stillOpen)
-  throwIfIncomplete([...answers.values()], [...left, ...open], {
+  throwIfIncomplete([...answers.values()], [...remaining, ...open], {
     report,
     // Rows are no evidence of progress: each attempt may return the same rows.
-    isFurther: (waiting) => isStateMoved || waiting < wanted.length,
+    isFurther: (waiting) => isStateMoved || waiting < uncovered.length,
   })
   return report
 }
@@ -162,9 +162,9 @@ async function skipCovered(
   const seconds = payload.kind === 'range' ? toStepSeconds(payload.interval, cadence) : INTERVAL_SECONDS[cadence]
   const open = new Set<number>()
   for (const part of groupByEnd(entities, range)) {
-    const wanted = toBuckets(part.range, cadence)
+    const expected = toBuckets(part.range, cadence)
     const keys = part.entities.map(({ key }) => key)
-    const lacking = wanted && (await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds }))
+    const lacking = expected && (await readMissing(db, job.dataset, keys, { expected: [expected], seconds }))
     for (const key of lacking?.keys() ?? keys) open.add(key)
   }
   return entities.filter(({ key }) => open.has(key))
@@ -174,29 +174,29 @@ async function skipCovered(
 async function collectAndStore(
   running: Running,
   collectors: readonly Collector[],
-  { entities, isWhole }: { readonly entities: readonly Entity[]; readonly isWhole: boolean },
+  { entities, isComplete }: { readonly entities: readonly Entity[]; readonly isComplete: boolean },
   context: JobContext,
 ): Promise<{ collected: Collected; rows: number; hasMoved: boolean }> {
   const { job, payload, slot, state } = running
   // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
   const collected = await collectChecked(running, collectors, entities, context)
-  if (payload.kind === 'slot') await reportFailing(job, { ...payload, isWhole }, collected, context)
+  if (payload.kind === 'slot') await reportFailing(job, { ...payload, isComplete }, collected, context)
   const rows = await insert(running, collected, startedAt, context)
   // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
-  if (payload.kind === 'range') await noteChange(context, job, given(collected))
+  if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
   const hasMoved = await state.store()
   await recordCoverage(context.db, { job, payload, collected, now: context.now() })
   // Published last, because API responses also include the job state and the coarser ranges.
-  const isRead = collected.given.some(({ read }) => read.length > 0)
-  if (rows > 0 || isRead) await announce(job.dataset, context, given(collected))
+  const isRead = collected.results.some(({ read }) => read.length > 0)
+  if (rows > 0 || isRead) await announce(job.dataset, context, rowsOf(collected))
   return { collected, rows, hasMoved }
 }
 
-const given = (collected: Collected) => collected.given.flatMap(({ rows }) => rows)
+const rowsOf = (collected: Collected) => collected.results.flatMap(({ rows }) => rows)
 
 /** Returns the entities of the next piece: those put off or read only in part. */
-function toLeft(collected: Collected): Entity[] {
+function toPutOff(collected: Collected): Entity[] {
   return collected.answers
     .all()
     .filter(({ state }) => state === 'put-off')
@@ -212,7 +212,7 @@ async function collectChecked(
 ): Promise<Collected> {
   const log = context.log.child({ dataset: job.name })
   const keys = entities.map(({ key }) => key)
-  const doubt = payload.kind === 'slot' ? await job.doubt?.(context.db, keys) : undefined
+  const checkPlausibility = payload.kind === 'slot' ? await job.openPlausibilityCheck?.(context.db, keys) : undefined
   const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
   const assignment = {
     entities,
@@ -236,7 +236,7 @@ async function collectChecked(
     check: (provider: string, candidates: readonly object[]) => {
       const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
       const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }
-      return doubt === undefined ? checked : doubt(provider, checked, { log, onRejected })
+      return checkPlausibility === undefined ? checked : checkPlausibility(provider, checked, { log, onRejected })
     },
   }
   const collected = await collect(collectors, assignment, log)
@@ -251,12 +251,12 @@ async function collectChecked(
  */
 async function insert(
   { job: { dataset }, slot }: Running,
-  { given }: Collected,
+  { results }: Collected,
   startedAt: number,
   { db, recomputation }: JobContext,
 ): Promise<number> {
-  const rows = given.flatMap((one) => one.rows)
-  const read = given.flatMap((one) => one.read)
+  const rows = results.flatMap((one) => one.rows)
+  const read = results.flatMap((one) => one.read)
   if (rows.length === 0 && read.length === 0) return 0
   const every = dataset.isCollected ? { collected_at: new Date(startedAt).toISOString() } : {}
   if (rows.length > 0) await db.insert({ table: dataset.table, rows, every })
@@ -266,7 +266,7 @@ async function insert(
     const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
     for (const { name, sql } of dataset.derive) await db.command({ name, sql, params })
   }
-  await askRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
+  await callRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
   return rows.length
 }
 
@@ -278,17 +278,21 @@ async function insert(
  */
 function throwIfIncomplete(
   answers: readonly Answer[],
-  left: readonly Entity[],
+  remaining: readonly Entity[],
   { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
 ): void {
   const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
-  const waiting = [...left, ...failed.map(({ entity }) => entity)]
+  const waiting = [...remaining, ...failed.map(({ entity }) => entity)]
   if (waiting.length === 0) return
   const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
   const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
-  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
+  const shortestWait = findShortestWait(waiting.map(({ key }) => failures.get(key) ?? unfinished))
   const entities = [...new Set(waiting.map(({ id }) => id))]
-  throw new PartialFailureError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
+  throw new PartialFailureError(shortestWait ?? unfinished, {
+    entities,
+    report,
+    hasProgressed: isFurther(entities.length),
+  })
 }
 
 const TOO_LONG = 'there is more to read than the time of a job'

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
-import { askRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
+import { callRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import type { LaneClients } from '../http/client.ts'
@@ -13,7 +13,7 @@ import { isLate, parsePayload } from '../job/define-job.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './changes.ts'
 import { redactError } from './collect.ts'
-import { isPostponed, PartialFailureError, TryAgain, toNextTry } from './retries.ts'
+import { isPostponed, PartialFailureError, RetryLater, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
 /** Dependencies shared by all runners of a process. */
@@ -38,7 +38,7 @@ export interface Takeover {
 const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 
 /** Delay after errors that are not job failures, such as Redis rejecting the result. */
-const OTHER_PAUSE_MS = 1_000
+const ERROR_PAUSE_MS = 1_000
 
 /**
  * Creates the worker for one queue class (`lane`) of a dataset; jobs are consumed nowhere else in the code. A job is
@@ -61,7 +61,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
     lockDuration: lockMs,
     stalledInterval: checkMs,
     settings: {
-      backoffStrategy: (_attempts, _type, error) => (error instanceof TryAgain ? error.pauseMs : OTHER_PAUSE_MS),
+      backoffStrategy: (_attempts, _type, error) => (error instanceof RetryLater ? error.pauseMs : ERROR_PAUSE_MS),
     },
   })
   const log = context.log.child({ dataset: job.name, lane })
@@ -69,13 +69,13 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   const serving: Serving = { job, collectors, context, crashes }
   context.metrics?.observe(job.name, worker)
   worker.on('completed', (queued, report) => {
-    const told = { job: queued.id, ...report, ...toJobLogFields(queued) }
-    log.info(told, report.postponed === undefined ? 'done' : 'the rest is left for later')
+    const fields = { job: queued.id, ...report, ...toJobLogFields(queued) }
+    log.info(fields, report.postponed === undefined ? 'done' : 'remaining entities are postponed')
   })
   worker.on('failed', (queued, error) => {
     const final = queued === undefined || queued.finishedOn !== undefined
-    const told = { job: queued?.id, attempt: queued?.attemptsMade, reason: error.message, ...toJobLogFields(queued) }
-    log[final ? 'error' : 'warn'](told, final ? 'failed for good' : 'will be tried again')
+    const fields = { job: queued?.id, attempt: queued?.attemptsMade, reason: error.message, ...toJobLogFields(queued) }
+    log[final ? 'error' : 'warn'](fields, final ? 'failed for good' : 'will be tried again')
   })
   const outage = createOutageLog(log, 'warn')
   const works = () => outage.works()
@@ -107,8 +107,8 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
       context.log.info({ dataset: job.name, job: queued.id }, 'handed back')
       throw new WaitingError()
     }
-    if (error instanceof NotBegun) {
-      await delayUntilBegun(queued, error, context, token)
+    if (error instanceof NotStarted) {
+      await delayUntilStarted(queued, error, context, token)
       throw new DelayedError()
     }
     if (error instanceof DataError && error.code === 'storage') context.metrics?.storageFailed(job.name)
@@ -123,7 +123,7 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
 }
 
 /** Thrown for a slot that has not begun. */
-class NotBegun extends Error {
+class NotStarted extends Error {
   readonly slot: number
 
   constructor(slot: number) {
@@ -143,12 +143,17 @@ const HOLD_MS = 1_000
  * Delays the job until its slot begins. Run now, it would store the present as the future. Its id is the slot's id, so
  * no other job would collect the slot later.
  */
-async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: RunnerContext, token: string | undefined) {
+async function delayUntilStarted(
+  queued: Queued,
+  { slot }: NotStarted,
+  context: RunnerContext,
+  token: string | undefined,
+) {
   const aheadMs = slot - context.now()
-  const told = { job: queued.id, slot: new Date(slot).toISOString(), aheadMs }
+  const fields = { job: queued.id, slot: new Date(slot).toISOString(), aheadMs }
   const isNews = queued.attemptsStarted === 1 && aheadMs > HOLD_MS
   context.log[isNews ? 'warn' : 'debug'](
-    told,
+    fields,
     'a slot came before its time and waits: check the clocks of the schedulers',
   )
   await wait(Math.min(Math.max(0, aheadMs), HOLD_MS), undefined, { signal: context.handBack, ref: false }).catch(
@@ -166,7 +171,7 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
   await context.sync?.()
-  if (payload.kind === 'slot' && payload.slot > context.now()) throw new NotBegun(payload.slot)
+  if (payload.kind === 'slot' && payload.slot > context.now()) throw new NotStarted(payload.slot)
   if (isOver(serving, payload)) return NOTHING
   try {
     const run = async () => {
@@ -178,8 +183,8 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   } catch (error) {
     // The answered entities are stored, so the next attempt is limited to the remaining ones.
     if (error instanceof PartialFailureError) {
-      const left = { ...payload, entities: [...error.entities] }
-      await askRedis('who is left of a job', () => queued.updateData(left))
+      const remaining = { ...payload, entities: [...error.entities] }
+      await callRedis('who is left of a job', () => queued.updateData(remaining))
     }
     throw redactError(error, context.redact)
   }
@@ -188,8 +193,8 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
 /** Returns whether the payload's slot is too late to be collected, and logs it. */
 function isOver({ job, context }: Serving, payload: JobPayload): boolean {
   if (payload.kind === 'range' || !isLate(job, payload.slot, context.now())) return false
-  const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
-  context.log.warn(told, 'a slot came too late: it is collected from history where there is any')
+  const fields = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
+  context.log.warn(fields, 'slot has ended: it is collected from history if the providers have any')
   return true
 }
 
@@ -249,7 +254,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
     try {
       await redis.hincrby(key, worker.name, by)
     } catch (error) {
-      log.debug({ queue: worker.name, reason: toReason(error) }, 'a worker could not be counted')
+      log.debug({ queue: worker.name, reason: toReason(error) }, 'worker could not be registered')
     }
   }
   void count(1)
@@ -259,15 +264,15 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
     const seen = queued.stalledCounter
     const before = readNotes(queued).crashes
     if (seen === before?.seen) return
-    const ended = Number((await askRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
+    const ended = Number((await callRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
     const isAlone = before === undefined || ended - before.ended <= 1
     const judged = (before?.judged ?? 0) + 1
     const blamed = isAlone ? (before?.blamed ?? 0) + 1 : 1
     await addNotes(queued, { crashes: { seen, judged, blamed, ended } })
     if (blamed < MOST_BLAMED && judged < MOST_JUDGED) return
-    const others = blamed < MOST_BLAMED ? 'whoever is to blame' : 'while no other worker did'
+    const blame = blamed < MOST_BLAMED ? 'whoever is to blame' : 'while no other worker did'
     throw new UnrecoverableError(
-      `the worker that ran this job died or hung ${judged} times, ${others}: see the last output of the workers; a retry gives the job one more try`,
+      `the worker that ran this job died or hung ${judged} times, ${blame}: see the last output of the workers; a retry gives the job one more try`,
     )
   }
   return {

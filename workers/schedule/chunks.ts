@@ -21,7 +21,7 @@ export interface Chunk {
 export function planChunks(job: Job, entities: readonly Entity[], range: Range): Chunk[] {
   if (job.history === undefined) return []
   const groups = toBatches(entities, job.history.chunkEntities)
-  return cutOnGrid(toWholeBuckets(range), job.history.chunkPoints).flatMap((cut) =>
+  return cutOnGrid(toFullBuckets(range), job.history.chunkPoints).flatMap((cut) =>
     groups.flatMap((group) => toChunk(job, group, cut)),
   )
 }
@@ -30,7 +30,7 @@ export function planChunks(job: Job, entities: readonly Entity[], range: Range):
  * Extends a range to whole buckets, but not before the start of all history. Jobs then stay the same until the bucket
  * is over, and steps align with those of other ranges.
  */
-export function toWholeBuckets(range: Range): Range {
+export function toFullBuckets(range: Range): Range {
   const step = INTERVAL_SECONDS[range.interval] * 1000
   const from = Math.max(toBucketStart(range.from, range.interval), Math.min(range.from, Date.parse(HISTORY_START)))
   return { ...range, from, to: toBucketStart(range.to - 1, range.interval) + step }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
+import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/expected.ts'
 import { OPEN_END } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -38,13 +38,13 @@ export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerC
   const queued = await Promise.all(planned.map(({ id }) => queues.live.getJob(id)))
   const due = planned.filter((_, at) => queued[at] === undefined)
   if (due.length === 0) return
-  await wantFrom(job, current, context.db)
+  await recordExpectedFrom(job, current, context.db)
   const enqueue = ({ id: jobId, payload }: SlotJob) =>
     inEnqueueSpan(job.name, jobId, (options) => queues.live.add(job.name, payload, { jobId, ...options }))
   await Promise.all(due.map(enqueue))
   if (due.length === planned.length) context.metrics?.slots(job.name, 'enqueued', 1)
-  const told = { dataset: job.name, slot: new Date(current).toISOString() }
-  context.log.info(planned.length === 1 ? told : { ...told, pieces: due.length }, 'slot enqueued')
+  const fields = { dataset: job.name, slot: new Date(current).toISOString() }
+  context.log.info(planned.length === 1 ? fields : { ...fields, pieces: due.length }, 'slot enqueued')
 }
 
 interface SlotJob {
@@ -73,12 +73,12 @@ export function planSlot(
  * Records the dataset as wanted from its first slot, or from `firstRunDays` before it. Slots missed later are then
  * found, however long no scheduler ran.
  */
-async function wantFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
-  const wanted = await readWanted(db, dataset)
-  if (wanted.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
+async function recordExpectedFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
+  const expected = await readExpected(db, dataset)
+  if (expected.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
   // After an upgrade, a wanted range with step 7d is the time for which stored rows prove that the dataset was
   // collected. The time since its end is wanted, too.
-  const upgraded = wanted.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
+  const upgraded = expected.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
   const from = Math.min(slot - (history?.firstRunDays ?? 0) * DAY_MS, ...upgraded.map(({ to }) => to))
-  await want(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
+  await recordExpected(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
 }

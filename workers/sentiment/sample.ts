@@ -4,17 +4,23 @@ import type { Allowance } from '../job/state.ts'
 import { type JobState, recall } from '../job/state.ts'
 import type { PostsSource } from '../providers/x/posts.ts'
 import { LEXICON } from './lexicon.ts'
-import { toMood } from './mood.ts'
+import { type Judge, loadJudge } from './model.ts'
 
 const count = z.int().nonnegative()
 const sample = z.object({
   slot: z.number(),
   lexicon: z.string(),
+  model: z.string(),
   /** How many posts were read, in whatever language. */
   posts: count,
   positive: count,
   neutral: count,
   negative: count,
+  /** Of the neutral posts, those without any known word. */
+  unknown: count,
+  /** Sums of the posts' probabilities. */
+  positiveSum: z.number(),
+  negativeSum: z.number(),
   /** Where the next page begins; null when all were read. */
   next: z.string().nullable(),
 })
@@ -49,8 +55,9 @@ export async function openSamples(
   slot: number,
   { state, allowance, signal }: { state: JobState; allowance: Pick<Allowance, 'take'>; signal: AbortSignal },
 ): Promise<Samples> {
+  const judge = loadJudge()
   const recalled = new Map(
-    await Promise.all(daos.map(async (dao) => [dao.id, await recallSample(state, dao, slot)] as const)),
+    await Promise.all(daos.map(async (dao) => [dao.id, await recallSample(state, dao, slot, judge.version)] as const)),
   )
   const isFinished = ({ next, posts }: Sample) => next === null || posts >= source.sampleSize
   const remembering = new Set<Promise<void>>()
@@ -74,7 +81,7 @@ export async function openSamples(
         const from = { next: read?.next ?? undefined, read: read?.posts ?? 0 }
         const page = await source.fetchPage(dao, slot, from, signal)
         unreadable.set(dao.id, (unreadable.get(dao.id) ?? 0) + page.unreadable)
-        read = add(read ?? { slot, lexicon: LEXICON, posts: 0, positive: 0, neutral: 0, negative: 0, next: null }, page)
+        read = add(read ?? { slot, lexicon: LEXICON, model: judge.version, ...EMPTY }, page, judge)
         // Nothing was paid for no post, and there may be some when it is asked again.
         if (read.posts === 0) break
         const saving = state.save(dao.id, JSON.stringify(read))
@@ -93,14 +100,28 @@ export async function openSamples(
   }
 }
 
-function add(before: Sample, { texts, posts, next }: Awaited<ReturnType<PostsSource['fetchPage']>>): Sample {
-  const counts = { positive: before.positive, neutral: before.neutral, negative: before.negative }
-  for (const text of texts) counts[toMood(text)] += 1
-  return { ...before, ...counts, posts: before.posts + posts, next: next ?? null }
+const EMPTY = {
+  ...{ posts: 0, positive: 0, neutral: 0, negative: 0, unknown: 0, positiveSum: 0, negativeSum: 0, next: null },
+} as const
+
+function add(
+  before: Sample,
+  { texts, posts, next }: Awaited<ReturnType<PostsSource['fetchPage']>>,
+  { judge }: Judge,
+): Sample {
+  const after = { ...before, posts: before.posts + posts, next: next ?? null }
+  for (const text of texts) {
+    const { mood, probabilities, isKnown } = judge(text)
+    after[mood] += 1
+    after.negativeSum += probabilities[0]
+    after.positiveSum += probabilities[2]
+    if (!isKnown) after.unknown += 1
+  }
+  return after
 }
 
-/** Counts of another slot are of other posts, and those by another lexicon would not be of one kind with what is added. */
-async function recallSample(state: JobState, dao: Dao, slot: number): Promise<Sample | undefined> {
+/** Counts of another slot are of other posts, and those of another model or lexicon are not comparable with what is added. */
+async function recallSample(state: JobState, dao: Dao, slot: number, model: string): Promise<Sample | undefined> {
   const stored = await recall(state, dao.id, sample)
-  return stored?.slot === slot && stored.lexicon === LEXICON ? stored : undefined
+  return stored?.slot === slot && stored.lexicon === LEXICON && stored.model === model ? stored : undefined
 }

@@ -29,10 +29,10 @@ export function toShortDuration(seconds: number): string {
   ] as const
   const first = units.findIndex(([, size]) => seconds >= size)
   if (first === -1) return '0s'
-  let left = Math.floor(seconds)
+  let remaining = Math.floor(seconds)
   const parts = units.slice(first, first + 2).map(([unit, size]) => {
-    const count = Math.floor(left / size)
-    left -= count * size
+    const count = Math.floor(remaining / size)
+    remaining -= count * size
     return `${count}${unit}`
   })
   return parts.filter((part, index) => index === 0 || !part.startsWith('0')).join(' ')

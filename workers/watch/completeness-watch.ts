@@ -1,4 +1,4 @@
-import { type Completeness, type Lost, readCompleteness } from '../../shared/coverage/completeness.ts'
+import { type Completeness, type OverdueEntity, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { countMissing, type MissingCounts } from '../../shared/coverage/missing.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toReason } from '../../shared/errors.ts'
@@ -25,7 +25,7 @@ export interface CompletenessWatch {
   /** Recounts, at most once a minute, and logs which entities of a dataset became overdue or recovered. */
   check(): Promise<void>
   /** Returns the number of overdue entities of a dataset. */
-  lost(dataset: string): number
+  countOverdue(dataset: string): number
   /** Returns whether no provider serves any entity of the dataset. */
   isUnserved(dataset: string): boolean
 }
@@ -45,7 +45,7 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
   const { db, datasets, records, log, now } = options
   let found: Found | undefined
   let countedAt = Number.NEGATIVE_INFINITY
-  const told = new Map<string, string>()
+  const reported = new Map<string, string>()
   const outage = createOutageLog(log, 'error')
   createGauges(() => found, options)
   return {
@@ -62,16 +62,16 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
         return
       }
       for (const { name: dataset, entities } of datasets) {
-        const lost = found.completeness.get(dataset)?.lost ?? []
+        const overdue = found.completeness.get(dataset)?.overdue ?? []
         // If all entities are overdue, the watchdog reports the whole dataset as late.
         const there = entities(records).filter((entity) => isThereAt(entity, countedAt))
-        if (lost.length > 0 && lost.length === there.length) continue
-        const names = lost.map(({ entity }) => entity.id).join()
-        if (names !== (told.get(dataset) ?? '')) tellLost(dataset, lost, log)
-        told.set(dataset, names)
+        if (overdue.length > 0 && overdue.length === there.length) continue
+        const names = overdue.map(({ entity }) => entity.id).join()
+        if (names !== (reported.get(dataset) ?? '')) reportOverdue(dataset, overdue, log)
+        reported.set(dataset, names)
       }
     },
-    lost: (dataset) => found?.completeness.get(dataset)?.lost.length ?? 0,
+    countOverdue: (dataset) => found?.completeness.get(dataset)?.overdue.length ?? 0,
     isUnserved: (dataset) => found?.completeness.get(dataset)?.isUnserved ?? false,
   }
 }
@@ -94,14 +94,14 @@ async function count({
 const MOST_NAMED = 10
 const MOST_REASONS = 3
 
-function tellLost(dataset: string, lost: readonly Lost[], log: Logger): void {
-  if (lost.length === 0) {
+function reportOverdue(dataset: string, overdue: readonly OverdueEntity[], log: Logger): void {
+  if (overdue.length === 0) {
     log.info({ dataset }, 'no entities are lost any more')
     return
   }
-  const reasons = [...new Set(lost.map(({ reason }) => reason ?? 'no try has said why'))].slice(0, MOST_REASONS)
-  const entities = lost.slice(0, MOST_NAMED).map(({ entity }) => entity.name)
-  log.warn({ dataset, lost: lost.length, entities, reasons }, 'entities are lost: their newest slots are not stored')
+  const reasons = [...new Set(overdue.map(({ reason }) => reason ?? 'no try has said why'))].slice(0, MOST_REASONS)
+  const entities = overdue.slice(0, MOST_NAMED).map(({ entity }) => entity.name)
+  log.warn({ dataset, lost: overdue.length, entities, reasons }, 'entities are lost: their newest slots are not stored')
 }
 
 function createGauges(toFound: () => Found | undefined, { datasets, registry, now }: CompletenessOptions): void {
@@ -109,7 +109,7 @@ function createGauges(toFound: () => Found | undefined, { datasets, registry, no
     for (const [dataset, { complete }] of toFound()?.completeness ?? []) gauge.set({ dataset }, complete)
   })
   createGauge(METRICS.datasetLost, registry, (gauge) => {
-    for (const [dataset, { lost }] of toFound()?.completeness ?? []) gauge.set({ dataset }, lost.length)
+    for (const [dataset, { overdue }] of toFound()?.completeness ?? []) gauge.set({ dataset }, overdue.length)
   })
   createGauge(METRICS.datasetMissing, registry, (gauge) => {
     for (const [dataset, counts] of toFound()?.missing ?? [])

@@ -18,7 +18,7 @@ export function createQueueDashboard(queues: readonly DatasetQueue[], token: str
   serverAdapter.setBasePath(DASHBOARD_PATH)
   const readOnlyMode = token === undefined
   createBullBoard({ queues: queues.map((queue) => new BullMQAdapter(queue, { readOnlyMode })), serverAdapter })
-  const app = express().disable('x-powered-by').use(stayHere).use(DASHBOARD_PATH, serverAdapter.getRouter())
+  const app = express().disable('x-powered-by').use(blockOtherHosts).use(DASHBOARD_PATH, serverAdapter.getRouter())
   return (request, response) => {
     if (token !== undefined && !hasToken(request, token)) refuse(response, 401)
     else if (request.method !== 'GET' && isFromElsewhere(request)) refuse(response, 403)
@@ -33,7 +33,7 @@ const OWN_HOST_ONLY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: bl
 const ELSEWHERE = /<link\b[^>]*\bhref="https?:[^>]*>/g
 
 /** Prevents requests to other hosts; browsers fall back to their own fonts. */
-function stayHere(_request: Request, response: Response, next: NextFunction): void {
+function blockOtherHosts(_request: Request, response: Response, next: NextFunction): void {
   response.setHeader('content-security-policy', OWN_HOST_ONLY)
   const send = response.send.bind(response)
   response.send = (body: unknown) =>
@@ -49,8 +49,8 @@ function refuse(response: ServerResponse, status: 401 | 403): void {
 function hasToken({ headers }: IncomingMessage, token: string): boolean {
   const [scheme, credentials = ''] = (headers.authorization ?? '').split(' ')
   if (scheme !== 'Basic') return false
-  const given = Buffer.from(credentials, 'base64').toString()
-  return timingSafeEqual(toDigest(given.slice(given.indexOf(':') + 1)), toDigest(token))
+  const received = Buffer.from(credentials, 'base64').toString()
+  return timingSafeEqual(toDigest(received.slice(received.indexOf(':') + 1)), toDigest(token))
 }
 
 /** A comparison in constant time needs inputs of equal length, which digests are. */

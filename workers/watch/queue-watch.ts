@@ -23,15 +23,15 @@ export function createQueueWatch({ queues, log, now }: QueueWatchOptions): Queue
   const overdue = new Set<string>()
   const outage = createOutageLog(log, 'error')
 
-  async function look(queue: DatasetQueue, cadence: Cadence): Promise<void> {
+  async function checkQueue(queue: DatasetQueue, cadence: Cadence): Promise<void> {
     const [oldest] = await queue.getJobs(['waiting'], 0, 0, true)
     const payload = oldest?.data
     const slot = payload?.kind === 'slot' ? payload.slot : undefined
     const isOverdue = slot !== undefined && slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
     const dataset = queue.name
     if (isOverdue && !overdue.has(dataset)) {
-      const told = { dataset, waiting: await queue.getWaitingCount(), oldest: new Date(slot).toISOString() }
-      log.warn(told, 'the queue fills up: no worker serves it, or too few')
+      const fields = { dataset, waiting: await queue.getWaitingCount(), oldest: new Date(slot).toISOString() }
+      log.warn(fields, 'the queue fills up: no worker serves it, or too few')
     }
     if (!isOverdue && overdue.has(dataset)) log.info({ dataset }, 'the queue is served again')
     if (isOverdue) overdue.add(dataset)
@@ -41,7 +41,7 @@ export function createQueueWatch({ queues, log, now }: QueueWatchOptions): Queue
     check: async () => {
       const looks = queues.map(async ({ queue, cadence }) => {
         try {
-          await look(queue, cadence)
+          await checkQueue(queue, cadence)
           outage.works(queue.name)
         } catch (error) {
           outage.failed(queue.name, { dataset: queue.name, reason: toReason(error) }, 'the queue cannot be read')

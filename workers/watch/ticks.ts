@@ -8,7 +8,7 @@ export interface Ticks {
 }
 
 /** Interval of the clock check. */
-const LOOK_MS = 1_000
+const CLOCK_CHECK_MS = 1_000
 /** Difference between clock time and elapsed time from which the clock counts as moved. */
 const MOVED_MS = 1_000
 
@@ -22,13 +22,13 @@ const toOffset = () => Date.now() - performance.now()
  * the log.
  */
 export function startTicks(expression: string, tick: () => Promise<void>, log: Logger): Ticks {
-  const tell = (level: 'info' | 'warn' | 'error' | 'debug') => (message: string | Error, error?: Error) =>
+  const logAt = (level: 'info' | 'warn' | 'error' | 'debug') => (message: string | Error, error?: Error) =>
     log[level]({ ticks: expression, ...(error === undefined ? {} : { err: error }) }, toReason(message))
-  const logger = { info: tell('info'), warn: tell('warn'), error: tell('error'), debug: tell('debug') }
+  const logger = { info: logAt('info'), warn: logAt('warn'), error: logAt('error'), debug: logAt('debug') }
   // node-cron cannot prevent overlap here, because each new task starts without knowledge of the previous one.
   let underWay: Promise<void> | undefined
-  const once = async () => {
-    if (underWay !== undefined) return logger.warn('the tick before is still under way')
+  const runOnce = async () => {
+    if (underWay !== undefined) return logger.warn('previous tick is still running')
     underWay = tick()
     try {
       await underWay
@@ -37,15 +37,15 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
     }
   }
   let missed = 0
-  const tellMissed = () => {
+  const reportMissed = () => {
     logger.warn(`missed ${missed} ticks: the process was held up`)
     missed = 0
   }
   const open = (): ScheduledTask => {
-    const task = schedule(expression, once, { timezone: 'UTC', logger, suppressMissedWarning: true })
+    const task = schedule(expression, runOnce, { timezone: 'UTC', logger, suppressMissedWarning: true })
     task.on('execution:missed', () => {
       // Logs all ticks missed in one turn of the event loop in one line.
-      if (missed === 0) setImmediate(tellMissed)
+      if (missed === 0) setImmediate(reportMissed)
       missed += 1
     })
     return task
@@ -62,7 +62,7 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
       { ticks: expression, movedMs: Math.round(movedMs) },
       'the clock was moved: ticks go on by what it says now',
     )
-  }, LOOK_MS)
+  }, CLOCK_CHECK_MS)
   watching.unref()
   return {
     stop: async () => {

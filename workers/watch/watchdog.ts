@@ -58,12 +58,12 @@ export function startWatch(watchers: readonly { check(): Promise<void> }[], log:
 export function createWatchdog(options: WatchdogOptions): Watchdog {
   const { db, datasets, log, now } = options
   const newest = new Map<string, number | null>()
-  const told = new Map<string, FreshnessState>()
+  const reported = new Map<string, FreshnessState>()
   const completeness = createCompletenessWatch(options)
   const outage = createOutageLog(log, 'error')
   createFreshnessGauges(newest, completeness, options)
 
-  async function look(dataset: DatasetFacts): Promise<void> {
+  async function checkDataset(dataset: DatasetFacts): Promise<void> {
     const { name, cadence } = dataset
     try {
       newest.set(name, await readNewest(db, dataset))
@@ -75,15 +75,15 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
     if (seen === undefined) return
     const lagSeconds = toLagSeconds(seen, now())
     const state = toFreshnessState(lagSeconds, cadence)
-    const before = told.get(name) ?? 'fresh'
-    told.set(name, state)
+    const before = reported.get(name) ?? 'fresh'
+    reported.set(name, state)
     if (state === before) return
-    if (state === 'late' || state === 'stale') await tellOld(dataset, { state, lagSeconds }, options)
+    if (state === 'late' || state === 'stale') await reportOld(dataset, { state, lagSeconds }, options)
     else if (state === 'fresh' && before !== 'empty')
       log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
   }
 
-  return { check: async () => void (await Promise.all([completeness.check(), ...datasets.map(look)])) }
+  return { check: async () => void (await Promise.all([completeness.check(), ...datasets.map(checkDataset)])) }
 }
 
 /**
@@ -105,7 +105,7 @@ function createFreshnessGauges(
     for (const { name, cadence } of datasets) {
       const seen = newest.get(name)
       if (seen === undefined) continue
-      const fresh = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.lost(name))
+      const fresh = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.countOverdue(name))
       // Only for empty datasets: if a dataset has data but no longer a provider, its key was lost, which is urgent.
       const current = fresh === 'empty' && completeness.isUnserved(name) ? UNSERVED : fresh
       for (const state of [...FRESHNESS_STATES, UNSERVED])
@@ -115,19 +115,19 @@ function createFreshnessGauges(
 }
 
 /** Logs where to look: at the schedulers if the slot was not enqueued, or else at the workers and providers. */
-async function tellOld(
+async function reportOld(
   { name, cadence }: DatasetFacts,
   { state, lagSeconds }: { state: FreshnessState; lagSeconds: number | null },
   { redis, prefix, log, now }: WatchdogOptions,
 ): Promise<void> {
-  const told = { dataset: name, state, lagSeconds }
+  const fields = { dataset: name, state, lagSeconds }
   try {
     const isUnscheduled = !(await isSlotEnqueued(redis, prefix, name, toBucketStart(now(), cadence)))
     const where = isUnscheduled
       ? 'its slots are not enqueued: does a scheduler run?'
       : 'its newest slot is enqueued but not stored'
-    log.warn(told, `data is ${state}: ${where}`)
+    log.warn(fields, `data is ${state}: ${where}`)
   } catch (error) {
-    log.warn({ ...told, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
+    log.warn({ ...fields, reason: toReason(error) }, `data is ${state}: the queue cannot be read from Redis`)
   }
 }

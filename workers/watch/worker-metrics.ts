@@ -53,12 +53,12 @@ function createCallMetrics(registry: Registry): (call: ProviderCall) => void {
   const calls = createCounter(METRICS.providerCalls, registry)
   const durations = createHistogram(METRICS.providerCallDuration, registry)
   const retries = createCounter(METRICS.providerRetries, registry)
-  const quotaLeft = createGauge(METRICS.providerQuotaLeft, registry)
-  return ({ provider, path: route, outcome, seconds, retries: sentAgain, quotaLeft: left }) => {
+  const quotaGauge = createGauge(METRICS.providerQuotaLeft, registry)
+  return ({ provider, path: route, outcome, seconds, retries: retryCount, remainingQuota: remaining }) => {
     calls.inc({ provider, route, outcome })
     if (outcome === 'unsent') return
     durations.observe({ provider, route }, seconds)
-    retries.inc({ provider }, sentAgain)
-    if (left !== undefined) quotaLeft.set({ provider }, left)
+    retries.inc({ provider }, retryCount)
+    if (remaining !== undefined) quotaGauge.set({ provider }, remaining)
   }
 }

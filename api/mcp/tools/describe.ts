@@ -35,7 +35,7 @@ const isSortable = (topic: Topic, path: string, type: string) =>
 const isValue = (type: string) => type !== 'object' && type !== 'object or null'
 
 async function readFreshness({ source, signal }: Call<unknown>, topic: Topic): Promise<readonly Json[]> {
-  const { text } = await source.ask('/data/status', signal)
+  const { text } = await source.request('/data/status', signal)
   const { datasets } = JSON.parse(text) as { readonly datasets: readonly Json[] }
   const own = topic.operation['x-datasets']
   return datasets
@@ -46,11 +46,11 @@ async function readFreshness({ source, signal }: Call<unknown>, topic: Topic): P
 }
 
 async function toDetails(call: Call<z.output<typeof input>>, name: string): Promise<ToolAnswer> {
-  const { source, input: asked } = call
+  const { source, input: args } = call
   const topic = await findTopic(source, name)
-  const wanted = asked.member?.toLowerCase() ?? ''
+  const search = args.member?.toLowerCase() ?? ''
   const members = topic.members
-    .filter(({ path, type }) => isValue(type) && path.toLowerCase().includes(wanted))
+    .filter(({ path, type }) => isValue(type) && path.toLowerCase().includes(search))
     .map(({ path, type, description }) => ({
       member: path,
       type,
@@ -59,15 +59,15 @@ async function toDetails(call: Call<z.output<typeof input>>, name: string): Prom
     }))
   if (members.length === 0) {
     const near = nearestPath(
-      wanted,
+      search,
       topic.members.map(({ path }) => path),
     )
     const hint = near === undefined ? '' : ` Did you mean "${near}"?`
-    throw new Mistake(`"${name}" has no member with "${asked.member}".${hint} Describe it without member for all.`)
+    throw new Mistake(`"${name}" has no member with "${args.member}".${hint} Describe it without member for all.`)
   }
   const data = await readFreshness(call, topic)
   const where = topic.operation.parameters.map(({ name }) => name).filter((one) => !ARGUMENTS.has(one))
-  const { made, shown } = cutToSize(members.length, (rows) => ({
+  const { answer, shown } = cutToSize(members.length, (rows) => ({
     source: `${source.base}/reference/${topic.operation.operationId}.md`,
     topic: topic.name,
     what: topic.operation.description,
@@ -78,7 +78,7 @@ async function toDetails(call: Call<z.output<typeof input>>, name: string): Prom
     members: members.slice(0, rows),
     ...(rows < members.length ? { showing: `${rows} of ${members.length} members; ask with member=` } : {}),
   }))
-  return { summary: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: made }
+  return { summary: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: answer }
 }
 
 export const describeTool = defineTool({

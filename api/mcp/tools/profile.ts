@@ -8,8 +8,8 @@ import { cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
 /** A record without its nulls: they are listed once, together. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value) || typeof value !== 'object' || value === null) return value
-  const known = Object.entries(value).filter(([, one]) => one !== null && one !== '')
-  return Object.fromEntries(known.map(([name, one]) => [name, withoutNulls(one)]))
+  const present = Object.entries(value).filter(([, one]) => one !== null && one !== '')
+  return Object.fromEntries(present.map(([name, one]) => [name, withoutNulls(one)]))
 }
 
 const SERVICE = ['unavailable', '_id', 'name']
@@ -29,28 +29,31 @@ export const profileTool = defineTool({
     const list = `/data/${kind}s`
     const ids = (await resolveExact({ source, signal }, list, [of]))(of)
     const path = toPath(`${list}/profile`, toOf(ids.length === 1 ? ids : [of]))
-    const reply = await source.ask(path, signal)
-    const whole = JSON.parse(reply.text) as Json
-    const names = Object.keys(whole).filter((name) => !SERVICE.includes(name))
+    const reply = await source.request(path, signal)
+    const profile = JSON.parse(reply.text) as Json
+    const names = Object.keys(profile).filter((name) => !SERVICE.includes(name))
     const wrong = sections?.filter((section) => !names.includes(section)) ?? []
     if (wrong.length > 0) {
       const near = nearestWord(wrong[0] ?? '', names)
       const hint = near === undefined ? '' : ` Did you mean "${near}"?`
       throw new Mistake(`There is no section ${wrong.join(', ')}.${hint} Sections: ${names.join(', ')}.`)
     }
-    const wanted = sections ?? names
-    const shown = Object.fromEntries(wanted.map((name) => [name, whole[name]]))
-    const unknown = toPaths([shown]).filter((one) => valueAt(shown, one) === null && !wanted.includes(one))
-    const { made } = cutToSize(1, (_, items) => ({
+    const selected = sections ?? names
+    const shown = Object.fromEntries(selected.map((name) => [name, profile[name]]))
+    const unknown = toPaths([shown]).filter((one) => valueAt(shown, one) === null && !selected.includes(one))
+    const { answer } = cutToSize(1, (_, items) => ({
       source: source.base + path,
       ...toFacts(reply),
-      id: whole._id,
-      name: whole.name,
+      id: profile._id,
+      name: profile.name,
       sections: withoutNulls(shorten(shown, items)),
-      unavailable: (whole.unavailable as readonly Json[]).filter(({ section }) => wanted.includes(String(section))),
+      unavailable: (profile.unavailable as readonly Json[]).filter(({ section }) => selected.includes(String(section))),
       unknown,
     }))
-    const missing = (made.unavailable as readonly Json[]).length
-    return { summary: `${whole.name}: ${wanted.length - missing} of ${wanted.length} sections are known.`, data: made }
+    const missing = (answer.unavailable as readonly Json[]).length
+    return {
+      summary: `${profile.name}: ${selected.length - missing} of ${selected.length} sections are known.`,
+      data: answer,
+    }
   },
 })

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { FORMATS } from '../../answers/formats.ts'
 import { nearestPath } from '../../parameters/kinds.ts'
-import { askEach, type Failed } from '../ask-each.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
+import { type Failed, requestEach } from '../request-each.ts'
 import {
   checkWhere,
   isId,
@@ -98,10 +98,10 @@ function toParameters(
   { fields, sort, filter, where, limit, cursor }: QueryCall['input'],
   of: readonly string[],
 ): Parameters {
-  const known = new Set(topic.members.map(({ path }) => path))
+  const paths = new Set(topic.members.map(({ path }) => path))
   // With id and name in the answer, entities need not be requested again.
-  const whose = topic.takes === 'several' ? ['_id', 'name'].filter((path) => known.has(path)) : []
-  const top = fields && [...new Set([...whose, ...fields.map((path) => path.split(/\[|\./)[0] ?? path)])]
+  const identity = topic.takes === 'several' ? ['_id', 'name'].filter((path) => paths.has(path)) : []
+  const top = fields && [...new Set([...identity, ...fields.map((path) => path.split(/\[|\./)[0] ?? path)])]
   return {
     ...toOf(of),
     ...where,
@@ -114,7 +114,7 @@ function toParameters(
 }
 
 /** The requested path. */
-const toAskedPath = (topic: Topic, parameters: Parameters) =>
+const toRequestPath = (topic: Topic, parameters: Parameters) =>
   toPath(topic.path, { ...parameters, ...(topic.has('format') ? { format: 'ndjson' } : {}) })
 
 /** The same path as JSON, for people to open. */
@@ -143,9 +143,9 @@ function toTotal(replies: readonly Reply[], found: number): number | undefined {
 
 /** The time of the data: one per answer if they differ. */
 function toAge(replies: readonly Reply[]): Json {
-  const known = replies.map(toFacts)
-  const asOf = known.map((one) => one.asOf)
-  const stale = known.some((one) => one.stale === true) ? { stale: true } : {}
+  const facts = replies.map(toFacts)
+  const asOf = facts.map((one) => one.asOf)
+  const stale = facts.some((one) => one.stale === true) ? { stale: true } : {}
   return { asOf: asOf.every((one) => one === asOf[0]) ? asOf[0] : asOf, ...stale }
 }
 
@@ -157,7 +157,7 @@ function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cu
 }
 
 /** The answer to one request, and its entity if entities are requested in turn. */
-interface Came {
+interface RecordsReply {
   readonly of: string | undefined
   readonly source: string
   readonly parameters: Parameters
@@ -166,18 +166,20 @@ interface Came {
 }
 
 /** The answer with the maximum number of rows that fit. */
-function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { failed, untold }: Missing) {
+function toData(call: QueryCall, isEach: boolean, received: readonly RecordsReply[], { failed, unresolved }: Missing) {
   const { fields, limit } = call.input
-  const replies = came.map(({ reply }) => reply)
-  const records = came.flatMap(({ of, records: list }) => list.slice(0, limit).map((record): Row => ({ of, record })))
-  const all = toTotal(replies, came.flatMap(({ records: list }) => list).length)
+  const replies = received.map(({ reply }) => reply)
+  const records = received.flatMap(({ of, records: list }) =>
+    list.slice(0, limit).map((record): Row => ({ of, record })),
+  )
+  const all = toTotal(replies, received.flatMap(({ records: list }) => list).length)
   const cursors = replies.flatMap((reply) => toCursor(reply) ?? [])
   const next = isEach ? undefined : cursors[0]
-  const hasMore = cursors.length > 0 || came.some(({ records: list }) => list.length > limit)
+  const hasMore = cursors.length > 0 || received.some(({ records: list }) => list.length > limit)
   const columns = fields ?? toPaths(records.map(({ record }) => record))
-  const urls = came.map(({ source }) => call.source.base + source)
+  const urls = received.map(({ source }) => call.source.base + source)
   const most = Math.min(records.length, Math.ceil(MOST_VALUES / Math.max(columns.length, 1)))
-  const { made, shown } = cutToSize(most, (count, items): Json => {
+  const { answer, shown } = cutToSize(most, (count, items): Json => {
     const rows = records.slice(0, count)
     const isCut = count < records.length
     const rest = toRest({ isCut, isEach, cursor: next })
@@ -194,18 +196,18 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { faile
         rows.map(({ record }) => record),
       ),
       ...(failed.length > 0 ? { failed } : {}),
-      ...(untold.length > 0 ? { untold } : {}),
+      ...(unresolved.length > 0 ? { untold: unresolved } : {}),
     }
   })
-  return { made, shown, all, found: records.length }
+  return { answer, shown, all, found: records.length }
 }
 
-const UNTOLD: Reply = { text: '', headers: new Headers() }
+const UNRESOLVED: Reply = { text: '', headers: new Headers() }
 
 /** Entities without a matching record, and those with a failed request. */
 interface Missing {
   readonly failed: readonly Failed[]
-  readonly untold: readonly string[]
+  readonly unresolved: readonly string[]
 }
 
 /**
@@ -215,32 +217,32 @@ interface Missing {
 async function findMissing(
   call: QueryCall,
   topic: Topic,
-  came: readonly Came[],
+  received: readonly RecordsReply[],
   idsOf: (text: string) => readonly string[],
 ): Promise<Missing> {
-  const { source, input: asked } = call
-  const { of = [], filter, where, cursor } = asked
+  const { source, input: args } = call
+  const { of = [], filter, where, cursor } = args
   // The first page reported them.
-  if (topic.takes !== 'several' || cursor !== undefined) return { failed: [], untold: [] }
-  const names = came.flatMap(({ records }) => records.flatMap(({ _id, name }) => [_id, name]))
+  if (topic.takes !== 'several' || cursor !== undefined) return { failed: [], unresolved: [] }
+  const names = received.flatMap(({ records }) => records.flatMap(({ _id, name }) => [_id, name]))
   const seen = new Set(names.map((name) => (typeof name === 'string' ? name.toLowerCase() : undefined)))
-  const others = of.filter((one) => ![one, ...idsOf(one)].some((text) => seen.has(text.toLowerCase())))
-  const askAny: Source['ask'] = async (path, signal) => {
+  const absent = of.filter((one) => ![one, ...idsOf(one)].some((text) => seen.has(text.toLowerCase())))
+  const requestAny: Source['request'] = async (path, signal) => {
     try {
-      const reply = await source.ask(path, signal)
+      const reply = await source.request(path, signal)
       if (toRecords(reply).length > 0) return reply
     } catch (error) {
       // A failed request does not mean that there is no record.
-      const isUntold = error instanceof Refused && error.problem.code !== 'not_found' && !signal.aborted
-      if (!isUntold) throw error
-      return UNTOLD
+      const isUnresolved = error instanceof Refused && error.problem.code !== 'not_found' && !signal.aborted
+      if (!isUnresolved) throw error
+      return UNRESOLVED
     }
     throw new Refused({ code: 'not_found', detail: 'No record fits.' })
   }
   const toAny = (one: string) => ({ ...toOf(idsOf(one)), ...where, filter, fields: '_id', limit: '1' })
-  const paths = others.map((one) => ({ of: one, path: toAskedPath(topic, toAny(one)) }))
-  const { answers, failed } = await askEach(call, paths, askAny)
-  return { failed, untold: answers.flatMap(({ of: one, reply }) => (reply === UNTOLD ? [one] : [])) }
+  const paths = absent.map((one) => ({ of: one, path: toRequestPath(topic, toAny(one)) }))
+  const { answers, failed } = await requestEach(call, paths, requestAny)
+  return { failed, unresolved: answers.flatMap(({ of: one, reply }) => (reply === UNRESOLVED ? [one] : [])) }
 }
 
 /** The reasons why there is no answer: one per entity, or a single one if they are equal. */
@@ -251,49 +253,49 @@ function toMistake(failed: readonly Failed[]): Mistake {
 
 /** Requests the records of a resource, for each entity in turn if the resource is about one. */
 async function read(call: QueryCall, topic: Topic, idsOf: (text: string) => readonly string[]): Promise<ToolAnswer> {
-  const { source, input: asked } = call
-  const { of = [] } = asked
+  const { source, input: args } = call
+  const { of = [] } = args
   const isEach = topic.takes === 'one' && of.length > 1
   // If several entities have the name, the API lists them as candidates.
   const toSelected = (one: string) => (topic.takes === 'one' && idsOf(one).length > 1 ? [one] : idsOf(one))
   const requests = (isEach ? of.map((one) => [one]) : [of]).map((group) => {
-    const parameters = toParameters(topic, asked, [...new Set(group.flatMap(toSelected))])
-    const [one, ...others] = group
+    const parameters = toParameters(topic, args, [...new Set(group.flatMap(toSelected))])
+    const [one, ...rest] = group
     return {
-      of: others.length === 0 ? one : undefined,
-      path: toAskedPath(topic, parameters),
+      of: rest.length === 0 ? one : undefined,
+      path: toRequestPath(topic, parameters),
       source: toSourcePath(topic, parameters),
       parameters,
     }
   })
-  const { answers, failed } = await askEach(call, requests)
+  const { answers, failed } = await requestEach(call, requests)
   if (answers.length === 0) throw toMistake(failed)
-  const came = answers.map((answer): Came => ({ ...answer, records: toRecords(answer.reply) }))
-  const missing = await findMissing(call, topic, came, idsOf)
+  const received = answers.map((answer): RecordsReply => ({ ...answer, records: toRecords(answer.reply) }))
+  const missing = await findMissing(call, topic, received, idsOf)
   const without = [...failed, ...missing.failed]
-  const data = toData(call, isEach, came, { ...missing, failed: without })
+  const data = toData(call, isEach, received, { ...missing, failed: without })
   // A page that was cut for its size also gets a next page, which begins at the cut.
   if (data.shown < data.found && topic.has('cursor') && !isEach)
-    return read({ ...call, input: { ...asked, limit: data.shown } }, topic, idsOf)
-  const summary = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}.`
+    return read({ ...call, input: { ...args, limit: data.shown } }, topic, idsOf)
+  const summary = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.answer.asOf ?? 'no time'}.`
   const said = without.length === 0 ? '' : ` Nothing of ${without.length} of the ${of.length} asked for: see failed.`
   const unsaid =
-    missing.untold.length === 0 ? '' : ' Whether a record fits those in untold could not be asked: ask again.'
-  const partial = data.made.showing === undefined ? [] : came.slice(0, MOST_LINKED)
+    missing.unresolved.length === 0 ? '' : ' Whether a record fits those in untold could not be asked: ask again.'
+  const partial = data.answer.showing === undefined ? [] : received.slice(0, MOST_LINKED)
   const files = partial.flatMap(({ parameters }) => toFiles(source.base, topic, parameters))
-  return { summary: summary + said + unsaid, data: data.made, files }
+  return { summary: summary + said + unsaid, data: data.answer, files }
 }
 
 async function run(call: QueryCall): Promise<ToolAnswer> {
-  const { input: asked } = call
-  const { of = [], fields = [] } = asked
-  const topic = await findTopic(call.source, asked.topic)
-  checkArguments(topic, asked)
+  const { input: args } = call
+  const { of = [], fields = [] } = args
+  const topic = await findTopic(call.source, args.topic)
+  checkArguments(topic, args)
   checkFields(topic, fields)
   const idsOf = topic.mayBeAll ? (one: string) => [one] : await resolveExact(call, topic.path, of)
   // More rows per entity than fit into the answer are not read.
-  const most = topic.takes === 'one' && of.length > 1 ? Math.ceil(MOST_VALUES / of.length) : asked.limit
-  return read({ ...call, input: { ...asked, limit: Math.min(asked.limit, most) } }, topic, idsOf)
+  const most = topic.takes === 'one' && of.length > 1 ? Math.ceil(MOST_VALUES / of.length) : args.limit
+  return read({ ...call, input: { ...args, limit: Math.min(args.limit, most) } }, topic, idsOf)
 }
 
 export const queryTool = defineTool({

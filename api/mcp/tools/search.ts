@@ -25,9 +25,9 @@ function findMembers(topics: readonly Topic[], text: string) {
 
 /** Categories with the text in their name or slug: `where.category` of query takes the slug. */
 function findCategories(categories: readonly Json[], text: string) {
-  const wanted = text.trim().toLowerCase()
+  const query = text.trim().toLowerCase()
   return categories
-    .filter(({ name, slug }) => [name, slug].some((one) => String(one).toLowerCase().includes(wanted)))
+    .filter(({ name, slug }) => [name, slug].some((one) => String(one).toLowerCase().includes(query)))
     .map(({ _id, name, slug }) => ({ id: _id, name, slug }))
 }
 
@@ -48,8 +48,8 @@ export const searchTool = defineTool({
   call: async ({ source, input: { q, limit }, signal }) => {
     const path = toPath('/data/search', { q, limit: String(limit) })
     const [reply, registry, topics] = await Promise.all([
-      source.ask(path, signal),
-      source.ask('/data/categories', signal),
+      source.request(path, signal),
+      source.request('/data/categories', signal),
       readTopics(source),
     ])
     const entities = toRecords(reply).map(({ type, _id, name, symbol, slug, matched }) => ({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../../shared/coverage/expected.ts'
 import { datasets } from '../../../shared/datasets/list.ts'
 import { countBuckets, INTERVALS, type Interval } from '../../../shared/intervals.ts'
 import { FORMATS } from '../../answers/formats.ts'
@@ -46,7 +46,7 @@ const input = z.strictObject({
 
 type SeriesCall = Call<z.output<typeof input>>
 
-interface Asked {
+interface ResolvedSeries {
   readonly topic: Topic
   /** The member with the time of a point. */
   readonly time: string
@@ -60,11 +60,11 @@ const MOSTLY_MISSING =
 
 const isNumber = (type: string) => /^(number|integer)/.test(type)
 
-function toMembers(topic: Topic, wanted: readonly string[] | undefined): readonly string[] {
+function toMembers(topic: Topic, requested: readonly string[] | undefined): readonly string[] {
   const numbers = topic.members.filter(({ type }) => isNumber(type)).map(({ path }) => path)
-  const unknown = wanted?.filter((path) => !numbers.includes(path)) ?? []
+  const unknown = requested?.filter((path) => !numbers.includes(path)) ?? []
   const [first] = unknown
-  if (first === undefined) return wanted ?? numbers.slice(0, MOST_MEMBERS)
+  if (first === undefined) return requested ?? numbers.slice(0, MOST_MEMBERS)
   const near = nearestPath(first, numbers)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   throw new Mistake(`"${topic.name}" has no numbers ${unknown.join(', ')}.${hint} It has ${numbers.join(', ')}.`)
@@ -81,21 +81,21 @@ function checkLength(topic: Topic, interval: Interval, range: { readonly from: n
   )
 }
 
-async function toAsked(call: SeriesCall): Promise<Asked> {
-  const { source, input: asked } = call
-  const topic = await findTopic(source, asked.topic)
-  const { of, where = {}, points } = asked
+async function resolveSeries(call: SeriesCall): Promise<ResolvedSeries> {
+  const { source, input: args } = call
+  const topic = await findTopic(source, args.topic)
+  const { of, where = {}, points } = args
   if (topic.intervals.length === 0) throw new Mistake(`"${topic.name}" is no series: ask for it with query.`)
   checkWhere(topic, where, NOT_IN_WHERE)
   if (topic.takes === 'one' && of === undefined) throw new Mistake(`"${topic.name}" is about one: name it in of.`)
   if (topic.takes === 'none' && of !== undefined)
     throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
-  const range = toRange(asked, source.now())
-  if (asked.interval !== undefined && !topic.intervals.includes(asked.interval))
-    throw new Mistake(`"${topic.name}" has no ${asked.interval}, but ${topic.intervals.join(', ')}.`)
-  const interval = asked.interval ?? chooseInterval(topic.intervals, range, points)
+  const range = toRange(args, source.now())
+  if (args.interval !== undefined && !topic.intervals.includes(args.interval))
+    throw new Mistake(`"${topic.name}" has no ${args.interval}, but ${topic.intervals.join(', ')}.`)
+  const interval = args.interval ?? chooseInterval(topic.intervals, range, points)
   checkLength(topic, interval, range)
-  const members = toMembers(topic, asked.members)
+  const members = toMembers(topic, args.members)
   const idsOf = await resolveExact(call, topic.path, of === undefined ? [] : [of])
   const ids = of === undefined ? [] : idsOf(of)
   const [start, end] = [range.from, range.to].map((ms) => new Date(ms).toISOString())
@@ -113,7 +113,10 @@ const toShortTime = (time: string, interval: Interval) =>
   interval === '1d' || interval === '7d' ? time.slice(0, 10) : `${time.slice(0, 16)}Z`
 
 /** The whole range as files, with every member. */
-const toFiles = (base: string, { topic, parameters }: Asked): readonly (FileLink & { readonly format: string })[] =>
+const toFiles = (
+  base: string,
+  { topic, parameters }: ResolvedSeries,
+): readonly (FileLink & { readonly format: string })[] =>
   (['csv', 'parquet'] as const).map((format) => ({
     uri: base + toPath(topic.path, { ...parameters, format }),
     name: `${topic.name}.${format}`,
@@ -122,9 +125,9 @@ const toFiles = (base: string, { topic, parameters }: Asked): readonly (FileLink
   }))
 
 /** Every nth known point, so that at most `count` remain; always includes the newest. */
-function thin<T>(known: readonly T[], count: number): { readonly kept: readonly T[]; readonly step: number } {
-  const step = Math.max(1, Math.ceil(known.length / Math.max(count, 1)))
-  return { kept: known.filter((_, index) => (known.length - 1 - index) % step === 0), step }
+function thin<T>(indexes: readonly T[], count: number): { readonly selected: readonly T[]; readonly step: number } {
+  const step = Math.max(1, Math.ceil(indexes.length / Math.max(count, 1)))
+  return { selected: indexes.filter((_, index) => (indexes.length - 1 - index) % step === 0), step }
 }
 
 const toShowing = (shown: number, all: number, step: number): Json =>
@@ -146,13 +149,18 @@ interface Points {
   readonly records: readonly Json[]
 }
 
-function toData(call: SeriesCall, asked: Asked, { first, records }: Points, files: ReturnType<typeof toFiles>) {
-  const { topic, interval, members } = asked
-  const times = records.map((record) => toShortTime(String(record[asked.time]), interval))
+function toData(
+  call: SeriesCall,
+  resolved: ResolvedSeries,
+  { first, records }: Points,
+  files: ReturnType<typeof toFiles>,
+) {
+  const { topic, interval, members } = resolved
+  const times = records.map((record) => toShortTime(String(record[resolved.time]), interval))
   const due = findDueEnd(topic, interval, call.source.now())
-  const dueRecords = records.filter((record) => Date.parse(String(record[asked.time])) < due)
+  const dueRecords = records.filter((record) => Date.parse(String(record[resolved.time])) < due)
   const gaps = findGaps(times, dueRecords, members)
-  const known = records.flatMap((record, index) =>
+  const filled = records.flatMap((record, index) =>
     members.every((path) => valueAt(record, path) === null) ? [] : [index],
   )
   const statistics = members.map((path) => [
@@ -163,37 +171,43 @@ function toData(call: SeriesCall, asked: Asked, { first, records }: Points, file
     ) ?? null,
   ])
   const limit = topic.has('cursor') ? { limit: String(Math.max(records.length, 1)) } : {}
-  const { made, shown } = cutToSize(Math.min(known.length, call.input.points), (count) => {
-    const { kept, step } = thin(known, count)
+  const { answer, shown } = cutToSize(Math.min(filled.length, call.input.points), (count) => {
+    const { selected, step } = thin(filled, count)
     return {
-      source: call.source.base + toPath(topic.path, { ...asked.parameters, fill: 'null', ...limit }),
+      source: call.source.base + toPath(topic.path, { ...resolved.parameters, fill: 'null', ...limit }),
       ...toFacts(first),
       interval,
-      ...toShowing(kept.length, known.length, step),
+      ...toShowing(selected.length, filled.length, step),
       statistics: Object.fromEntries(statistics),
-      columns: [asked.time, ...members],
-      rows: kept.map((index) => [times[index], ...members.map((path) => shorten(valueAt(records[index], path), 0))]),
+      columns: [resolved.time, ...members],
+      rows: selected.map((index) => [
+        times[index],
+        ...members.map((path) => shorten(valueAt(records[index], path), 0)),
+      ]),
       missing: gaps.reduce((sum, { buckets }) => sum + buckets, 0),
       gaps: gaps.slice(0, MOST_GAPS),
       ...(gaps.length > MOST_GAPS ? { moreGaps: gaps.length - MOST_GAPS } : {}),
-      ...(dueRecords.length > 2 * known.length ? { note: MOSTLY_MISSING } : {}),
+      ...(dueRecords.length > 2 * filled.length ? { note: MOSTLY_MISSING } : {}),
       whole: Object.fromEntries(files.map(({ format, uri }) => [format, uri])),
     }
   })
-  return { made, known: known.length, missing: made.missing, isThinned: shown < known.length }
+  return { answer, points: filled.length, missing: answer.missing, isThinned: shown < filled.length }
 }
 
 /** Reads all points of the range, in pages. */
-async function readPoints({ source, signal }: Pick<SeriesCall, 'source' | 'signal'>, asked: Asked): Promise<Points> {
-  const { topic, parameters } = asked
+async function readPoints(
+  { source, signal }: Pick<SeriesCall, 'source' | 'signal'>,
+  resolved: ResolvedSeries,
+): Promise<Points> {
+  const { topic, parameters } = resolved
   const format = topic.has('format') ? { format: 'ndjson' } : {}
   const limit = topic.has('cursor') ? { limit: String(PAGE) } : {}
   const toPagePath = (cursor?: string) =>
     toPath(topic.path, { ...parameters, fill: 'null', ...limit, cursor, ...format })
-  const first = await source.ask(toPagePath(), signal)
+  const first = await source.request(toPagePath(), signal)
   const records = [...toRecords(first)]
   for (let cursor = toCursor(first); cursor !== undefined; ) {
-    const page = await source.ask(toPagePath(cursor), signal)
+    const page = await source.request(toPagePath(cursor), signal)
     records.push(...toRecords(page))
     cursor = toCursor(page)
   }
@@ -201,13 +215,13 @@ async function readPoints({ source, signal }: Pick<SeriesCall, 'source' | 'signa
 }
 
 async function run(call: SeriesCall): Promise<ToolAnswer> {
-  const asked = await toAsked(call)
-  const { topic, interval } = asked
-  const files = toFiles(call.source.base, asked)
-  const { made, known, missing, isThinned } = toData(call, asked, await readPoints(call, asked), files)
+  const resolved = await resolveSeries(call)
+  const { topic, interval } = resolved
+  const files = toFiles(call.source.base, resolved)
+  const { answer, points, missing, isThinned } = toData(call, resolved, await readPoints(call, resolved), files)
   return {
-    summary: `${known} points of ${topic.name}, each ${interval}; ${missing} missing.`,
-    data: made,
+    summary: `${points} points of ${topic.name}, each ${interval}; ${missing} missing.`,
+    data: answer,
     files: isThinned ? files.map(({ format: _, ...file }) => file) : [],
   }
 }

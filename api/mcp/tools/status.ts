@@ -21,7 +21,7 @@ type Stretch = Json & Parameters<typeof isGap>[0]
 const COLUMNS = ['dataset', 'state', 'complete', 'lastUpdated', 'collectedEvery', 'earliest', 'entities'] as const
 
 async function readStatus({ source, signal }: StatusCall) {
-  const { text } = await source.ask('/data/status', signal)
+  const { text } = await source.request('/data/status', signal)
   return JSON.parse(text) as { readonly mode: string; readonly upstream: string; readonly datasets: readonly Json[] }
 }
 
@@ -33,9 +33,9 @@ const toNotes = (datasets: readonly Json[]) =>
     return [{ dataset, ...(note === undefined ? {} : { note }), ...(fails.length === 0 ? {} : { failing: fails }) }]
   })
 
-async function tellAll(call: StatusCall): Promise<ToolAnswer> {
+async function readAll(call: StatusCall): Promise<ToolAnswer> {
   const { mode, upstream, datasets } = await readStatus(call)
-  const { made } = cutToSize(datasets.length, (_, items) => ({
+  const { answer } = cutToSize(datasets.length, (_, items) => ({
     source: `${call.source.base}/data/status`,
     asOf: new Date(call.source.now()).toISOString(),
     mode,
@@ -46,10 +46,10 @@ async function tellAll(call: StatusCall): Promise<ToolAnswer> {
   }))
   const late = datasets.filter(({ state }) => state !== 'fresh').map(({ dataset, state }) => `${dataset} ${state}`)
   const said = late.length === 0 ? 'All are fresh.' : `Not fresh: ${late.join(', ')}.`
-  return { summary: `${datasets.length} datasets. ${said}`, data: made }
+  return { summary: `${datasets.length} datasets. ${said}`, data: answer }
 }
 
-async function tellMissing(call: StatusCall, dataset: string): Promise<ToolAnswer> {
+async function readMissing(call: StatusCall, dataset: string): Promise<ToolAnswer> {
   const {
     source,
     signal,
@@ -64,9 +64,9 @@ async function tellMissing(call: StatusCall, dataset: string): Promise<ToolAnswe
     throw new Mistake(`There is no dataset "${dataset}".${hint} Datasets: ${names.join(', ')}.`)
   }
   const path = toPath('/data/status/coverage', { dataset, id, start, end })
-  const ranges = JSON.parse((await source.ask(path, signal)).text) as readonly Stretch[]
+  const ranges = JSON.parse((await source.request(path, signal)).text) as readonly Stretch[]
   const missing = ranges.filter(isGap)
-  const { made, shown } = cutToSize(missing.length, (count) => ({
+  const { answer, shown } = cutToSize(missing.length, (count) => ({
     source: source.base + path,
     asOf: new Date(source.now()).toISOString(),
     status: shorten(status, 5),
@@ -75,7 +75,7 @@ async function tellMissing(call: StatusCall, dataset: string): Promise<ToolAnswe
       : {}),
     missing: missing.slice(0, count).map((range) => shorten(range, 0)),
   }))
-  return { summary: `${dataset}: ${shown} of ${missing.length} ranges that are missing or coarser.`, data: made }
+  return { summary: `${dataset}: ${shown} of ${missing.length} ranges that are missing or coarser.`, data: answer }
 }
 
 export const statusTool = defineTool({
@@ -85,5 +85,5 @@ export const statusTool = defineTool({
     'How fresh (fresh, late, stale, empty) and complete (0 to 1) each dataset is, which providers fail, and whether the data is simulated (mode demo). With a dataset: ranges that are missing or coarser, and why.',
   input,
   output: { rows: z.array(z.unknown()).optional(), missing: z.array(z.unknown()).optional() },
-  call: (call) => (call.input.dataset === undefined ? tellAll(call) : tellMissing(call, call.input.dataset)),
+  call: (call) => (call.input.dataset === undefined ? readAll(call) : readMissing(call, call.input.dataset)),
 })

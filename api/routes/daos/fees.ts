@@ -3,7 +3,7 @@ import { daoFees } from '../../../shared/datasets/fees.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { knownAt } from '../../lists/past-quotes.ts'
+import { isCurrentAt } from '../../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const sum = (what: string, over: string) =>
@@ -43,15 +43,15 @@ const changeSince = (days: number) =>
 const SUMS = ['fees_usd', 'revenue_usd'].flatMap((column) => [1, 7, 30].map((days) => sumOf(column, days)))
 const CHANGES = [1, 7, 30].map(changeSince)
 
-/** Of each DAO the sums and changes up to the newest row of those that `isKnown` selects. */
-const toFees = (isKnown: string) => `INNER JOIN
+/** Of each DAO the sums and changes up to the newest row of those that `condition` selects. */
+const toFees = (condition: string) => `INNER JOIN
 (
   SELECT dao, newest_at, tuple(${[...SUMS, ...CHANGES].join(',\n    ')}, newest_at) AS sums
   FROM
   (
     SELECT dao, newest_at, dateDiff('day', observed_at, newest_at) AS ago, fees_usd, revenue_usd
     FROM (SELECT * FROM dao_fees FINAL) AS row
-    INNER JOIN (SELECT dao, max(observed_at) AS newest_at FROM dao_fees WHERE ${isKnown} GROUP BY dao) AS newest USING dao
+    INNER JOIN (SELECT dao, max(observed_at) AS newest_at FROM dao_fees WHERE ${condition} GROUP BY dao) AS newest USING dao
     WHERE observed_at <= newest_at AND observed_at > newest_at - INTERVAL 31 DAY
   )
   GROUP BY dao, newest_at
@@ -70,5 +70,5 @@ export const feesRoute = defineList({
   asOf: 'f.newest_at',
   values: 'd.id, d.name, f.sums',
   joins: toFees('true'),
-  pastJoins: toFees(knownAt('observed_at', toStaleAt(0, daoFees))),
+  pastJoins: toFees(isCurrentAt('observed_at', toStaleAt(0, daoFees))),
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import { type Answer, MOST_KEPT, toStream } from '../../answers/answer.ts'
+import { type Answer, MOST_CACHED, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/rows.ts'
 import { COUNTED, COUNTS, type Scope, toNoData, toScope } from '../../governance/counted.ts'
 import { idValue } from '../../records/table.ts'
@@ -70,12 +70,12 @@ export const governanceRoute = defineRoute({
   handle: async ({ found: dao, db }): Promise<Answer> => {
     const scope = toScope([dao])
     const params = { ...scope }
-    const known = dao.snapshotSpace === null ? undefined : await summarize(db, scope)
-    if (known === undefined) throw toNoData(dao)
-    const { read_at: asOf, votes, voters, proposals, digest } = known
+    const totals = dao.snapshotSpace === null ? undefined : await summarize(db, scope)
+    if (totals === undefined) throw toNoData(dao)
+    const { read_at: asOf, votes, voters, proposals, digest } = totals
     const before = `{"_id":"${dao.id}","votes":{"count":${votes},"uniqueVotingAddresses":`
     const toAfter = (count: number) => `,"uniqueAddressesCount":${count}},"proposals":${proposals}}`
-    if (voters <= MOST_KEPT.voters) {
+    if (voters <= MOST_CACHED.voters) {
       const sql = `WITH ${COUNTED} SELECT voter AS record, now64(3) AS as_of FROM (${VOTERS} ORDER BY voter)`
       const { body, records } = await writeArray(db, { name: 'governance', sql, params })
       return { body: Buffer.concat([Buffer.from(before), body, Buffer.from(toAfter(records))]), asOf }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastKnown } from '../../lists/past-quotes.ts'
+import { lastCurrentRows } from '../../lists/past-quotes.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 
 const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
@@ -49,5 +49,5 @@ export const ratingsRoute = defineList({
   SELECT * FROM dao_ratings_latest FINAL
   WHERE observed_at > (SELECT max(observed_at) FROM dao_ratings_latest) - INTERVAL 7 DAY
 ) AS r ON r.dao = d.key`,
-  pastJoins: `INNER JOIN ${lastKnown(daoRatings)} AS r ON r.dao = d.key`,
+  pastJoins: `INNER JOIN ${lastCurrentRows(daoRatings)} AS r ON r.dao = d.key`,
 })

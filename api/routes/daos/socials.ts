@@ -4,7 +4,7 @@ import { discordMembers } from '../../../shared/datasets/discord.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastKnown } from '../../lists/past-quotes.ts'
+import { lastCurrentRows } from '../../lists/past-quotes.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const followerChange = (over: string) =>
@@ -79,6 +79,6 @@ export const socialsRoute = defineList({
   values: `d.id, d.name, tuple(g.active_members, g.total_members, g.at),
     tuple(x.follower_count, x.following_count, x.tweet_count, x.change_1, x.change_7, x.change_30, x.at)`,
   joins: toCommunities('twitter_counts_latest FINAL', 'discord_members_latest FINAL'),
-  pastJoins: toCommunities(lastKnown(twitterCounts), lastKnown(discordMembers)),
+  pastJoins: toCommunities(lastCurrentRows(twitterCounts), lastCurrentRows(discordMembers)),
   where: 'isNotNull(x.at) OR isNotNull(g.at)',
 })

@@ -3,7 +3,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
 import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { knownAt } from '../../lists/past-quotes.ts'
+import { isCurrentAt } from '../../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const holding = z
@@ -42,17 +42,17 @@ const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
     arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
 
 /**
- * For each DAO the newest row that fulfils `isKnown`, and the rows that it is compared with. Only the rows of the
+ * For each DAO the newest row that fulfils `condition`, and the rows that it is compared with. Only the rows of the
  * answer are read completely, however long the history is.
  */
-const toTreasuries = (isKnown: string) => `INNER JOIN
+const toTreasuries = (condition: string) => `INNER JOIN
 (
   SELECT dao, argMax(tuple(observed_at, tokens, value_usd, source), observed_at) AS newest,
     groupArray(tuple(observed_at, source, value_usd)) AS history
   FROM dao_treasuries FINAL
   WHERE (dao, observed_at) IN
   (
-    SELECT dao, max(observed_at) - INTERVAL arrayJoin([0, 1, 7, 30]) DAY FROM dao_treasuries WHERE ${isKnown} GROUP BY dao
+    SELECT dao, max(observed_at) - INTERVAL arrayJoin([0, 1, 7, 30]) DAY FROM dao_treasuries WHERE ${condition} GROUP BY dao
   )
   GROUP BY dao
 ) AS t ON t.dao = d.key`
@@ -71,5 +71,5 @@ export const treasuryRoute = defineList({
   values: `d.id, d.name, tuple(t.newest.1, arrayMap(token -> tuple(token.1, token.2, token.3), t.newest.2), t.newest.3,
     ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)})`,
   joins: toTreasuries('true'),
-  pastJoins: toTreasuries(knownAt('observed_at', toStaleAt(0, daoTreasury))),
+  pastJoins: toTreasuries(isCurrentAt('observed_at', toStaleAt(0, daoTreasury))),
 })

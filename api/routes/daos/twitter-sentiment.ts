@@ -3,26 +3,41 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastKnown } from '../../lists/past-quotes.ts'
+import { lastCurrentRows } from '../../lists/past-quotes.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 
 /** The shares of posts by mood. */
 export const shareValues = {
-  positive: z.number().describe('Share of positive posts, from 0 to 1.'),
-  neutral: z.number().describe('Share of neutral posts, from 0 to 1.'),
-  negative: z.number().describe('Share of negative posts, from 0 to 1.'),
+  positive: z.number().describe('Mean probability of the posts to be positive, from 0 to 1.'),
+  neutral: z.number().describe('Mean probability of the posts to be neutral, from 0 to 1.'),
+  negative: z.number().describe('Mean probability of the posts to be negative, from 0 to 1.'),
 }
 
-/** Finer than one post of the largest sample, so that rounding loses no post. */
+/** The size of a sample and the model that classified it: the columns in `SAMPLE`. */
+export const sampleValues = {
+  posts: z.int().describe('Number of classified posts.'),
+  unknownPosts: z
+    .int()
+    .nullable()
+    .describe('Number of posts without a known word, which count as neutral; null if they were not counted.'),
+  model: z
+    .string()
+    .describe('Version of the model that classified the posts. Values of different versions are not comparable.'),
+}
+
+/** The values of a row in the order of `sampleValues`. */
+export const SAMPLE = 'positive_posts + neutral_posts + negative_posts AS posts, unknown_posts, model'
+
+/** Finer than one post of the largest sample. */
 const DECIMALS = 4
 
-const POSTS = '(positive_posts + neutral_posts + negative_posts)'
-const POSITIVE = `round(positive_posts / ${POSTS}, ${DECIMALS})`
-// The rounding difference goes to the neutral posts; without any, to the negative posts.
-const NEGATIVE = `if(neutral_posts = 0, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_posts / ${POSTS}, ${DECIMALS}))`
-const NEUTRAL = `if(neutral_posts = 0, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
+const POSITIVE = `round(positive_share, ${DECIMALS})`
+// The rounding difference goes to the neutral share; if that is smaller than one decimal, to the negative share.
+const IS_WITHOUT_NEUTRAL = `(1 - positive_share - negative_share < 1e-${DECIMALS})`
+const NEGATIVE = `if(${IS_WITHOUT_NEUTRAL}, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_share, ${DECIMALS}))`
+const NEUTRAL = `if(${IS_WITHOUT_NEUTRAL}, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
 
-/** SQL of the shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
+/** The shares of a row in the order of `shareValues`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
 export const SHARES = `${POSITIVE}, ${NEUTRAL}, ${NEGATIVE}`
 
 const sentimentRecord = z
@@ -30,14 +45,15 @@ const sentimentRecord = z
     _id: idValue.describe('Id of the DAO.'),
     name: z.string().describe('Name of the DAO.'),
     twitterSentiment: z
-      .strictObject({ ...shareValues, lastUpdated: timeValue.describe('When the posts were read.') })
-      .describe('Shares of the posts in a sample, which sum to 1.'),
+      .strictObject({ ...shareValues, lastUpdated: timeValue.describe('When the posts were read.'), ...sampleValues })
+      .describe('Shares of the moods in a sample of posts, which sum to 1.'),
   })
   .meta({ id: 'TwitterSentiment', description: 'The mood of recent posts about a DAO.' })
 
 const toSentiment = (rows: string) => `INNER JOIN
 (
-  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
+  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative,
+    ${SAMPLE}
   FROM ${rows}
 ) AS s ON s.dao = d.key`
 
@@ -46,13 +62,13 @@ export const twitterSentimentRoute = defineList({
   path: '/data/daos/twitter-sentiment',
   summary: 'The mood of recent posts about DAOs on Twitter',
   description:
-    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative ones in a sample of recent English posts, which sum to 1. Ordered as /data/daos.',
+    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities that a model gives each post. The model classifies about two thirds of English posts correctly, and fewer in other languages: compare a DAO with itself over time. `model` names its version; compare values of the same version only. Ordered as /data/daos.',
   of: listedDaos,
   record: sentimentRecord,
   datasets: [twitterSentiment, daoLinks, tokenPrices],
   name: 'twitter-sentiment',
   asOf: 's.observed_at',
-  values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)',
+  values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at, s.posts, s.unknown_posts, s.model)',
   joins: toSentiment('twitter_sentiment_latest FINAL'),
-  pastJoins: toSentiment(lastKnown(twitterSentiment)),
+  pastJoins: toSentiment(lastCurrentRows(twitterSentiment)),
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
-import { defineKnownList } from '../../lists/known-list.ts'
+import { defineComputedList } from '../../lists/computed-list.ts'
 import { idValue } from '../../records/table.ts'
 
 const element = z
@@ -16,7 +16,7 @@ const element = z
   })
   .meta({ id: 'IndexMember', description: 'A token in the basket of the Index.' })
 
-export const indexCompositionRoute = defineKnownList({
+export const indexCompositionRoute = defineComputedList({
   operation: 'getIndexComposition',
   path: '/data/index/composition',
   aliases: ['/data/index/index-composition'],

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineKnownList } from '../../lists/known-list.ts'
+import { defineComputedList } from '../../lists/computed-list.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 
 const element = z
@@ -19,7 +19,7 @@ const composition = z
   })
   .meta({ id: 'IndexComposition', description: 'What the Index held for some time.' })
 
-export const indexCompositionsRoute = defineKnownList({
+export const indexCompositionsRoute = defineComputedList({
   operation: 'listIndexCompositions',
   path: '/data/index/compositions',
   tag: 'Index',
@@ -31,11 +31,11 @@ export const indexCompositionsRoute = defineKnownList({
   hasPast: true,
   find: ({ registry: { index }, now }, asOf) => {
     const at = asOf ?? now()
-    const known = index.compositions.filter(({ validFrom }) => validFrom <= at)
+    const valid = index.compositions.filter(({ validFrom }) => validFrom <= at)
     const next = index.compositions.find(({ validFrom }) => validFrom > now())
     return {
-      records: known.map(({ id, validFrom, elements }, place): z.infer<typeof composition> => {
-        const following = known[place + 1]
+      records: valid.map(({ id, validFrom, elements }, place): z.infer<typeof composition> => {
+        const following = valid[place + 1]
         return {
           _id: id,
           from: new Date(validFrom).toISOString(),
@@ -47,7 +47,7 @@ export const indexCompositionsRoute = defineKnownList({
           })),
         }
       }),
-      asOf: known.at(-1)?.validFrom ?? null,
+      asOf: valid.at(-1)?.validFrom ?? null,
       ...(next === undefined || asOf !== undefined ? {} : { expiresAt: next.validFrom }),
     }
   },

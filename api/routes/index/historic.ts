@@ -1,30 +1,29 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
+import { toSeriesDueEnd } from '../../../shared/coverage/expected.ts'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
-import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
+import { type Answer, MOST_CACHED } from '../../answers/answer.ts'
 import type { Representation } from '../../answers/formats.ts'
 import { toIdSql } from '../../answers/keyset.ts'
 import { detach, NO_FRAME, type Rows, toArray, toSlice } from '../../answers/rows.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
-import { optionalPage, time, wholeNumber } from '../../parameters/kinds.ts'
+import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords, toObject } from '../../records/answer.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
-import { answerQuestion } from '../../series/asked-series.ts'
 import { toPoints } from '../../series/candles.ts'
 import {
+  type ChunkSource,
   countSince,
   countSlices,
   findNewest,
-  isOfWholeRows,
-  type PieceSource,
-  readPieces,
-  toPieces,
+  hasFullRows,
+  readChunks,
+  toChunks,
   writeRows,
-} from '../../series/pieces.ts'
+} from '../../series/chunks.ts'
 import {
   checkRange,
   countRows,
@@ -37,6 +36,7 @@ import {
   seriesParameters,
   toSeriesRange,
 } from '../../series/series.ts'
+import { answerQuestion } from '../../series/series-answer.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
 
 const INTERVAL = '5m'
@@ -64,7 +64,7 @@ FROM (${POINTS})`
 const ROW_HASH = 'sipHash64(tuple(createdAt, valueUsd, composition))'
 
 const days = (description: string) =>
-  wholeNumber(MAX_DAYS)
+  integerParameter(MAX_DAYS)
     .optional()
     .meta({ description, examples: [7] })
 
@@ -98,12 +98,12 @@ export const indexHistoricRoute = defineRoute({
       throw new Problem('invalid_parameter', 'period and days mean the same and must not differ.', { param: 'days' })
     }
     const { index } = registry
-    const isOther =
+    const isExplicit =
       query.start !== undefined ||
       query.end !== undefined ||
       query.limit !== undefined ||
       call.representation.after !== ''
-    if (isOther || !isPlain(query, 'asc', INTERVAL)) return answerOther(call, index, query)
+    if (isExplicit || !isPlain(query, 'asc', INTERVAL)) return answerInForm(call, index, query)
     const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
     const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
     const { points, early, ...answer } = await answerPoints(call, index, range)
@@ -124,12 +124,12 @@ interface Query extends SeriesQuestion {
 }
 
 /** Answers a request with a range, order or interval. The first slot with a value represents a coarser bucket. */
-async function answerOther(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
+async function answerInForm(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
   checkRange(query)
-  const { period, days: alike, ...question } = query
-  const back = period ?? alike ?? (query.start === undefined ? 1 : MAX_DAYS)
+  const { period, days: daysAlias, ...question } = query
+  const back = period ?? daysAlias ?? (query.start === undefined ? 1 : MAX_DAYS)
   const now = call.now()
-  const isUntilNow = [period, alike, query.start].some((given) => given !== undefined)
+  const isUntilNow = [period, daysAlias, query.start].some((value) => value !== undefined)
   const until = isUntilNow ? now : Math.min(query.end ?? now, now)
   const earliest = Math.max(query.start ?? 0, index.launch)
   const start = Math.max(earliest, until - back * DAY_MS)
@@ -154,13 +154,13 @@ async function answerPoints(
   range: SeriesRange,
 ): Promise<Answer & PointCounts & { headers?: Record<string, string> }> {
   const most = countBuckets(range.from, range.to, INTERVAL)
-  const isLong = most > MOST_KEPT.indexPoints
+  const isLong = most > MOST_CACHED.indexPoints
   const entity = { index: index.key, id: index.id }
   const due = toSeriesDueEnd(indexPoints, INTERVAL, call.now())
   const toStatement = ({ from, to }: TimeRange, limit: number) => {
     return { name: 'index-historic', sql: `${RECORDS} LIMIT {limit: UInt32}`, params: { ...entity, from, to, limit } }
   }
-  if (isLong || !isOfWholeRows(call.representation)) {
+  if (isLong || !hasFullRows(call.representation)) {
     const late = { from: Math.max(range.from, due), to: range.to }
     const [{ records, ...answer }, early] = await Promise.all([
       answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong }),
@@ -169,9 +169,9 @@ async function answerPoints(
     return { ...answer, points: records, early: Math.min(early, records) }
   }
   const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
-  const read: PieceSource<Rows>['read'] = (db, piece) =>
+  const read: ChunkSource<Rows>['read'] = (db, piece) =>
     writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
-  const rows = await readPieces({ ...source, read, pack: detach }, call, toPieces(range, INTERVAL))
+  const rows = await readChunks({ ...source, read, pack: detach }, call, toChunks(range, INTERVAL))
   const slices = rows.map((one) => toSlice(one, range))
   const counts = { points: countSlices(slices), early: countSince(slices, due) }
   return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), ...counts }

@@ -4,7 +4,7 @@ import type { Element } from '../../../shared/registry/index-records.ts'
 import { type Contributions, toContributions, toSlots, toWorth } from '../../basket/contributions.ts'
 import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
 import { INDEX_HEADERS } from '../../http/headers.ts'
-import { defineKnownList } from '../../lists/known-list.ts'
+import { defineComputedList } from '../../lists/computed-list.ts'
 import { idValue, numberOrNull } from '../../records/table.ts'
 
 const weight = z
@@ -29,7 +29,7 @@ const weight = z
 
 type Weight = z.infer<typeof weight>
 
-export const indexWeightsRoute = defineKnownList({
+export const indexWeightsRoute = defineComputedList({
   operation: 'listIndexWeights',
   path: '/data/index/weights',
   tag: 'Index',
@@ -52,8 +52,10 @@ export const indexWeightsRoute = defineKnownList({
     const value = toWorth(slot.composition, priceOf)
     const contributions = toContributions(runs, slot.at, priceIn)
     const members = new Set(slot.composition.elements.map(({ token }) => token.key))
-    const left = new Map(elements.flatMap((one) => (members.has(one.token.key) ? [] : [[one.token.key, one] as const])))
-    const gone = [...left.values()].map((one) => ({ ...one, quantity: '0' }))
+    const removed = new Map(
+      elements.flatMap((one) => (members.has(one.token.key) ? [] : [[one.token.key, one] as const])),
+    )
+    const gone = [...removed.values()].map((one) => ({ ...one, quantity: '0' }))
     const records = [...slot.composition.elements, ...gone].map((one) =>
       toRecord(one, { value, price: priceOf(one.token.key), contributions }),
     )
@@ -73,13 +75,13 @@ const toChange = (contributions: Contributions | undefined) =>
 
 function toRecord(
   { token, quantity }: Element,
-  known: {
+  valuation: {
     readonly value: number
     readonly price: number | undefined
     readonly contributions: Contributions | undefined
   },
 ): Weight {
-  const { price = null, value, contributions } = known
+  const { price = null, value, contributions } = valuation
   const held = Number(quantity)
   // The value of a quantity of 0 is 0, even if the price is unknown.
   const valueUsd = held === 0 ? 0 : price === null ? null : held * price

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { COVERAGE_STATES } from '../../../shared/coverage/explain.ts'
 import { type DatasetFacts, datasets } from '../../../shared/datasets/list.ts'
 import { DAY_MS, END_OF_TIME } from '../../../shared/intervals.ts'
-import { type CoverageAsked, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
+import { type CoverageQuery, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { idValue, timeValue } from '../../records/table.ts'
@@ -58,14 +58,14 @@ export const coverageRoute = defineRoute({
   response: z.array(range),
   datasets: [],
   handle: async ({ db, registry, query, now }) => {
-    const ranges = await readRanges(db, registry, toAsked(query, now()), now())
+    const ranges = await readRanges(db, registry, toCoverageQuery(query, now()), now())
     const body = Buffer.from(JSON.stringify(ranges satisfies z.infer<typeof range>[]))
     return { body, asOf: null, expiresAt: now() + HOLDS_MS }
   },
 })
 
 /** @throws Problem `invalid_parameter` for an invalid range. */
-function toAsked(
+function toCoverageQuery(
   query: {
     dataset: string
     id?: string | undefined
@@ -73,7 +73,7 @@ function toAsked(
     end?: number | undefined
   },
   now: number,
-): CoverageAsked {
+): CoverageQuery {
   // The parameter accepts only these names.
   const dataset = datasets.find(({ name }) => name === query.dataset) as DatasetFacts
   const { id, end: to = now, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query

@@ -117,9 +117,13 @@ export const historicDexTradesRoute = defineRoute({
     // A later page begins at the last trade of the previous one.
     const last = after === '' ? undefined : way.toTime(way.keyset.read(after))
     const isOpen = query.end === undefined || query.end > now()
-    const asked = { from: query.start ?? 0, to: query.end ?? END_OF_TIME }
+    const requested = { from: query.start ?? 0, to: query.end ?? END_OF_TIME }
     const range =
-      last === undefined ? asked : direction === 'desc' ? { ...asked, to: last + 1 } : { ...asked, from: last }
+      last === undefined
+        ? requested
+        : direction === 'desc'
+          ? { ...requested, to: last + 1 }
+          : { ...requested, from: last }
     // An answer that ends before the newest trade does not become stale.
     const open = isOpen && direction === 'desc' && last === undefined
     const params = { token: token.key, id: token.id, ...range, open, rows: COPIES * (query.limit + 1) }

@@ -4,7 +4,7 @@ import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time } from '../../parameters/kinds.ts'
-import { answerAskedPrices, answerPriceSeries, findPriceSeries } from '../../prices/json.ts'
+import { answerPriceSeries, answerPricesInForm, findPriceSeries } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/table.ts'
@@ -45,8 +45,8 @@ export const historicFinancialRoute = defineRoute({
   peek: (call) => {
     const { query, found: token, now, representation } = call
     const { interval, limit } = query
-    const isWhole = representation.format === 'json' && representation.after === ''
-    if (!isWhole || interval === undefined || !isPlain(query, 'asc', interval)) return undefined
+    const isCacheable = representation.format === 'json' && representation.after === ''
+    if (!isCacheable || interval === undefined || !isPlain(query, 'asc', interval)) return undefined
     checkRange(query)
     const range = toSeriesRange({ ...query, interval }, now())
     return findPriceSeries(call, { token, interval, range, limit })
@@ -56,7 +56,7 @@ export const historicFinancialRoute = defineRoute({
     checkRange(query)
     checkChosen(query, INTERVALS)
     const { interval, limit } = query
-    if (interval === undefined || !isPlain(query, 'asc', interval)) return answerAskedPrices(call, query)
+    if (interval === undefined || !isPlain(query, 'asc', interval)) return answerPricesInForm(call, query)
     const range = toSeriesRange({ ...query, interval }, now())
     const keys = call.entities.map(({ key }) => key)
     const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, range)

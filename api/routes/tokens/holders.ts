@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
-import { lastKnown } from '../../lists/past-quotes.ts'
+import { lastCurrentRows } from '../../lists/past-quotes.ts'
 import { idValue, numberOrNull, uint64 } from '../../records/table.ts'
 
 const holder = z
@@ -46,5 +46,5 @@ export const holdersRoute = defineList({
   values: `t.id, t.name, tuple(h.total_holders, h.top100_share,
     arrayMap(holder -> tuple(holder.1, holder.2, holder.3, holder.4), h.holders))`,
   joins: 'INNER JOIN (SELECT * FROM token_holders_latest FINAL) AS h ON h.token = t.key',
-  pastJoins: `INNER JOIN ${lastKnown(tokenHolders)} AS h ON h.token = t.key`,
+  pastJoins: `INNER JOIN ${lastCurrentRows(tokenHolders)} AS h ON h.token = t.key`,
 })

@@ -1,7 +1,7 @@
 import { toBase } from './address.ts'
 import { type Answer, toFacts } from './facts.ts'
 import { ConnectionError, toProblemError, UnexpectedAnswerError } from './failure.ts'
-import { createMemory, type Kept } from './memory.ts'
+import { type CachedAnswer, createMemory } from './memory.ts'
 import { type Retries, withRetries } from './retry.ts'
 
 /** Options of a client. */
@@ -63,7 +63,7 @@ const connecting = <T>(url: string, signal: AbortSignal | undefined, response: P
   })
 
 /** @throws ConnectionError if the answer is incomplete, UnexpectedAnswerError if it is neither JSON nor an image. */
-function toData(url: string, status: number, { text, type }: Kept): unknown {
+function toData(url: string, status: number, { text, type }: CachedAnswer): unknown {
   if (type.startsWith('image/svg+xml')) return text
   if (!type.startsWith('application/json')) throw new UnexpectedAnswerError({ url, status, type, text })
   try {
@@ -77,15 +77,15 @@ function toData(url: string, status: number, { text, type }: Kept): unknown {
 async function withTimeout<T>(
   url: string,
   { signal, timeoutMs = TIMEOUT_MS }: RequestOptions,
-  ask: (signal: AbortSignal | undefined) => Promise<T>,
+  send: (signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
   // A value beyond the maximum of a timer means no timeout.
-  if (timeoutMs <= 0 || timeoutMs > 2_147_483_647) return ask(signal)
+  if (timeoutMs <= 0 || timeoutMs > 2_147_483_647) return send(signal)
   const timeout = new AbortController()
   const late = new ConnectionError(url, new Error(`No answer within ${timeoutMs} ms`))
   const timer = setTimeout(() => timeout.abort(late), timeoutMs)
   try {
-    return await ask(signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]))
+    return await send(signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]))
   } finally {
     clearTimeout(timer)
   }
@@ -106,20 +106,20 @@ export function createConnection(options: ConnectionOptions): Connection {
     return response
   }
 
-  async function ask(url: string, signal: AbortSignal | undefined): Promise<Answer<unknown>> {
-    const kept = memory.get(url)
-    const known: Record<string, string> = kept === undefined ? {} : { 'If-None-Match': kept.tag }
-    const response = await open(url, { Accept: 'application/json, image/svg+xml;q=0.5', ...known }, { signal })
+  async function fetchAnswer(url: string, signal: AbortSignal | undefined): Promise<Answer<unknown>> {
+    const cached = memory.get(url)
+    const conditions: Record<string, string> = cached === undefined ? {} : { 'If-None-Match': cached.tag }
+    const response = await open(url, { Accept: 'application/json, image/svg+xml;q=0.5', ...conditions }, { signal })
     const facts = toFacts(response.headers)
-    if (response.status === 304 && kept !== undefined) return { data: toData(url, response.status, kept), facts }
+    if (response.status === 304 && cached !== undefined) return { data: toData(url, response.status, cached), facts }
     const text = await connecting(url, signal, response.text())
-    const came = { tag: facts.tag ?? '', text, type: response.headers.get('content-type') ?? '' }
-    const data = toData(url, response.status, came)
-    if (facts.tag !== undefined) memory.set(url, came)
+    const received = { tag: facts.tag ?? '', text, type: response.headers.get('content-type') ?? '' }
+    const data = toData(url, response.status, received)
+    if (facts.tag !== undefined) memory.set(url, received)
     return { data, facts }
   }
 
-  const again = <T>(
+  const retry = <T>(
     url: string,
     request: RequestOptions = {},
     one: (signal: AbortSignal | undefined) => Promise<T>,
@@ -130,8 +130,8 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   return {
     base: toBase(options.baseUrl),
-    answer: (url, request) => again(url, request, (signal) => ask(url, signal)),
-    download: (url, request) => again(url, request, (signal) => open(url, {}, { signal })),
+    answer: (url, request) => retry(url, request, (signal) => fetchAnswer(url, signal)),
+    download: (url, request) => retry(url, request, (signal) => open(url, {}, { signal })),
     open,
   }
 }

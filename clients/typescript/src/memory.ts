@@ -1,5 +1,5 @@
 /** An answer as text, so that callers cannot modify the cached value. */
-export interface Kept {
+export interface CachedAnswer {
   readonly tag: string
   readonly text: string
   /** The media type. */
@@ -8,21 +8,21 @@ export interface Kept {
 
 /** The response cache by URL, for answers of 304 Not Modified. */
 export interface Memory {
-  get(url: string): Kept | undefined
-  set(url: string, kept: Kept): void
+  get(url: string): CachedAnswer | undefined
+  set(url: string, answer: CachedAnswer): void
 }
 
 /** Creates a response cache with a budget in characters and least-recently-used eviction. */
 export function createMemory(characters: number): Memory {
-  const kept = new Map<string, Kept>()
+  const answers = new Map<string, CachedAnswer>()
   let size = 0
   const take = (url: string) => {
-    const found = kept.get(url)
-    if (found !== undefined && kept.delete(url)) size -= found.text.length
+    const found = answers.get(url)
+    if (found !== undefined && answers.delete(url)) size -= found.text.length
     return found
   }
-  const put = (url: string, entry: Kept) => {
-    kept.set(url, entry)
+  const put = (url: string, entry: CachedAnswer) => {
+    answers.set(url, entry)
     size += entry.text.length
   }
   return {
@@ -35,7 +35,7 @@ export function createMemory(characters: number): Memory {
       take(url)
       if (entry.text.length > characters) return
       put(url, entry)
-      for (const oldest of kept.keys()) {
+      for (const oldest of answers.keys()) {
         if (size <= characters) break
         take(oldest)
       }

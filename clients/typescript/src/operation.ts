@@ -15,12 +15,12 @@ export type Body<Name extends OperationName> =
       ? Svg
       : never
 
-type Given<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>
-type Parameters<Name extends OperationName> = Given<operations[Name]['parameters']['query']> &
-  Given<operations[Name]['parameters']['path']>
+type Present<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>
+type Parameters<Name extends OperationName> = Present<operations[Name]['parameters']['query']> &
+  Present<operations[Name]['parameters']['path']>
 
 /** A list may be given as one value; optional parameters may be undefined. */
-type Asked<T> = {
+type QueryArgs<T> = {
   [Key in keyof T]: Several<NonNullable<T[Key]>> | (undefined extends T[Key] ? undefined : never)
 }
 type Several<T> = T extends readonly (infer Item)[] ? Item | readonly Item[] : T
@@ -47,14 +47,14 @@ export type Query<
   Source = SourceOf<Name>,
 > = [keyof Parameters<Name>] extends [never]
   ? Record<string, never>
-  : Asked<Omit<Parameters<Name>, 'format' | 'fields' | 'fill' | 'basis' | 'source'>> &
+  : QueryArgs<Omit<Parameters<Name>, 'format' | 'fields' | 'fill' | 'basis' | 'source'>> &
       ([TakesMembers<Name>] extends [never] ? unknown : { readonly fields?: Member | readonly Member[] | undefined }) &
       (Parameters<Name> extends { fill?: unknown } ? { readonly fill?: Fill | undefined } : unknown) &
       (Parameters<Name> extends { basis?: unknown } ? { readonly basis?: Basis | undefined } : unknown) &
       (Parameters<Name> extends { source?: unknown } ? { readonly source?: Source | undefined } : unknown)
 
 /** The parameters of an operation for a table. */
-export type TableQuery<Name extends OperationName> = Asked<Omit<Parameters<Name>, 'format'>>
+export type TableQuery<Name extends OperationName> = QueryArgs<Omit<Parameters<Name>, 'format'>>
 
 type Schemas = components['schemas']
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -66,12 +66,12 @@ type IsNamed<Item, Names extends string> = true extends {
   : false
 
 /** Selects the variants of a series by a parameter: without it the named schemas are excluded, with it all others. */
-type Chosen<Series, Names extends string, Given> = Series extends readonly (infer Item)[]
-  ? IsNamed<Item, Names> extends ([Given] extends [undefined] ? false : true)
+type Chosen<Series, Names extends string, Selected> = Series extends readonly (infer Item)[]
+  ? IsNamed<Item, Names> extends ([Selected] extends [undefined] ? false : true)
     ? Series
     : never
   : Series extends { data: infer Points }
-    ? Omit<Series, 'data'> & { data: Chosen<Points, Names, Given> }
+    ? Omit<Series, 'data'> & { data: Chosen<Points, Names, Selected> }
     : Series
 type Filled<Name extends OperationName, Fill> =
   Parameters<Name> extends { fill?: unknown } ? Chosen<Body<Name>, `Filled${string}`, Fill> : Body<Name>
@@ -112,8 +112,8 @@ export type RecordOf<T> = T extends readonly (infer Item)[]
     : never
 
 /** Makes the argument optional if all its members are. */
-type Arguments<Asked, Options = RequestOptions> =
-  Record<never, never> extends Asked ? [query?: Asked, options?: Options] : [query: Asked, options?: Options]
+type Arguments<Args, Options = RequestOptions> =
+  Record<never, never> extends Args ? [query?: Args, options?: Options] : [query: Args, options?: Options]
 
 /** A table's formats. */
 export type Format = 'csv' | 'ndjson' | 'parquet' | 'arrow'
@@ -133,7 +133,7 @@ export interface Operation<Name extends OperationName> {
     Basis extends 'like-for-like' | undefined = undefined,
     Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+    ...args: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): Promise<Answered<Name, Member, Fill, Basis, Source>>
   /**
    * Returns the body with the metadata from its headers.
@@ -145,10 +145,10 @@ export interface Operation<Name extends OperationName> {
     Basis extends 'like-for-like' | undefined = undefined,
     Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+    ...args: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): Promise<Answer<Answered<Name, Member, Fill, Basis, Source>>>
   /** The URL of the answer, for links and other programs. */
-  url(...asked: Arguments<Query<Name>, never>): string
+  url(...args: Arguments<Query<Name>, never>): string
 }
 
 /** An operation with records that are also available as a table. */
@@ -157,7 +157,7 @@ export interface TableOperation<Name extends OperationName> extends Operation<Na
    * The records as a file. No retry after the first byte.
    * @throws as the operation itself
    */
-  download(format: Format, ...asked: Arguments<TableQuery<Name>>): Promise<Download>
+  download(format: Format, ...args: Arguments<TableQuery<Name>>): Promise<Download>
 }
 
 /** An operation with paged records; `limit` is the page size. */
@@ -173,7 +173,7 @@ export interface PagedOperation<Name extends OperationName> extends TableOperati
     Basis extends 'like-for-like' | undefined = undefined,
     Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+    ...args: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): AsyncGenerator<Answered<Name, Member, Fill, Basis, Source>, void, undefined>
   /**
    * The records of these pages, one by one.
@@ -185,7 +185,7 @@ export interface PagedOperation<Name extends OperationName> extends TableOperati
     Basis extends 'like-for-like' | undefined = undefined,
     Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+    ...args: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): AsyncGenerator<RecordOf<Answered<Name, Member, Fill, Basis, Source>>, void, undefined>
 }
 

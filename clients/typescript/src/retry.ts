@@ -1,7 +1,7 @@
 import { ConnectionError, ProblemError } from './failure.ts'
 
 /** Temporary errors: a rate limit, a gateway without a service, an overloaded service. Other errors would repeat. */
-const isPassing = (status: number) => [429, 502, 503, 504].includes(status)
+const isTransient = (status: number) => [429, 502, 503, 504].includes(status)
 const FIRST_WAIT_MS = 250
 const LONGEST_BACKOFF_MS = 15_000
 
@@ -25,7 +25,7 @@ export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void>
  * wait grows exponentially with jitter between half and the full value, so that clients do not retry simultaneously.
  * `passes` decides which statuses are temporary.
  */
-export function toWaitMs(error: unknown, attempt: number, passes = isPassing): number | undefined {
+export function toWaitMs(error: unknown, attempt: number, passes = isTransient): number | undefined {
   if (!(error instanceof ConnectionError || (error instanceof ProblemError && passes(error.status)))) return undefined
   if (error instanceof ProblemError && error.retryAfter !== undefined) return error.retryAfter * 1000
   return Math.min(LONGEST_BACKOFF_MS, FIRST_WAIT_MS * 2 ** attempt) * (0.5 + Math.random() / 2)
@@ -40,13 +40,13 @@ export interface Retries {
 
 /** Retries until there is an answer, a permanent error, or no attempt left. */
 export async function withRetries<T>(
-  ask: () => Promise<T>,
+  send: () => Promise<T>,
   { retries, longestWaitMs }: Retries,
   signal: AbortSignal | undefined,
 ): Promise<T> {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      return await ask()
+      return await send()
     } catch (error) {
       const ms = toWaitMs(error, attempt)
       if (ms === undefined || attempt >= retries || ms > longestWaitMs) throw error

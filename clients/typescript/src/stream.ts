@@ -82,20 +82,22 @@ async function* connect(
   { signal, silenceMs = SILENCE_MS }: StreamOptions,
 ): AsyncGenerator<Block, void, undefined> {
   const silence = new AbortController()
-  const heard = <T>(next: Promise<T>): Promise<T> => {
+  const withTimeout = <T>(next: Promise<T>): Promise<T> => {
     const tooLong = new ConnectionError(url, new Error(`Nothing came for ${silenceMs} ms`))
     const timer = setTimeout(() => silence.abort(tooLong), silenceMs)
     return next.finally(() => clearTimeout(timer))
   }
   const either = signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal])
   const headers: Record<string, string> = id === undefined ? {} : { 'Last-Event-ID': id }
-  const response = await heard(connection.open(url, { Accept: 'text/event-stream', ...headers }, { signal: either }))
+  const response = await withTimeout(
+    connection.open(url, { Accept: 'text/event-stream', ...headers }, { signal: either }),
+  )
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const decoder = new TextDecoder()
   let rest = ''
   try {
     for (;;) {
-      const { value, done } = await heard(reader.read())
+      const { value, done } = await withTimeout(reader.read())
       if (done) return
       const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n')
       rest = blocks.pop() ?? ''

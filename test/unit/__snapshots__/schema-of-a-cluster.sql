@@ -1227,3 +1227,339 @@ CREATE TABLE IF NOT EXISTS dao_fees ON CLUSTER 'dao' AS dao_fees_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_fees_local', cityHash64(dao));
 
 ALTER TABLE dao_fees_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE twitter_sentiment_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT lexicon;
+
+ALTER TABLE twitter_sentiment ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT lexicon;
+
+ALTER TABLE twitter_sentiment_latest_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT 'afinn-165+crypto-1';
+
+ALTER TABLE twitter_sentiment_latest ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT 'afinn-165+crypto-1';
+
+ALTER TABLE twitter_sentiment_latest_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts, positive_share, negative_share, unknown_posts,
+  model
+FROM twitter_sentiment_local;
+
+ALTER TABLE governors_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governors_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governance_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_cast_votes_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_cast_votes ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_exact Array(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS total_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1));
+
+ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_exact Array(UInt256),
+    ADD COLUMN IF NOT EXISTS total_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8;
+
+ALTER TABLE dao_cast_votes_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, toDateTime(at, 'UTC') AS created_at, proposal, address AS voter, space, choice, voting_power, collected_at,
+  power_exact, choice_powers, decimals, is_whole
+FROM governance_in_local
+WHERE kind = 'vote';
+
+ALTER TABLE governors_votes_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, space, kind, proposal, address, at, choice, voting_power, collected_at, power_exact, choice_powers, decimals, is_whole
+FROM governors_in_local
+WHERE kind = 'vote';
+
+ALTER TABLE governors_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governors_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governor_events_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String CODEC(ZSTD(3)),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String)) CODEC(ZSTD(3));
+
+ALTER TABLE governor_events ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governor_events_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at,
+  body, executable_at, actions
+FROM governors_in_local
+WHERE kind NOT IN ('vote', 'reading');
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body Nullable(String) CODEC(ZSTD(3)),
+    ADD COLUMN IF NOT EXISTS queued_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS executed_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS canceled_at Nullable(DateTime('UTC')) CODEC(ZSTD(1));
+
+ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body Nullable(String),
+    ADD COLUMN IF NOT EXISTS queued_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS executed_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS canceled_at Nullable(DateTime('UTC'));
+
+CREATE TABLE IF NOT EXISTS delegations_in_local ON CLUSTER 'dao'
+(
+    dao            UInt64,
+    space          String,
+    kind           LowCardinality(String),
+    at             DateTime64(3, 'UTC'),
+    block_number   UInt64,
+    log_index      UInt32,
+    tx             String,
+    delegate       String,
+    previous       UInt256,
+    power          UInt256,
+    decimals       UInt8,
+    cause          LowCardinality(String),
+    delegator      String,
+    from_delegate  String,
+    to_delegate    String,
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = Null;
+
+CREATE TABLE IF NOT EXISTS delegations_in ON CLUSTER 'dao' AS delegations_in_local
+ENGINE = Distributed('dao', 'dao_data', 'delegations_in_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS delegate_powers_local ON CLUSTER 'dao'
+(
+    dao          UInt64 CODEC(ZSTD(1)),
+    space        LowCardinality(String),
+    delegate     String CODEC(ZSTD(3)),
+    block_number UInt64 CODEC(Delta, ZSTD(1)),
+    log_index    UInt32 CODEC(ZSTD(1)),
+    at           DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    previous     UInt256 CODEC(ZSTD(1)),
+    power        UInt256 CODEC(ZSTD(1)),
+    decimals     UInt8 CODEC(ZSTD(1)),
+    cause        LowCardinality(String),
+    tx           String CODEC(ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/delegate_powers', '{replica}', collected_at)
+ORDER BY (dao, space, delegate, block_number, log_index)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS delegate_powers ON CLUSTER 'dao' AS delegate_powers_local
+ENGINE = Distributed('dao', 'dao_data', 'delegate_powers_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegate_powers_mv ON CLUSTER 'dao' TO delegate_powers_local AS
+SELECT dao, space, delegate, block_number, log_index, toDateTime(at, 'UTC') AS at, previous, power, decimals, cause, tx, collected_at
+FROM delegations_in_local
+WHERE kind = 'power';
+
+CREATE TABLE IF NOT EXISTS delegate_powers_latest_local ON CLUSTER 'dao'
+(
+    dao        UInt64,
+    space      LowCardinality(String),
+    delegate   String,
+    first_at   SimpleAggregateFunction(min, DateTime('UTC')),
+    last_power AggregateFunction(argMax, UInt256, Tuple(UInt64, UInt32)),
+    decimals   SimpleAggregateFunction(max, UInt8)
+)
+ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/dao_data/delegate_powers_latest', '{replica}')
+ORDER BY (dao, space, delegate)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS delegate_powers_latest ON CLUSTER 'dao' AS delegate_powers_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'delegate_powers_latest_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegate_powers_latest_mv ON CLUSTER 'dao' TO delegate_powers_latest_local AS
+SELECT dao, space, delegate, min(toDateTime(at, 'UTC')) AS first_at, argMaxState(power, (block_number, log_index)) AS last_power,
+  max(decimals) AS decimals
+FROM delegations_in_local
+WHERE kind = 'power'
+GROUP BY dao, space, delegate;
+
+CREATE TABLE IF NOT EXISTS delegation_events_local ON CLUSTER 'dao'
+(
+    dao           UInt64 CODEC(ZSTD(1)),
+    at            DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    block_number  UInt64 CODEC(Delta, ZSTD(1)),
+    log_index     UInt32 CODEC(ZSTD(1)),
+    space         LowCardinality(String),
+    delegator     String CODEC(ZSTD(3)),
+    from_delegate String CODEC(ZSTD(3)),
+    to_delegate   String CODEC(ZSTD(3)),
+    tx            String CODEC(ZSTD(1)),
+    collected_at  DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/delegation_events', '{replica}', collected_at)
+ORDER BY (dao, at, block_number, log_index, space)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS delegation_events ON CLUSTER 'dao' AS delegation_events_local
+ENGINE = Distributed('dao', 'dao_data', 'delegation_events_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegation_events_mv ON CLUSTER 'dao' TO delegation_events_local AS
+SELECT dao, toDateTime(at, 'UTC') AS at, block_number, log_index, space, delegator, from_delegate, to_delegate, tx, collected_at
+FROM delegations_in_local
+WHERE kind = 'delegation';
+
+CREATE TABLE IF NOT EXISTS delegation_readings_local ON CLUSTER 'dao'
+(
+    dao     UInt64,
+    space   String,
+    read_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/delegation_readings', '{replica}', read_at)
+ORDER BY (dao, space)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS delegation_readings ON CLUSTER 'dao' AS delegation_readings_local
+ENGINE = Distributed('dao', 'dao_data', 'delegation_readings_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegation_readings_mv ON CLUSTER 'dao' TO delegation_readings_local AS
+SELECT dao, space, at AS read_at
+FROM delegations_in_local
+WHERE kind = 'reading';
+
+ALTER TABLE delegate_powers_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE delegate_powers_latest_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE delegation_events_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE delegation_readings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE TABLE IF NOT EXISTS alert_rules_local ON CLUSTER 'dao'
+(
+    rule        String,
+    revision    String,
+    kind        LowCardinality(String),
+    description String,
+    state       Enum8('active' = 1, 'paused' = 2, 'removed' = 3),
+    began_at    DateTime64(3, 'UTC'),
+    written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_rules', '{replica}', written_at)
+ORDER BY rule
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_rules ON CLUSTER 'dao' AS alert_rules_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_rules_local', cityHash64(rule));
+
+CREATE TABLE IF NOT EXISTS alert_states_local ON CLUSTER 'dao'
+(
+    rule         String,
+    revision     String,
+    subject      String,
+    holds        Bool,
+    value        Nullable(Float64),
+    firing_count UInt32,
+    fired_at     Nullable(DateTime64(3, 'UTC')),
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_states', '{replica}', written_at)
+ORDER BY (rule, revision, subject)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_states ON CLUSTER 'dao' AS alert_states_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_states_local', cityHash64(rule));
+
+CREATE TABLE IF NOT EXISTS alert_firings_local ON CLUSTER 'dao'
+(
+    rule         String,
+    id           String,
+    revision     String,
+    subject      String,
+    kind         LowCardinality(String),
+    firing_count UInt32,
+    holds        Bool,
+    fired_at     DateTime64(3, 'UTC'),
+    title        String CODEC(ZSTD(3)),
+    text         String CODEC(ZSTD(3)),
+    entity_type  LowCardinality(String),
+    entity_id    String,
+    entity_name  String,
+    observed_at  Nullable(DateTime64(3, 'UTC')),
+    value        Nullable(Float64),
+    before       Nullable(Float64),
+    threshold    Nullable(Float64),
+    unit         LowCardinality(String),
+    page         Nullable(String),
+    request      Nullable(String),
+    channels     Array(LowCardinality(String)),
+    due_at       DateTime64(3, 'UTC'),
+    is_digest    Bool,
+    version      UInt64 MATERIALIZED 9223372036854775807 - toUnixTimestamp64Milli(fired_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_firings', '{replica}', version)
+ORDER BY (rule, id)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_firings ON CLUSTER 'dao' AS alert_firings_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_firings_local', cityHash64(rule));
+
+CREATE TABLE IF NOT EXISTS alert_deliveries_local ON CLUSTER 'dao'
+(
+    rule         String,
+    channel      String,
+    firing       String,
+    message      String,
+    due_at       DateTime64(3, 'UTC'),
+    state        Enum8('pending' = 1, 'delivered' = 2, 'dead' = 3),
+    attempts     UInt32,
+    first_try_at Nullable(DateTime64(3, 'UTC')),
+    next_try_at  DateTime64(3, 'UTC'),
+    reason       String CODEC(ZSTD(3)),
+    version      UInt32,
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/alert_deliveries', '{replica}', version)
+ORDER BY (rule, channel, firing)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS alert_deliveries ON CLUSTER 'dao' AS alert_deliveries_local
+ENGINE = Distributed('dao', 'dao_data', 'alert_deliveries_local', cityHash64(rule));
+
+ALTER TABLE alert_rules_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_states_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_firings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_deliveries_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;

@@ -1016,3 +1016,269 @@ ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024;
 
 ALTER TABLE dao_fees MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE twitter_sentiment
+    ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT lexicon;
+
+ALTER TABLE twitter_sentiment_latest
+    ADD COLUMN IF NOT EXISTS positive_share Float64 DEFAULT positive_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS negative_share Float64 DEFAULT negative_posts / (positive_posts + neutral_posts + negative_posts),
+    ADD COLUMN IF NOT EXISTS unknown_posts Nullable(UInt32),
+    ADD COLUMN IF NOT EXISTS model LowCardinality(String) DEFAULT 'afinn-165+crypto-1';
+
+ALTER TABLE twitter_sentiment_latest_mv MODIFY QUERY
+SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts, positive_share, negative_share, unknown_posts,
+  model
+FROM twitter_sentiment;
+
+ALTER TABLE governors_in
+    ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE governance_in
+    ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256),
+    ADD COLUMN IF NOT EXISTS decimals UInt8,
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_cast_votes
+    ADD COLUMN IF NOT EXISTS power_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS choice_powers Array(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS is_whole Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details
+    ADD COLUMN IF NOT EXISTS scores_exact Array(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS total_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1));
+
+ALTER TABLE dao_cast_votes_mv MODIFY QUERY
+SELECT dao, toDateTime(at, 'UTC') AS created_at, proposal, address AS voter, space, choice, voting_power, collected_at,
+  power_exact, choice_powers, decimals, is_whole
+FROM governance_in
+WHERE kind = 'vote';
+
+ALTER TABLE governors_votes_mv MODIFY QUERY
+SELECT dao, space, kind, proposal, address, at, choice, voting_power, collected_at, power_exact, choice_powers, decimals, is_whole
+FROM governors_in
+WHERE kind = 'vote';
+
+ALTER TABLE governors_in
+    ADD COLUMN IF NOT EXISTS body String,
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String));
+
+ALTER TABLE governor_events
+    ADD COLUMN IF NOT EXISTS body String CODEC(ZSTD(3)),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS actions Array(Tuple(target String, value_wei UInt256, function Nullable(String), signature Nullable(String),
+        arguments Array(Tuple(name Nullable(String), type String, value String)), calldata String)) CODEC(ZSTD(3));
+
+ALTER TABLE governor_events_mv MODIFY QUERY
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at,
+  body, executable_at, actions
+FROM governors_in
+WHERE kind NOT IN ('vote', 'reading');
+
+ALTER TABLE dao_proposal_details
+    ADD COLUMN IF NOT EXISTS body Nullable(String) CODEC(ZSTD(3)),
+    ADD COLUMN IF NOT EXISTS queued_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS executable_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS executed_at Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS canceled_at Nullable(DateTime('UTC')) CODEC(ZSTD(1));
+
+CREATE TABLE IF NOT EXISTS delegations_in
+(
+    dao            UInt64,
+    space          String,
+    kind           LowCardinality(String),
+    at             DateTime64(3, 'UTC'),
+    block_number   UInt64,
+    log_index      UInt32,
+    tx             String,
+    delegate       String,
+    previous       UInt256,
+    power          UInt256,
+    decimals       UInt8,
+    cause          LowCardinality(String),
+    delegator      String,
+    from_delegate  String,
+    to_delegate    String,
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = Null;
+
+CREATE TABLE IF NOT EXISTS delegate_powers
+(
+    dao          UInt64 CODEC(ZSTD(1)),
+    space        LowCardinality(String),
+    delegate     String CODEC(ZSTD(3)),
+    block_number UInt64 CODEC(Delta, ZSTD(1)),
+    log_index    UInt32 CODEC(ZSTD(1)),
+    at           DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    previous     UInt256 CODEC(ZSTD(1)),
+    power        UInt256 CODEC(ZSTD(1)),
+    decimals     UInt8 CODEC(ZSTD(1)),
+    cause        LowCardinality(String),
+    tx           String CODEC(ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(collected_at)
+ORDER BY (dao, space, delegate, block_number, log_index)
+SETTINGS index_granularity = 1024;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegate_powers_mv TO delegate_powers AS
+SELECT dao, space, delegate, block_number, log_index, toDateTime(at, 'UTC') AS at, previous, power, decimals, cause, tx, collected_at
+FROM delegations_in
+WHERE kind = 'power';
+
+CREATE TABLE IF NOT EXISTS delegate_powers_latest
+(
+    dao        UInt64,
+    space      LowCardinality(String),
+    delegate   String,
+    first_at   SimpleAggregateFunction(min, DateTime('UTC')),
+    last_power AggregateFunction(argMax, UInt256, Tuple(UInt64, UInt32)),
+    decimals   SimpleAggregateFunction(max, UInt8)
+)
+ENGINE = AggregatingMergeTree
+ORDER BY (dao, space, delegate);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegate_powers_latest_mv TO delegate_powers_latest AS
+SELECT dao, space, delegate, min(toDateTime(at, 'UTC')) AS first_at, argMaxState(power, (block_number, log_index)) AS last_power,
+  max(decimals) AS decimals
+FROM delegations_in
+WHERE kind = 'power'
+GROUP BY dao, space, delegate;
+
+CREATE TABLE IF NOT EXISTS delegation_events
+(
+    dao           UInt64 CODEC(ZSTD(1)),
+    at            DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    block_number  UInt64 CODEC(Delta, ZSTD(1)),
+    log_index     UInt32 CODEC(ZSTD(1)),
+    space         LowCardinality(String),
+    delegator     String CODEC(ZSTD(3)),
+    from_delegate String CODEC(ZSTD(3)),
+    to_delegate   String CODEC(ZSTD(3)),
+    tx            String CODEC(ZSTD(1)),
+    collected_at  DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(collected_at)
+ORDER BY (dao, at, block_number, log_index, space);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegation_events_mv TO delegation_events AS
+SELECT dao, toDateTime(at, 'UTC') AS at, block_number, log_index, space, delegator, from_delegate, to_delegate, tx, collected_at
+FROM delegations_in
+WHERE kind = 'delegation';
+
+CREATE TABLE IF NOT EXISTS delegation_readings
+(
+    dao     UInt64,
+    space   String,
+    read_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(read_at)
+ORDER BY (dao, space);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS delegation_readings_mv TO delegation_readings AS
+SELECT dao, space, at AS read_at
+FROM delegations_in
+WHERE kind = 'reading';
+
+ALTER TABLE delegate_powers MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE delegate_powers_latest MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE delegation_events MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE delegation_readings MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE TABLE IF NOT EXISTS alert_rules
+(
+    rule        String,
+    revision    String,
+    kind        LowCardinality(String),
+    description String,
+    state       Enum8('active' = 1, 'paused' = 2, 'removed' = 3),
+    began_at    DateTime64(3, 'UTC'),
+    written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(written_at)
+ORDER BY rule;
+
+CREATE TABLE IF NOT EXISTS alert_states
+(
+    rule         String,
+    revision     String,
+    subject      String,
+    holds        Bool,
+    value        Nullable(Float64),
+    firing_count UInt32,
+    fired_at     Nullable(DateTime64(3, 'UTC')),
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(written_at)
+ORDER BY (rule, revision, subject);
+
+CREATE TABLE IF NOT EXISTS alert_firings
+(
+    rule         String,
+    id           String,
+    revision     String,
+    subject      String,
+    kind         LowCardinality(String),
+    firing_count UInt32,
+    holds        Bool,
+    fired_at     DateTime64(3, 'UTC'),
+    title        String CODEC(ZSTD(3)),
+    text         String CODEC(ZSTD(3)),
+    entity_type  LowCardinality(String),
+    entity_id    String,
+    entity_name  String,
+    observed_at  Nullable(DateTime64(3, 'UTC')),
+    value        Nullable(Float64),
+    before       Nullable(Float64),
+    threshold    Nullable(Float64),
+    unit         LowCardinality(String),
+    page         Nullable(String),
+    request      Nullable(String),
+    channels     Array(LowCardinality(String)),
+    due_at       DateTime64(3, 'UTC'),
+    is_digest    Bool,
+    version      UInt64 MATERIALIZED 9223372036854775807 - toUnixTimestamp64Milli(fired_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (rule, id);
+
+CREATE TABLE IF NOT EXISTS alert_deliveries
+(
+    rule         String,
+    channel      String,
+    firing       String,
+    message      String,
+    due_at       DateTime64(3, 'UTC'),
+    state        Enum8('pending' = 1, 'delivered' = 2, 'dead' = 3),
+    attempts     UInt32,
+    first_try_at Nullable(DateTime64(3, 'UTC')),
+    next_try_at  DateTime64(3, 'UTC'),
+    reason       String CODEC(ZSTD(3)),
+    version      UInt32,
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (rule, channel, firing);
+
+ALTER TABLE alert_rules MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_states MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_firings MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE alert_deliveries MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;

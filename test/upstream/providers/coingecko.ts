@@ -41,7 +41,7 @@ function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
     const listing = world.listing(asset, now)
     return listing === null ? [] : [{ asset, listing }]
   })
-  rows.sort((left, right) => (right.listing.marketCap ?? 0) - (left.listing.marketCap ?? 0))
+  rows.sort((a, b) => (b.listing.marketCap ?? 0) - (a.listing.marketCap ?? 0))
   const shown = rows.slice((page - 1) * perPage, page * perPage)
   return jsonReply(shown.map(({ asset, listing }) => toMarket(asset, listing, spans)))
 }

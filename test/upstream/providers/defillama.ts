@@ -152,9 +152,7 @@ function sumByDate(series: readonly (readonly TvlPoint[])[]): readonly TvlPoint[
   for (const point of series.flat()) {
     totals.set(point.date, (totals.get(point.date) ?? 0) + point.totalLiquidityUSD)
   }
-  return [...totals]
-    .map(([date, totalLiquidityUSD]) => ({ date, totalLiquidityUSD }))
-    .sort((left, right) => left.date - right.date)
+  return [...totals].map(([date, totalLiquidityUSD]) => ({ date, totalLiquidityUSD })).sort((a, b) => a.date - b.date)
 }
 
 function cached(reply: Reply): Reply {

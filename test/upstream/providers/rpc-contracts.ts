@@ -14,8 +14,8 @@ const V3_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV3, FACTORIE
  * Eth_call of the chain's contracts at a time in Unix milliseconds: factories, tokens and the contracts of the Index
  * Token. An address without code returns empty data.
  */
-export function callContract(given: unknown, chain: Chain, assets: readonly Asset[], at: number): string {
-  const { to, data } = call.parse(given)
+export function callContract(input: unknown, chain: Chain, assets: readonly Asset[], at: number): string {
+  const { to, data } = call.parse(input)
   const contract = to.toLowerCase()
   const selector = data.slice(0, 10)
   const words = data.slice(10).toLowerCase().match(/.{64}/g) ?? []

@@ -14,8 +14,8 @@ const MOST_LOGS = 10_000
 const toHex = (value: number) => `0x${value.toString(16)}`
 
 /** Eth_getLogs with the errors of real nodes: invalid ranges, too many blocks, too many logs. */
-export function getLogs(given: unknown, chain: Chain, head: number): unknown {
-  const { address = [], topics, fromBlock, toBlock } = filter.parse(given)
+export function getLogs(input: unknown, chain: Chain, head: number): unknown {
+  const { address = [], topics, fromBlock, toBlock } = filter.parse(input)
   const { mostBlocks = Number.POSITIVE_INFINITY, mostLogs = MOST_LOGS } = chain.habits
   if (fromBlock > toBlock) throw new RpcRefusal(-32602, 'invalid block range params')
   if (toBlock > head) throw new RpcRefusal(-32602, 'block range extends beyond current head block')
@@ -53,8 +53,8 @@ function refuseRange(host: NodeHabits['host'], most: number, from: number, to: n
 }
 
 /** Each position accepts any of its topics; null accepts every topic. */
-function fits({ topics }: ChainLog, wanted: readonly (readonly string[] | null)[]): boolean {
-  return wanted.every((choices, at) => choices === null || choices.includes(topics[at] ?? ''))
+function fits({ topics }: ChainLog, expected: readonly (readonly string[] | null)[]): boolean {
+  return expected.every((choices, at) => choices === null || choices.includes(topics[at] ?? ''))
 }
 
 export function toRpcLog(log: ChainLog, chain: Pick<Chain, 'habits' | 'timeOf'>) {

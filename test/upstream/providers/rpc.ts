@@ -119,10 +119,14 @@ function toTime(tag: unknown, chain: Chain, head: number): number {
   return time * 1000
 }
 
-function getBlock(tag: string, isWhole: boolean, chain: Chain, head: number): unknown {
+function getBlock(tag: string, isComplete: boolean, chain: Chain, head: number): unknown {
   if (tag === 'finalized' && chain.habits.finalizedTag === false) throw new RpcRefusal(-32602, 'unknown block tag')
   const number = tag === 'finalized' ? head - FINAL_DEPTH : tag === 'latest' ? head : Number(tag)
   const time = number > head ? null : chain.timeOf(number)
   if (time === null) return null
-  return { number: toHex(number), timestamp: toHex(time), transactions: isWhole ? transactionsOf(chain, number) : [] }
+  return {
+    number: toHex(number),
+    timestamp: toHex(time),
+    transactions: isComplete ? transactionsOf(chain, number) : [],
+  }
 }

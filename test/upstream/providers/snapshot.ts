@@ -1,5 +1,5 @@
 import { jsonReply, type Provider, type Reply } from '../exchange.ts'
-import { type AskedField, GraphqlMistake, parseQuery } from '../graphql.ts'
+import { GraphqlMistake, parseQuery, type QueryField } from '../graphql.ts'
 import type { Space, SpaceProposal, SpaceVote, World } from '../world.ts'
 
 /** The rejected key; none, or any other, is accepted. */
@@ -52,12 +52,12 @@ function answer(body: string, world: World, now: number): Reply {
   }
 }
 
-function depthOf(fields: readonly AskedField[]): number {
+function depthOf(fields: readonly QueryField[]): number {
   return Math.max(0, ...fields.map((field) => 1 + depthOf(field.fields)))
 }
 
 /** A field beyond the hub's limits is null, with an error beside the data and status 200. */
-function resolveAll(fields: readonly AskedField[], world: World, now: number): Reply {
+function resolveAll(fields: readonly QueryField[], world: World, now: number): Reply {
   const data: Record<string, unknown> = {}
   const errors: object[] = []
   for (const field of fields) {
@@ -70,7 +70,7 @@ function resolveAll(fields: readonly AskedField[], world: World, now: number): R
 }
 
 /** The hub's times have GraphQL's type Int: an element with a larger one is null, with an error beside the data. */
-function toInts(elements: readonly Record<string, unknown>[], field: AskedField, errors: object[]) {
+function toInts(elements: readonly Record<string, unknown>[], field: QueryField, errors: object[]) {
   return elements.map((element, index) => {
     const large = INTS.find((name) => name in element && Number(element[name]) !== (Number(element[name]) | 0))
     if (large === undefined) return element
@@ -82,7 +82,7 @@ function toInts(elements: readonly Record<string, unknown>[], field: AskedField,
 
 const INTS = ['created', 'start', 'end']
 
-function findBreach({ first = 20, skip = 0, where = {} }: AskedField['args']): string | null {
+function findBreach({ first = 20, skip = 0, where = {} }: QueryField['args']): string | null {
   if (Number(first) > MOST_FIRST) return `The \`first\` argument must not be greater than ${MOST_FIRST}`
   if (Number(skip) > MOST_SKIP) return `The \`skip\` argument must not be greater than ${MOST_SKIP}`
   for (const [name, value] of Object.entries(where as object)) {
@@ -92,7 +92,7 @@ function findBreach({ first = 20, skip = 0, where = {} }: AskedField['args']): s
   return null
 }
 
-function resolve({ name, args, fields }: AskedField, world: World, now: number): unknown {
+function resolve({ name, args, fields }: QueryField, world: World, now: number): unknown {
   if (name === 'space') {
     const space = world.space(String(args.id), now)
     return space && pick(toSpace(space), fields)
@@ -117,12 +117,12 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
     if (name === 'votes')
       return space.votes
         .filter(isInRange)
-        .map((one) => ({ ...toPlace(one), vp: one.power, tell: () => toVote(space, one) }))
+        .map((one) => ({ ...toPlace(one), vp: one.power, toJson: () => toVote(space, one) }))
     return space.proposals
       .filter(isInRange)
-      .map((one) => ({ ...toPlace(one), vp: 0, tell: () => toProposal(space, one) }))
+      .map((one) => ({ ...toPlace(one), vp: 0, toJson: () => toProposal(space, one) }))
   })
-  return toPage(elements, args).map(({ tell }) => pick(tell(), fields))
+  return toPage(elements, args).map(({ toJson }) => pick(toJson(), fields))
 }
 
 /** The sort keys of an element. */
@@ -130,17 +130,17 @@ interface Element {
   readonly id: string
   readonly created: number
   readonly vp: number
-  tell(): object
+  toJson(): object
 }
 
 const toPlace = ({ id, created }: Pick<Element, 'id' | 'created'>) => ({ id, created })
 
 /** Equal elements are sorted by id in both directions. */
-function toPage(elements: readonly Element[], args: AskedField['args']) {
+function toPage(elements: readonly Element[], args: QueryField['args']) {
   const { first = 20, skip = 0, orderBy = 'created', orderDirection = 'desc' } = args
   const sign = orderDirection === 'asc' ? 1 : -1
   const by = orderBy === 'vp' ? 'vp' : 'created'
-  const sorted = elements.toSorted((left, right) => sign * (left[by] - right[by]) || (left.id < right.id ? -1 : 1))
+  const sorted = elements.toSorted((a, b) => sign * (a[by] - b[by]) || (a.id < b.id ? -1 : 1))
   return sorted.slice(Number(skip), Number(skip) + Number(first))
 }
 
@@ -168,7 +168,7 @@ const toVote = ({ id }: Space, { proposal, power, ...vote }: SpaceVote) => ({
 })
 
 /** Returns the requested fields only. */
-function pick(value: object, fields: readonly AskedField[]): Record<string, unknown> {
+function pick(value: object, fields: readonly QueryField[]): Record<string, unknown> {
   const members: Readonly<Record<string, unknown>> = { ...value }
   return Object.fromEntries(
     fields.map(({ name, fields: inner }) => {

@@ -35,9 +35,9 @@ function toUsers({ query, now }: UpstreamRequest, socials: Socials): Reply {
   return jsonReply({ ...(data.length > 0 ? { data } : {}), ...(errors.length > 0 ? { errors } : {}) })
 }
 
-function toUser(account: Account, wantsMetrics: boolean) {
+function toUser(account: Account, hasMetrics: boolean) {
   const { id, name, username } = account
-  if (!wantsMetrics) return { id, name, username }
+  if (!hasMetrics) return { id, name, username }
   const public_metrics = {
     followers_count: account.followers,
     following_count: account.following,

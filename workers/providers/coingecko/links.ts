@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
-import { askEach } from '../ask.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -13,6 +12,7 @@ import {
   type UnlinkedDao,
 } from '../contracts/links.ts'
 import { toTurn } from '../plan.ts'
+import { requestEach } from '../requests.ts'
 import { COST, openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (docs/providers.md, section 2). */
@@ -44,10 +44,10 @@ export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
         const { slot, signal, putOff } = run
         const turn = toTurn(daos, perDay, slot, '1d')
         putOff(daos.filter((dao) => !turn.includes(dao)))
-        const ask = async (dao: UnlinkedDao) => {
+        const fetchOne = async (dao: UnlinkedDao) => {
           return toLinkRows(dao, await fetchLinks(client, dao.coingeckoId ?? '', signal), 'coingecko', slot)
         }
-        return (await askEach(turn, ask, { ...run, concurrency: 1, whole: run.peers.own })).flat()
+        return (await requestEach(turn, fetchOne, { ...run, concurrency: 1, expected: run.peers.own })).flat()
       },
     }
   },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import { type Candidate, LEFT_OUT, type Range } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Range } from '../../job/define-job.ts'
 import { asSent, isTime, listOf, toIso, toUnreadable } from '../answer.ts'
 import { thin } from '../paging.ts'
 
@@ -35,7 +35,7 @@ type Point = readonly [ms: number, value: unknown]
 const isPoint = (value: unknown): value is Point => Array.isArray(value) && value.length === 2 && isTime(value[0])
 
 /** Values that the provider never has: changes over 60 and 90 days, change of volume, total value locked. */
-const NEVER_KNOWN = { volume_change_24h: null, percent_change_60d: null, percent_change_90d: null, tvl: null }
+const NEVER_PROVIDED = { volume_change_24h: null, percent_change_60d: null, percent_change_90d: null, tvl: null }
 
 /** Returns one row for each requested coin. */
 export function toLatestRows(
@@ -49,7 +49,7 @@ export function toLatestRows(
     if (!token) return []
     const change24h = coin.price_change_percentage_24h_in_currency ?? coin.price_change_percentage_24h
     const row: Candidate<TokenPriceRow> = {
-      ...NEVER_KNOWN,
+      ...NEVER_PROVIDED,
       token: token.key,
       observed_at: toIso(coin.last_updated),
       is_latest: true,
@@ -82,13 +82,13 @@ export function toHistoryRows(
   const volumes = new Map(charts.flatMap((chart) => chart.total_volumes.filter(isPoint)))
   const prices = charts.flatMap((chart) => chart.prices)
   const unreadable = prices.filter((point) => !isPoint(point))
-  const others = charts.flatMap((chart) => [...chart.market_caps, ...chart.total_volumes])
-  const lost = others
+  const chartPoints = charts.flatMap((chart) => [...chart.market_caps, ...chart.total_volumes])
+  const lost = chartPoints
     .filter((point) => !isPoint(point))
     .map(() => 'market_caps, total_volumes: expected a time and a value')
   const faults = unreadable.map(() => toUnreadable<TokenPriceRow>(UNREADABLE_POINT, { token: token.key }))
   const rows = thin(prices.filter(isPoint), ([ms]) => ms, range).map(([ms, price]) => ({
-    ...NEVER_KNOWN,
+    ...NEVER_PROVIDED,
     token: token.key,
     observed_at: toIso(ms),
     is_latest: false,
@@ -107,7 +107,7 @@ export function toHistoryRows(
   const [first, ...later] = rows
   return first === undefined || lost.length === 0
     ? [...rows, ...faults]
-    : [{ ...first, [LEFT_OUT]: lost }, ...later, ...faults]
+    : [{ ...first, [OMITTED]: lost }, ...later, ...faults]
 }
 
 const UNREADABLE_POINT = 'prices.*: expected a time and a price'

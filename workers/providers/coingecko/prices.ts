@@ -7,10 +7,10 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider, Range, Run } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
-import { askBatches, askEach, type Batch } from '../ask.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { toPages } from '../paging.ts'
-import { askWithinBudget, requireHistory } from '../plan.ts'
+import { fetchWithinBudget, requireHistory } from '../plan.ts'
+import { type Batch, requestBatches, requestEach } from '../requests.ts'
 import { CALLS_SETTING, COST, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
@@ -38,21 +38,21 @@ export const coingecko: Provider<PriceSource, Token> = {
     return {
       fetchLatest: (tokens, run) => {
         const latest = { name: 'coingecko', setting: CALLS_SETTING, tokensPerCall: COINS_PER_PAGE, db: context.db }
-        return askWithinBudget(budget, tokens, latest, run, (asked) => fetchLatest(client, asked, run))
+        return fetchWithinBudget(budget, tokens, latest, run, (requested) => fetchLatest(client, requested, run))
       },
       async fetchHistory(tokens, range, run) {
         requireHistory(budget, CALLS_SETTING)
         const { now: clock = Date.now } = context
         const now = clock()
         const pages = toChartPages(range, now)
-        const asked = INTERVAL_SECONDS[range.interval]
-        for (const page of pages) if (page.seconds > asked) run.noteStep(page, page.seconds)
+        const requestedSeconds = INTERVAL_SECONDS[range.interval]
+        for (const page of pages) if (page.seconds > requestedSeconds) run.noteStep(page, page.seconds)
         const plan: Plan = {
           from: toBucketStart(now - toPlanDays(context.config) * DAY_MS, '1d') + DAY_MS,
           beyond: undefined,
         }
-        const ask = (token: Token) => fetchHistory(client, token, pages, { ...run, range, plan, clock })
-        return (await askEach(tokens, ask, { ...run, range, concurrency: CONCURRENCY })).flat()
+        const fetchOne = (token: Token) => fetchHistory(client, token, pages, { ...run, range, plan, clock })
+        return (await requestEach(tokens, fetchOne, { ...run, range, concurrency: CONCURRENCY })).flat()
       },
     }
   },
@@ -64,7 +64,7 @@ function fetchLatest(
   { signal, refuse }: Pick<Run<unknown, Token>, 'signal' | 'refuse'>,
 ) {
   const batches = toBatches(tokens, COINS_PER_PAGE).map((entities) => ({ entities }))
-  const ask = async ({ entities }: Batch<Token>) => {
+  const fetchBatch = async ({ entities }: Batch<Token>) => {
     const query = {
       vs_currency: 'usd',
       ids: entities.map((token) => token.coingeckoId).join(','),
@@ -75,7 +75,7 @@ function fetchLatest(
     const answer = await client.json({ path: MARKETS, query, signal })
     return toLatestRows(checkAnswer(marketsAnswer, answer, { provider: 'coingecko', path: MARKETS }), entities)
   }
-  return askBatches(batches, ask, { refuse })
+  return requestBatches(batches, fetchBatch, { refuse })
 }
 
 /**
@@ -105,7 +105,7 @@ async function fetchHistory(
 ): Promise<Candidate<TokenPriceRow>[]> {
   const charts: z.infer<typeof chartAnswer>[] = []
   let beyond: DataError | undefined
-  const ask = async (page: ChartPage) => {
+  const fetchPage = async (page: ChartPage) => {
     try {
       charts.push(await fetchChart(client, token, page, clock, signal))
     } catch (error) {
@@ -116,10 +116,10 @@ async function fetchHistory(
   }
   for (const page of pages) {
     const isWithin = page.from >= plan.from
-    if (isWithin || plan.beyond === undefined) await ask(page)
+    if (isWithin || plan.beyond === undefined) await fetchPage(page)
     if (isWithin || plan.beyond === undefined) continue
     beyond = toBeyondPlan(plan)
-    if (page.to > plan.from) await ask({ ...page, from: plan.from })
+    if (page.to > plan.from) await fetchPage({ ...page, from: plan.from })
   }
   // Thrown if there is no data at all, so that other coins are not requested for the same time.
   if (beyond !== undefined && charts.length === 0) throw beyond

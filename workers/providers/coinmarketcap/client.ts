@@ -62,9 +62,9 @@ const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), er
  * Limits that end within minutes, by CoinMarketCap's code. The HTTP status is 429 for these and for the lasting limits
  * below, so the code decides.
  */
-const PASSING_LIMITS: Readonly<Record<number, string>> = { 1008: 'minute', 1011: 'IP', 1022: 'anonymous' }
+const SHORT_LIMITS: Readonly<Record<number, string>> = { 1008: 'minute', 1011: 'IP', 1022: 'anonymous' }
 /** Limits that last until the next period, with the time until then. A retry before that would be refused. */
-const LASTING_LIMITS: Readonly<Record<number, { name: string; toReset: (now: number) => number }>> = {
+const PERIOD_LIMITS: Readonly<Record<number, { name: string; toReset: (now: number) => number }>> = {
   1009: { name: 'daily', toReset: toNextDay },
   1010: { name: 'monthly', toReset: toNextMonth },
 }
@@ -79,12 +79,12 @@ const BEYOND_PLAN = 1006
 export function readError(status: number, body: string): ErrorReading | undefined {
   const error = toError(body)
   const says = error?.message ?? ''
-  const passing = PASSING_LIMITS[error?.code ?? 0]
-  if (passing) return { code: 'provider_unavailable', says: `${passing} limit reached: ${says}` }
-  const lasting = LASTING_LIMITS[error?.code ?? 0]
-  if (lasting) {
-    const retryAfterMs = lasting.toReset(Date.now())
-    return { code: 'provider_exhausted', says: `${lasting.name} limit reached: ${says}`, retryAfterMs }
+  const shortLimit = SHORT_LIMITS[error?.code ?? 0]
+  if (shortLimit) return { code: 'provider_unavailable', says: `${shortLimit} limit reached: ${says}` }
+  const periodLimit = PERIOD_LIMITS[error?.code ?? 0]
+  if (periodLimit) {
+    const retryAfterMs = periodLimit.toReset(Date.now())
+    return { code: 'provider_exhausted', says: `${periodLimit.name} limit reached: ${says}`, retryAfterMs }
   }
   if (error?.code === BEYOND_PLAN) {
     return { code: 'provider_unconfigured', says: `${says} (a larger plan of COINMARKETCAP_API_KEY has it)` }

@@ -4,10 +4,10 @@ import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/interva
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
 import { toUnknown } from '../answer.ts'
-import { askBatches, type Batch } from '../ask.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { countSteps, toPages } from '../paging.ts'
-import { askWithinBudget, requireHistory } from '../plan.ts'
+import { fetchWithinBudget, requireHistory } from '../plan.ts'
+import { type Batch, requestBatches } from '../requests.ts'
 import { COST, type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 
@@ -39,7 +39,7 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
     return {
       fetchLatest: (tokens, run) => {
         const latest = { name: 'coinmarketcap', setting: CREDITS_SETTING, tokensPerCall: IDS_PER_CALL, db: context.db }
-        return askWithinBudget(budget, tokens, latest, run, (asked) => fetchLatest(client, asked, run))
+        return fetchWithinBudget(budget, tokens, latest, run, (requested) => fetchLatest(client, requested, run))
       },
       async fetchHistory(tokens, range, run) {
         requireHistory(budget, CREDITS_SETTING)
@@ -51,17 +51,17 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
   },
 }
 
-type AskRun = Pick<Run<unknown, Token>, 'signal' | 'refuse'>
+type RequestRun = Pick<Run<unknown, Token>, 'signal' | 'refuse'>
 
-function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, refuse }: AskRun) {
+function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, refuse }: RequestRun) {
   const batches = toBatches(tokens, IDS_PER_CALL).map((entities) => ({ entities }))
-  const ask = async ({ entities }: Batch<Token>) => {
+  const fetchBatch = async ({ entities }: Batch<Token>) => {
     const query = { id: toIds(entities), convert: 'USD' }
     const coins = await client.fetch(client.toKeylessPath(LATEST), query, latestAnswer, signal)
     refuseFaulty(coins, entities, refuse)
     return toLatestRows(coins, entities)
   }
-  return askBatches(batches, ask, { refuse })
+  return requestBatches(batches, fetchBatch, { refuse })
 }
 
 /**
@@ -72,15 +72,15 @@ async function fetchHistory(
   client: CoinMarketCap,
   tokens: readonly Token[],
   range: Range,
-  { signal, refuse: tell, now }: AskRun & { readonly now: number },
+  { signal, refuse: refuseToken, now }: RequestRun & { readonly now: number },
 ) {
   const unlisted = new Set(tokens)
-  const refuse: AskRun['refuse'] = (token, reason) => {
+  const refuse: RequestRun['refuse'] = (token, reason) => {
     unlisted.delete(token)
-    tell(token, reason)
+    refuseToken(token, reason)
   }
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000
-  const ask = async ({ entities, page }: HistoryBatch) => {
+  const fetchBatch = async ({ entities, page }: HistoryBatch) => {
     const query = {
       id: toIds(entities),
       // The provider's start is exclusive, so it is one step before the page.
@@ -99,8 +99,8 @@ async function fetchHistory(
     refuseFaulty(coins, entities, refuse)
     return toHistoryRows(coins, entities, page)
   }
-  const rows = await askBatches(toHistoryBatches(client, tokens, range, now), ask, { refuse })
-  for (const token of unlisted) tell(token, toUnknown('coinmarketcap', `${HISTORICAL}?id=${token.cmcId}`))
+  const rows = await requestBatches(toHistoryBatches(client, tokens, range, now), fetchBatch, { refuse })
+  for (const token of unlisted) refuseToken(token, toUnknown('coinmarketcap', `${HISTORICAL}?id=${token.cmcId}`))
   return rows
 }
 
@@ -144,7 +144,7 @@ const toMostCredits = ({ budget }: CoinMarketCap): number =>
 function refuseFaulty(
   coins: Parameters<typeof splitFaulty>[0],
   tokens: readonly Token[],
-  refuse: AskRun['refuse'],
+  refuse: RequestRun['refuse'],
 ): void {
   for (const { id, fault } of splitFaulty(coins).faulty) {
     const token = tokens.find(({ cmcId }) => cmcId === id)

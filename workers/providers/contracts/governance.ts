@@ -67,7 +67,7 @@ export interface GovernanceSource {
    * not exist.
    */
   fetchGovernance(
-    asked: Space & { readonly slot: number },
+    requested: Space & { readonly slot: number },
     progress: Progress,
     allowance: Pick<Allowance, 'take'>,
     signal: AbortSignal,

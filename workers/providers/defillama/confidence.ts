@@ -10,4 +10,4 @@ const LEAST_CONFIDENCE = 0.9
 /** DefiLlama's confidence in a price, from 0 to 1. A price without a confidence is accepted. */
 const confidence = z.number().min(0).max(1)
 
-export const isSure = (told: unknown): boolean => (orNull(confidence, told) ?? 1) >= LEAST_CONFIDENCE
+export const isSure = (value: unknown): boolean => (orNull(confidence, value) ?? 1) >= LEAST_CONFIDENCE

@@ -3,14 +3,14 @@ import type { DaoFeesRow } from '../../../shared/datasets/fees.ts'
 import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import type { Candidate, LeftOut, Provider } from '../../job/define-job.ts'
+import type { Candidate, Omitted, Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toIso, toNumber, toUnknown } from '../answer.ts'
 import { openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 
 /** Rows of one DAO, and the points of its answers that cannot be read. */
 interface FeeDays {
   readonly rows: Candidate<DaoFeesRow>[]
-  readonly leftOut: LeftOut
+  readonly omitted: Omitted
 }
 
 /** Fees and revenue of DAOs by day. */
@@ -78,21 +78,21 @@ export function toFeeDays(dao: Dao, points: Readonly<Record<'fees' | 'revenue', 
   const revenue = toDays('revenue', points.revenue, faults)
   const days = [...new Set([...fees.keys(), ...revenue.keys()])].filter((day) => range.from <= day && day < range.to)
   const rows = days
-    .sort((one, other) => one - other)
+    .sort((a, b) => a - b)
     .map((day) => ({
       dao: dao.key,
       observed_at: toIso(day + DAY_MS - 1),
       fees_usd: fees.get(day) ?? null,
       revenue_usd: revenue.get(day) ?? null,
     }))
-  return { rows, leftOut: { count: faults.length, reason: faults.at(-1) ?? '' } }
+  return { rows, omitted: { count: faults.length, reason: faults.at(-1) ?? '' } }
 }
 
 /** The known values of a chart by the start of their day in Unix milliseconds; a fault for each point that cannot be read. */
 function toDays(kind: string, points: Points, faults: string[]): Map<number, number> {
   const days = new Map<number, number>()
-  for (const given of points) {
-    const { data, error } = point.safeParse(given)
+  for (const candidate of points) {
+    const { data, error } = point.safeParse(candidate)
     if (data === undefined) {
       const [issue] = error.issues
       faults.push(`${kind}: ${issue?.path.join('.') || 'point'}: ${issue?.message}`)

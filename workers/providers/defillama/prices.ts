@@ -88,8 +88,8 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'n
       const route = '/prices/current/{coins}'
       const answer = await client.json({ path, route, signal })
       const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
-      for (const [coin, told] of Object.entries(found.coins)) {
-        const { sure, fault } = toSure([told])
+      for (const [coin, quote] of Object.entries(found.coins)) {
+        const { sure, fault } = toSure([quote])
         if (fault !== undefined) faults.set(coin, fault)
         for (const { at, price } of sure) if (clock() - at <= NEAR_MS) prices.set(coin, price)
       }
@@ -101,8 +101,8 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'n
     const prices = new Map<number, number>()
     let fault: string | undefined
     for (const batch of toBatches(times, TIMES_PER_CALL)) {
-      const wanted = { [coin]: batch.map((time) => Math.floor(time / 1000)) }
-      const query = { coins: JSON.stringify(wanted), searchWidth: SEARCH_WIDTH }
+      const seconds = { [coin]: batch.map((time) => Math.floor(time / 1000)) }
+      const query = { coins: JSON.stringify(seconds), searchWidth: SEARCH_WIDTH }
       const answer = await client.json({ path: '/batchHistorical', query, signal })
       const found = checkAnswer(batchAnswer, answer, { provider: 'defillama-coins', path: '/batchHistorical' })
       const points = toSure(found.coins[coin]?.prices ?? [])
@@ -118,9 +118,9 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'n
   return {
     now,
     async past(coins, times, signal) {
-      const known = await now(coins, signal)
+      const current = await now(coins, signal)
       const [prices, faults] = [new Map<string, ReadonlyMap<number, number>>(), new Map<string, string>()]
-      for (const coin of new Set([...known.prices.keys(), ...known.faults.keys()])) {
+      for (const coin of new Set([...current.prices.keys(), ...current.faults.keys()])) {
         const found = await pastOf(coin, times, signal)
         prices.set(coin, found.prices)
         if (found.fault !== undefined) faults.set(coin, found.fault)

@@ -173,10 +173,10 @@ export function listUnreadable(answer: Answer): string[] {
 
 /** Lists series that are left out although they may belong to a chain. */
 export function listUnknown({ chainTvls }: Answer): string[] {
-  const isKnown = (key: string) =>
+  const isRecognized = (key: string) =>
     key === OWN_TOKENS || [SUMMED, NOT_SUMMED].some((names) => names.has(key.toLowerCase()))
   return Object.keys(chainTvls).flatMap((key) =>
-    key.includes('-') || isKnown(key) ? [] : [`chainTvls.${key}: no chain`],
+    key.includes('-') || isRecognized(key) ? [] : [`chainTvls.${key}: no chain`],
   )
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { lockedValue, type ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import { type Candidate, LEFT_OUT, type Range } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Range } from '../../job/define-job.ts'
 import { asSent, isTime, listOf, orNull, toIso, toUnreadable } from '../answer.ts'
 import { thin } from '../paging.ts'
 import { toNameSlug } from './client.ts'
@@ -37,13 +37,13 @@ export function toTvlRows(
   const nameless = protocols.filter(({ slug }) => typeof slug !== 'string').map(() => NAMELESS)
   const rows = daos.flatMap((dao): Candidate<ProtocolTvlRow>[] => {
     const own = new Map(protocols.filter(isOf(dao)).map((protocol) => [protocol.slug, protocol]))
-    const told = [...own.values()].flatMap(({ tvl }) => tvl ?? [])
-    const values = told.flatMap((tvl) => orNull(lockedValue, tvl) ?? [])
-    const unusable = told.filter((tvl) => orNull(lockedValue, tvl) === null).map(() => FAULTY_TVL)
+    const tvls = [...own.values()].flatMap(({ tvl }) => tvl ?? [])
+    const values = tvls.flatMap((tvl) => orNull(lockedValue, tvl) ?? [])
+    const unusable = tvls.filter((tvl) => orNull(lockedValue, tvl) === null).map(() => FAULTY_TVL)
     if (values.length === 0) return unusable.map((fault) => toUnreadable<ProtocolTvlRow>(fault, { dao: dao.key }))
     const tvl_usd = values.reduce((sum, value) => sum + value, 0)
     const faults = [...unusable, ...nameless]
-    return [{ dao: dao.key, observed_at: toIso(slot), tvl_usd, ...(faults.length > 0 ? { [LEFT_OUT]: faults } : {}) }]
+    return [{ dao: dao.key, observed_at: toIso(slot), tvl_usd, ...(faults.length > 0 ? { [OMITTED]: faults } : {}) }]
   })
   return [...rows, ...nameless.map((fault) => toUnreadable<ProtocolTvlRow>(fault))]
 }

@@ -2,8 +2,8 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider, Range } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
-import { askEach } from '../ask.ts'
 import type { TvlSource } from '../contracts/tvl.ts'
+import { requestEach } from '../requests.ts'
 import { fetchProtocols, openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 
@@ -26,8 +26,8 @@ export const defillama: Provider<TvlSource, Dao> = {
         return toTvlRows(await fetchProtocols(client, protocolsAnswer, signal), daos, slot)
       },
       async fetchTvlHistory(daos, range, { signal, ...run }) {
-        const ask = (dao: Dao) => fetchHistory(client, dao, range, signal)
-        return (await askEach(daos, ask, { ...run, concurrency: CONCURRENCY, range })).flat()
+        const fetchOne = (dao: Dao) => fetchHistory(client, dao, range, signal)
+        return (await requestEach(daos, fetchOne, { ...run, concurrency: CONCURRENCY, range })).flat()
       },
     }
   },

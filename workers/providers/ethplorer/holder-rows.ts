@@ -5,7 +5,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, listOf, orNull, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
-import { toWholeTokens } from '../whole-tokens.ts'
+import { toTokenUnits } from '../token-units.ts'
 
 /**
  * getTopTokenHolders: balances in base units, as a float and, recently, also as an exact text (docs/providers.md,
@@ -33,7 +33,7 @@ export function toHoldersRow(
 ): Candidate<TokenHoldersRow> {
   const price = toUsdPrice(info.price)
   const holders = list.holders.map((holder) => {
-    const amount = toWholeTokens(holder.rawBalance ?? holder.balance, token.decimals)
+    const amount = toTokenUnits(holder.rawBalance ?? holder.balance, token.decimals)
     return {
       address: toLowerCase(holder.address),
       amount,

@@ -6,8 +6,8 @@ import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/tr
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
-import { findRangePools, refreshPools, toPoolGroups, toPoolsOf } from './dex/known-pools.ts'
 import type { Pool } from './dex/pools.ts'
+import { findRangePools, refreshPools, toPoolGroups, toPoolsOf } from './dex/stored-pools.ts'
 import { SWAP_TOPICS } from './dex/swaps.ts'
 import { dropCursors, holdBack, noteCursors, readCursors, resume } from './logs/cursors.ts'
 import { findBlockAt } from './logs/find-block.ts'
@@ -118,12 +118,15 @@ async function fetchNew(
   if (lag === undefined) request.noteRead(finished)
   else {
     for (const token of finished) request.refuse(token, lag)
-    request.log.warn({ chain: reader.slug, block: head.number }, 'the node lags behind: its tokens are not up to date')
+    request.log.warn(
+      { chain: reader.slug, block: head.number },
+      'node lags behind: the trades of its tokens are not up to date',
+    )
   }
   return rows
 }
 
-interface Wanted {
+interface TradeSelection {
   readonly pools: readonly Pool[]
   /** Errors of the pool search, by token address. */
   readonly failed: ReadonlyMap<string, DataError>
@@ -131,8 +134,8 @@ interface Wanted {
   readonly firstOf: (address: string) => number
   /** The last block to read. */
   readonly to: number
-  /** Stops the cursors before unreadable logs; `leftOut` are the logs that are no longer waited for. */
-  hold(turns: Turns, gaps: readonly Gap[]): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }>
+  /** Stops the cursors before unreadable logs; `omitted` are the logs that are no longer waited for. */
+  hold(turns: Turns, gaps: readonly Gap[]): Promise<{ readonly turns: HeldTurns; readonly omitted: readonly Gap[] }>
 }
 
 /**
@@ -140,17 +143,21 @@ interface Wanted {
  * more. Tokens with a common pool are finished together: the pool has one cursor, and its trades are stored only for
  * the requested tokens.
  */
-async function readOn(reader: ChainReader, request: TradeRequest, { pools, failed, firstOf, to, hold }: Wanted) {
+async function readOn(
+  reader: ChainReader,
+  request: TradeRequest,
+  { pools, failed, firstOf, to, hold }: TradeSelection,
+) {
   const { entities, signal, log } = request
   const groups = toGroups({ contracts: pools, topics: SWAP_TOPICS, firstOf, to })
   const taken = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
   const { trades, gaps } = await readTrades(reader, { logs: taken.logs, pools }, request)
-  const { turns, leftOut } = await hold(taken, gaps)
-  const rows = [...trades, ...toLeftOut(leftOut, pools, entities)]
+  const { turns, omitted } = await hold(taken, gaps)
+  const rows = [...trades, ...toOmittedRows(omitted, pools, entities)]
   if (gaps.length > 0) {
     const reasons = [...new Set(gaps.map(({ reason }) => reason.message))].slice(0, 3)
     log.warn(
-      { chain: reader.slug, waited: gaps.length - leftOut.length, leftOut: leftOut.length, reasons },
+      { chain: reader.slug, waited: gaps.length - omitted.length, leftOut: omitted.length, reasons },
       'logs unread',
     )
   }
@@ -168,13 +175,13 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, faile
 }
 
 /** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
-function toLeftOut(
-  leftOut: readonly Gap[],
+function toOmittedRows(
+  omitted: readonly Gap[],
   pools: readonly Pool[],
   tokens: readonly Token[],
 ): Candidate<DexTradeRow>[] {
   const byAddress = new Map(pools.map((pool) => [pool.address, pool]))
-  return leftOut.flatMap(({ log }) => {
+  return omitted.flatMap(({ log }) => {
     const pool = byAddress.get(log.address)
     const own = tokens.filter(({ contractAddress }) => [pool?.token, pool?.quote].includes(contractAddress))
     return own.map(({ key }) => ({ ...NO_TRADE, token: key, log_index: log.logIndex }))
@@ -206,13 +213,13 @@ async function fetchRange(
     return []
   }
   const { pools, failed } = await findRangePools(reader, request)
-  const begun = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
-  const cursors = new Map(begun.flatMap((each) => [...each]))
+  const startCursors = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
+  const cursors = new Map(startCursors.flatMap((each) => [...each]))
   const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, failed, firstOf, to },
     // Nothing is left out permanently: a range that is not completely read is planned again.
-    hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), leftOut: [] }),
+    hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), omitted: [] }),
   })
   if (lag !== undefined) for (const token of finished) request.refuse(token, lag)
   for (const [at, token] of entities.entries()) {
@@ -221,7 +228,7 @@ async function fetchRange(
       return cursor === undefined ? [] : [[address, cursor] as const]
     })
     if (lag !== undefined || !finished.includes(token)) noteCursors(state, toRangeName(token, range), new Map(own))
-    else if (begun[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
+    else if (startCursors[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
   }
   return rows
 }

@@ -3,8 +3,8 @@ import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import { heldValue } from '../../../shared/datasets/treasury.ts'
 import { asSent, listOf, orNull, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
+import { toTokenUnits } from '../token-units.ts'
 import type { Holding } from '../treasury-holdings.ts'
-import { toWholeTokens } from '../whole-tokens.ts'
 
 /** Members of a token in every response about an address. */
 export const heldToken = z.object({
@@ -36,7 +36,7 @@ const places = z.int().min(0).max(77)
  * may have their price.
  */
 export function toPositions({ items }: z.infer<typeof balancesData>, { chain, address }: Wallet): Position[] {
-  const known = new Set<unknown>()
+  const seen = new Set<unknown>()
   return items.flatMap((item) => {
     const { contract_decimals, contract_address } = item
     if (item.is_spam === true || item.type === 'nft') return []
@@ -44,9 +44,8 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
     if ((contract_decimals ?? null) === null) return []
     const decimals = orNull(places, toNumber(contract_decimals))
     if (decimals === null) return [toUnusable({ chain, address }, 'items.*.contract_decimals: no number that can be')]
-    if (known.has(contract_address))
-      return [toUnusable({ chain, address }, 'items.*.contract_address: is listed twice')]
-    known.add(contract_address)
+    if (seen.has(contract_address)) return [toUnusable({ chain, address }, 'items.*.contract_address: is listed twice')]
+    seen.add(contract_address)
     return [
       {
         chain,
@@ -54,7 +53,7 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
         contract: contract_address.toLowerCase(),
         symbol: toSymbol(item),
         decimals,
-        quantity: toWholeTokens(item.balance, decimals),
+        quantity: toTokenUnits(item.balance, decimals),
         ...toQuoted(item.quote, item.quote_rate),
       },
     ]
@@ -82,10 +81,10 @@ export const countSpam = ({ items }: z.infer<typeof balancesData>): number =>
  * provider also sends 0 for tokens without a price.
  */
 export function toQuoted(quote: unknown, rate: unknown): Pick<Holding, 'valueUsd' | 'priceSource' | 'fault'> {
-  const [told, price] = [toNumber(quote), toNumber(rate)]
-  const value = orNull(heldValue, told)
+  const [rawValue, price] = [toNumber(quote), toNumber(rate)]
+  const value = orNull(heldValue, rawValue)
   const isPriceBad = price !== null && price !== 0 && orNull(tokenPrice, price) === null
-  if ((told !== null && value === null) || isPriceBad)
+  if ((rawValue !== null && value === null) || isPriceBad)
     return { valueUsd: null, priceSource: null, fault: 'quote: no value that can be' }
   return value !== null && (value > 0 || Number(price) > 0)
     ? { valueUsd: value, priceSource: 'goldrush' }

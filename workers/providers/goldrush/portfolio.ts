@@ -3,7 +3,7 @@ import { toBucketStart } from '../../../shared/intervals.ts'
 import type { Range } from '../../job/define-job.ts'
 import { asSent, isTime, listOf, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
-import { toWholeTokens } from '../whole-tokens.ts'
+import { toTokenUnits } from '../token-units.ts'
 import { heldToken, type Position, toQuoted, toSymbol } from './balances.ts'
 
 /** portfolio_v2: holdings of an address by token and day (docs/providers.md, section 11). */
@@ -30,22 +30,23 @@ export function toDailyPositions(
   { chain, address }: Wallet,
   range: Range,
 ): Map<number, Position[]> {
-  const known = new Map(current.map((position) => [position.contract, position]))
+  const byContract = new Map(current.map((position) => [position.contract, position]))
   const days = new Map<number, Position[]>()
   for (const item of items) {
     const contract = String(item.contract_address).toLowerCase()
-    const now = known.get(contract)
+    const now = byContract.get(contract)
     const decimals = toNumber(item.contract_decimals) ?? now?.decimals
     for (const { timestamp, quote_rate, open } of item.holdings ?? []) {
       const day = toBucketStart(toTime(timestamp), range.interval)
       if (!(day >= range.from && day < range.to)) continue
       const positions = days.get(day) ?? []
-      if (positions.some((other) => other.contract === contract)) continue
+      if (positions.some((existing) => existing.contract === contract)) continue
       days.set(day, positions)
       const quoted = toQuoted(open?.quote, quote_rate)
-      if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, quoted.valueUsd))) continue
+      if (typeof decimals !== 'number' || !open || (now === undefined && !wasTransferred(item, quoted.valueUsd)))
+        continue
       const symbol = toSymbol(item)
-      const quantity = toWholeTokens(open.balance, decimals)
+      const quantity = toTokenUnits(open.balance, decimals)
       positions.push({ chain, address, contract, symbol, decimals, quantity, ...quoted })
     }
   }
@@ -53,7 +54,7 @@ export function toDailyPositions(
 }
 
 /** Returns whether a token that `current` lacks was transferred away. Otherwise it is still held, and is spam. */
-function wasLeft({ holdings = [] }: Item, valueUsd: number | null): boolean {
+function wasTransferred({ holdings = [] }: Item, valueUsd: number | null): boolean {
   const dated = holdings.filter(({ timestamp }) => isTime(toTime(timestamp)))
   const newest = dated.reduce<(typeof dated)[number] | undefined>(
     (best, each) => (best === undefined || toTime(each.timestamp) > toTime(best.timestamp) ? each : best),

@@ -156,8 +156,8 @@ async function fetchDailyPositions(
     else if (current.positions.length > 0) throw toContradicted(wallet)
   }
   if (!isUsed) throw new DataError('provider_malformed', `goldrush: empty answers for all addresses of ${dao.name}`)
-  const [first = new Map<number, Position[]>(), ...others] = byWallet
-  const shared = [...first.keys()].filter((day) => others.every((other) => other.has(day)))
+  const [first = new Map<number, Position[]>(), ...rest] = byWallet
+  const shared = [...first.keys()].filter((day) => rest.every((ofWallet) => ofWallet.has(day)))
   return { daily: new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])])), faults }
 }
 

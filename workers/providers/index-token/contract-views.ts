@@ -68,7 +68,7 @@ export async function pinBlock(rpc: JsonRpc, depth: number, signal: AbortSignal)
 }
 
 /** Sends several calls in one batch and parses all replies. */
-export async function askAll<Questions extends readonly StateQuestion<unknown>[]>(
+export async function callAll<Questions extends readonly StateQuestion<unknown>[]>(
   rpc: JsonRpc,
   questions: Questions,
   signal: AbortSignal,

@@ -9,9 +9,9 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 
 /** Parses a number's shortest text exactly; accepts the text of any finite number. */
 export function toDecimal(text: string): Decimal {
-  const [, sign = '', whole, fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
-  if (whole === undefined) throw new RangeError(`not a decimal number: ${text}`)
-  const units = BigInt(`${sign}${whole}${fraction}`)
+  const [, sign = '', integerDigits, fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
+  if (integerDigits === undefined) throw new RangeError(`not a decimal number: ${text}`)
+  const units = BigInt(`${sign}${integerDigits}${fraction}`)
   const places = fraction.length - Number(exponent)
   return places >= 0 ? { units, places } : { units: units * 10n ** BigInt(-places), places: 0 }
 }
@@ -36,10 +36,10 @@ export function toText({ units, places }: Decimal): string {
   const sign = units < 0n ? '-' : ''
   const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')
   const fraction = digits.slice(digits.length - places).replace(/0+$/, '')
-  const whole = digits.slice(0, digits.length - places)
-  return places === 0 || fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
+  const integerPart = digits.slice(0, digits.length - places)
+  return places === 0 || fraction === '' ? sign + integerPart : `${sign}${integerPart}.${fraction}`
 }
 
-function toUnits({ units, places }: Decimal, wanted: number): bigint {
-  return units * 10n ** BigInt(wanted - places)
+function toUnits({ units, places }: Decimal, targetPlaces: number): bigint {
+  return units * 10n ** BigInt(targetPlaces - places)
 }

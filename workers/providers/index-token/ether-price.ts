@@ -32,7 +32,7 @@ type Round = z.infer<typeof round>
  * Returns the call to the chain's feed. On a chain without a feed, the call goes to an address without a contract,
  * which returns an empty result.
  */
-export function askFeed(chain: string, state: BlockState): StateQuestion<Round | undefined> {
+export function latestRoundOf(chain: string, state: BlockState): StateQuestion<Round | undefined> {
   return orNone(state.view(FEEDS[chain] ?? `0x${'0'.repeat(40)}`, 'latestRoundData', [], round))
 }
 

@@ -10,9 +10,9 @@ import { toCoin } from '../defillama/prices.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
 import { toLag } from '../evm/logs/node.ts'
 import { createJsonRpc, type JsonRpc, NODE_COST } from '../evm/rpc/json-rpc.ts'
-import { askAll, type BlockState, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
+import { type BlockState, callAll, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
 import { type Decimal, dividedBy, times, toText } from './decimal.ts'
-import { askFeed, toEtherPrice } from './ether-price.ts'
+import { latestRoundOf, toEtherPrice } from './ether-price.ts'
 import { ETHER_PLACES, findWrappedEther, type PriceForeign, readComponents, toLockedEther } from './locked-value.ts'
 
 /** The current state of the Index Token. */
@@ -68,13 +68,13 @@ async function readToken(
 ): Promise<Candidate<IndexTokenRow>> {
   const { chain, contractAddress, mode } = index.token
   const state = createBlockState(await pinBlock(rpc, DEPTH, signal))
-  const [seconds, units, places, feed] = await askAll(
+  const [seconds, units, places, feed] = await callAll(
     rpc,
     [
       state.time(),
       state.view(contractAddress, 'totalSupply', [], z.bigint()),
       state.view(contractAddress, 'decimals', [], z.number()),
-      askFeed(chain, state),
+      latestRoundOf(chain, state),
     ] as const,
     signal,
   )
@@ -123,7 +123,7 @@ function createPriceForeign(
 ): PriceForeign {
   return async (addresses) => {
     const views = addresses.map((address) => state.view(address, 'decimals', [], z.number()))
-    const decimals = await askAll(rpc, views, signal)
+    const decimals = await callAll(rpc, views, signal)
     return Promise.all(
       addresses.map(async (address, at) => {
         const priceAt = await fetchPrices(prices, toCoin(chain, address), seconds, seconds, signal)
@@ -139,6 +139,6 @@ async function readEther(
   balances: readonly StateQuestion<bigint>[],
   signal: AbortSignal,
 ): Promise<Decimal> {
-  const found = await askAll(rpc, balances, signal)
+  const found = await callAll(rpc, balances, signal)
   return { units: found.reduce((sum, balance) => sum + balance, 0n), places: ETHER_PLACES }
 }

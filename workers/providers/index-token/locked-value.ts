@@ -4,7 +4,7 @@ import { toId } from '../../../shared/ids.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { DEX_CHAINS } from '../evm/dex/exchanges.ts'
 import type { JsonRpc } from '../evm/rpc/json-rpc.ts'
-import { askAll, type BlockState } from './contract-views.ts'
+import { type BlockState, callAll } from './contract-views.ts'
 import { type Decimal, dividedBy, plus, times, toDecimal } from './decimal.ts'
 
 /** A component of a Set Protocol contract: its quantity per Index Token, in the component's smallest unit. */
@@ -43,8 +43,8 @@ export async function readComponents(
   state: BlockState,
   signal: AbortSignal,
 ): Promise<Component[]> {
-  const [addresses] = await askAll(rpc, [state.view(contract, 'getComponents', [], z.array(address))] as const, signal)
-  const units = await askAll(
+  const [addresses] = await callAll(rpc, [state.view(contract, 'getComponents', [], z.array(address))] as const, signal)
+  const units = await callAll(
     rpc,
     addresses.map((one) => state.view(contract, 'getTotalComponentRealUnits', [one], z.bigint())),
     signal,
@@ -52,7 +52,12 @@ export async function readComponents(
   return addresses.map((one, at) => ({ address: one, units: units[at] ?? 0n }))
 }
 
-const knownToken = z.object({ address: z.string(), decimals: z.int(), live: z.boolean(), price: z.number().nullable() })
+const pricedToken = z.object({
+  address: z.string(),
+  decimals: z.int(),
+  live: z.boolean(),
+  price: z.number().nullable(),
+})
 
 // Selects the observation nearest to the block's time. The newest one may be later than the block, if its slot began
 // after the block.
@@ -86,10 +91,10 @@ export async function toLockedEther(
 ): Promise<Decimal> {
   const addresses = components.map((component) => component.address)
   const params = { addresses, chain: toId('chain', chain), at: seconds * 1000, reach: PRICE_REACH_MS }
-  const known = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: knownToken, signal })
-  const byAddress = new Map([...toQuotes(chain, etherUsd), ...known.flatMap(toPriced)])
-  const ours = new Set(known.filter(({ live }) => live).map(({ address }) => address))
-  const foreign = addresses.filter((one) => !ours.has(one) && !byAddress.has(one))
+  const tokens = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: pricedToken, signal })
+  const byAddress = new Map([...toQuotes(chain, etherUsd), ...tokens.flatMap(toPriced)])
+  const ownTokens = new Set(tokens.filter(({ live }) => live).map(({ address }) => address))
+  const foreign = addresses.filter((one) => !ownTokens.has(one) && !byAddress.has(one))
   for (const { address, decimals, price } of foreign.length === 0 ? [] : await priceForeign(foreign))
     if (price !== undefined) byAddress.set(address, { places: decimals, usd: toDecimal(String(price)) })
   const unpriced: string[] = []
@@ -113,7 +118,7 @@ export type PriceForeign = (
 
 type Priced = readonly [address: string, value: { readonly places: number; readonly usd: Decimal }]
 
-const toPriced = ({ address, decimals, price }: z.infer<typeof knownToken>): Priced[] =>
+const toPriced = ({ address, decimals, price }: z.infer<typeof pricedToken>): Priced[] =>
   price === null ? [] : [[address, { places: decimals, usd: toDecimal(String(price)) }]]
 
 /** Returns ether and dollar tokens, which need no stored price. */

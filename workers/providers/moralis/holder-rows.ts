@@ -4,7 +4,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, listOf, toNumber } from '../answer.ts'
 import { toLowerCase, toHoldersRow as toRow } from '../holder-values.ts'
-import { toWholeTokens } from '../whole-tokens.ts'
+import { toTokenUnits } from '../token-units.ts'
 
 /** erc20/{address}/holders (docs/providers.md, section 4.1). */
 export const holdersAnswer = z.object({ totalHolders: asSent })
@@ -37,7 +37,7 @@ export function toHoldersRow(
 ): Candidate<TokenHoldersRow> {
   const holders = owners.map((owner) => ({
     address: toLowerCase(owner.owner_address),
-    amount: toNumber(owner.balance_formatted) ?? toWholeTokens(owner.balance, token.decimals),
+    amount: toNumber(owner.balance_formatted) ?? toTokenUnits(owner.balance, token.decimals),
     amount_usd: toNumber(owner.usd_value),
     share: toNumber(owner.percentage_relative_to_total_supply),
   }))

@@ -8,9 +8,9 @@ import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
 import { type Allowance, openSlotAllowance, recall, toShare } from '../../job/state.ts'
 import { checkAnswer, isTime, toUnknown } from '../answer.ts'
-import { askEach } from '../ask.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
+import { requestEach } from '../requests.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
 import { toCallsPerSlot } from './budget.ts'
 import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
@@ -38,17 +38,17 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         const ranked = await orderByMarketCap(context.db, peers.all, slot)
         const calls = toCalls(toCallsPerSlot(context.config, 'swaps'), ranked, { peers, piece, slot })
         const allowance = await openSlotAllowance(state, { name: 'moralis', slot, calls, piece })
-        const asked = new Set(entities.map(({ key }) => key))
-        const tokens = ranked.filter(({ key }) => asked.has(key))
+        const requested = new Set(entities.map(({ key }) => key))
+        const tokens = ranked.filter(({ key }) => requested.has(key))
         const cutOff: Candidate<DexTradeRow>[] = []
         const fetchSince = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
           // Taken before the first await, so that the first tokens in order get the first calls.
-          const isAsked = allowance.take()
+          const isAllowed = allowance.take()
           const last = await recall(state, toStateName(token), readUntil)
           // The last hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
-          const { swaps, unread, next, failure } = isAsked
+          const { swaps, unread, next, failure } = isAllowed
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
             : { swaps: [], unread: 0, next: from, failure: undefined }
           const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
@@ -63,11 +63,11 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           return trades
         }
         try {
-          const whole = await askEach(tokens, fetchSince, {
+          const complete = await requestEach(tokens, fetchSince, {
             ...{ concurrency: CONCURRENCY, log, refuse, state, providerName: 'moralis' },
-            whole: peers.own,
+            expected: peers.own,
           })
-          return [...whole.flat(), ...cutOff]
+          return [...complete.flat(), ...cutOff]
         } finally {
           await allowance.save()
         }
@@ -77,8 +77,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         const fetchIn = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
           const name = toRangeName(token, range)
-          const begun = await recall(state, name, readUntil)
-          const from = begun ?? range.from
+          const startedAt = await recall(state, name, readUntil)
+          const from = startedAt ?? range.from
           const { swaps, unread, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
           const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           if (failure !== undefined) {
@@ -87,13 +87,13 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
             cutOff.push(...trades)
             throw failure
           }
-          if (begun !== undefined) state.set(name, DONE)
+          if (startedAt !== undefined) state.set(name, DONE)
           return trades
         }
-        const whole = await askEach(entities, fetchIn, {
+        const complete = await requestEach(entities, fetchIn, {
           ...{ concurrency: CONCURRENCY, log, refuse, range, state, providerName: 'moralis' },
         })
-        return [...whole.flat(), ...cutOff]
+        return [...complete.flat(), ...cutOff]
       },
     }
   },
@@ -183,8 +183,8 @@ async function fetchSwaps(
       cursor = page.result.length === 0 ? null : page.cursor
     } catch (failure) {
       if (!(failure instanceof DataError) || !(last > from)) throw failure
-      const whole = swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last))
-      return { swaps: whole, unread, next: last, failure }
+      const complete = swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last))
+      return { swaps: complete, unread, next: last, failure }
     }
   } while (cursor)
   return { swaps: swaps.filter(isInside), unread, next: undefined, failure: undefined }

@@ -39,7 +39,7 @@ export function readCsv(text: string, file: string): FileRecord[] {
     const fields = names.flatMap((name, index) => (cells[index]?.trim() ? [[name, cells[index].trim()] as const] : []))
     return { line, fields: Object.fromEntries(fields) }
   })
-  return [...records, ...faults].sort((one, other) => one.line - other.line)
+  return [...records, ...faults].sort((a, b) => a.line - b.line)
 }
 
 const QUOTE = 'a quote out of place, or one that is never closed'

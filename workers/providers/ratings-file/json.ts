@@ -34,15 +34,15 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},\n]|[^\s"[\]{},]+/g
 /** Returns the first line of each element of the outermost array. */
 function toElementLines(text: string): number[] {
   const lines: number[] = []
-  let [line, depth, isBegun] = [1, 0, false]
+  let [line, depth, isStarted] = [1, 0, false]
   for (const [token] of text.matchAll(TOKEN)) {
     if (token === '\n') line += 1
-    else if (token === ',' && depth === 1) isBegun = false
+    else if (token === ',' && depth === 1) isStarted = false
     else if (token === ']' || token === '}') depth -= 1
     else {
-      if (depth === 1 && !isBegun) {
+      if (depth === 1 && !isStarted) {
         lines.push(line)
-        isBegun = true
+        isStarted = true
       }
       if (token === '[' || token === '{') depth += 1
     }

@@ -20,7 +20,7 @@ const COLUMNS = {
   report_url: 'reportUrl',
 } as const satisfies Partial<Record<keyof DaoRatingRow, string>>
 
-const KNOWN: ReadonlySet<string> = new Set(Object.values(COLUMNS))
+const COLUMN_NAMES: ReadonlySet<string> = new Set(Object.values(COLUMNS))
 
 const SHOWN = 20
 
@@ -72,8 +72,8 @@ function toRating(
   slot: number,
 ): { row: DaoRatingRow } | { fault: string } {
   if (fault !== undefined) return { fault }
-  const stranger = Object.keys(fields).find((name) => !KNOWN.has(name))
-  if (stranger !== undefined) return { fault: `${stranger}: no such column; there are ${[...KNOWN].join(', ')}` }
+  const stranger = Object.keys(fields).find((name) => !COLUMN_NAMES.has(name))
+  if (stranger !== undefined) return { fault: `${stranger}: no such column; there are ${[...COLUMN_NAMES].join(', ')}` }
   const name = fields.dao
   const dao = typeof name === 'string' ? find(name) : undefined
   if (dao === undefined) return { fault: `dao: no live DAO has the slug, name or id ${JSON.stringify(name ?? null)}` }
@@ -95,9 +95,9 @@ function toRating(
   }
   const parsed = daoRatingRow.safeParse(candidate)
   if (!parsed.success) return { fault: toFault(parsed.error.issues[0]) }
-  const madeAt = Date.parse(parsed.data.rated_at)
-  if (madeAt > slot + DAY_MS) return { fault: 'lastUpdated: is in the future' }
-  if (!isTime(madeAt)) return { fault: 'lastUpdated: is before there were DAOs' }
+  const ratedMs = Date.parse(parsed.data.rated_at)
+  if (ratedMs > slot + DAY_MS) return { fault: 'lastUpdated: is in the future' }
+  if (!isTime(ratedMs)) return { fault: 'lastUpdated: is before there were DAOs' }
   return { row: parsed.data }
 }
 

@@ -29,16 +29,16 @@ interface Question {
  * @throws DataError `provider_unavailable` if errors leave the query without data. No query exceeds the hub's limits,
  *   so the cause is a temporary problem of its database.
  */
-export async function ask<T>(
+export async function runQuery<T>(
   client: HttpClient,
   question: Question,
   data: z.ZodType<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  return (await askWithErrors(client, question, data, signal)).data
+  return (await runQueryWithErrors(client, question, data, signal)).data
 }
 
-async function askWithErrors<T>(client: HttpClient, body: Question, schema: z.ZodType<T>, signal: AbortSignal) {
+async function runQueryWithErrors<T>(client: HttpClient, body: Question, schema: z.ZodType<T>, signal: AbortSignal) {
   const source = { provider: 'snapshot', path: GRAPHQL }
   const { data, errors } = checkAnswer(
     envelope,
@@ -64,16 +64,16 @@ const JUDGED_LENGTH = 10
 
 /**
  * Queries a list under `field`. An element that is null or does not match the schema affects only itself.
- * @throws DataError as `ask`; `provider_malformed` if most elements of a list of at least JUDGED_LENGTH do not match.
+ * @throws DataError as `runQuery`; `provider_malformed` if most elements of a list of at least JUDGED_LENGTH do not match.
  */
-export async function askList<T>(
+export async function queryList<T>(
   client: HttpClient,
   question: Question,
   { field, element }: { readonly field: string; readonly element: z.ZodType<T> },
   signal: AbortSignal,
 ): Promise<Elements<T>> {
   const list = z.object({ [field]: z.array(z.unknown()) })
-  const { data, says } = await askWithErrors(client, question, list, signal)
+  const { data, says } = await runQueryWithErrors(client, question, list, signal)
   const reasons: string[] = []
   const elements = (data[field] ?? []).map((value) => {
     const { data: read, error } = element.safeParse(value)

@@ -5,7 +5,7 @@ import type { Candidate, Provider } from '../../job/define-job.ts'
 import type { Allowance } from '../../job/state.ts'
 import { toIso } from '../answer.ts'
 import type { Cursor, Gap, GovernanceSource, Progress, Reading, Space } from '../contracts/governance.ts'
-import { ask, askList, openSnapshot } from './client.ts'
+import { openSnapshot, queryList, runQuery } from './client.ts'
 import { readByCreation, type Unreadable } from './pages-by-creation.ts'
 import { readProposals, withSecret } from './proposals.ts'
 import { LISTS, MOST_SKIPPED, PAGE_SIZE, SPACE, spaceData, toProposalRows, toVoteRows } from './queries.ts'
@@ -35,17 +35,17 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
     return {
       pagesPerRun: Math.max(FEWEST_PAGES, Math.min(MOST_PAGES, MINUTES_PER_RUN * requestsPerMinute)),
       concurrency: CONCURRENCY,
-      fetchGovernance: (asked, progress, allowance, signal) =>
-        fetchGovernance(client, asked, progress, allowance, signal),
+      fetchGovernance: (requested, progress, allowance, signal) =>
+        fetchGovernance(client, requested, progress, allowance, signal),
     }
   },
 }
 
-type Asked = Space & { readonly slot: number }
+type SpaceRequest = Space & { readonly slot: number }
 
 async function fetchGovernance(
   client: HttpClient,
-  { slot, ...place }: Asked,
+  { slot, ...place }: SpaceRequest,
   before: Progress,
   allowance: Pick<Allowance, 'take'>,
   signal: AbortSignal,
@@ -54,7 +54,7 @@ async function fetchGovernance(
   const fetchFrom =
     <T>({ query, ...list }: { query: string; field: string; element: z.ZodType<T> }) =>
     (cursor: Cursor) =>
-      askList(client, { query, variables: { space, ...cursor } }, list, signal)
+      queryList(client, { query, variables: { space, ...cursor } }, list, signal)
   const proposals = await readProposals({
     ...{ progress: before, slot, allowance },
     fetchPage: fetchFrom(LISTS.proposals),
@@ -62,7 +62,7 @@ async function fetchGovernance(
   // A space that does not exist also has empty lists.
   let isThere = true
   if (proposals.sweptAt !== undefined && proposals.isWhole && proposals.items.length === 0) {
-    const found = await ask(client, { query: SPACE, variables: { space } }, spaceData, signal)
+    const found = await runQuery(client, { query: SPACE, variables: { space } }, spaceData, signal)
     isThere = found.space !== null
     if (!isThere && before.read === 0) return undefined
   }
@@ -96,8 +96,8 @@ function toGap(
   { from }: Unreadable,
   { isSweep, slot }: { readonly isSweep: boolean; readonly slot: number },
 ): Gap | null {
-  const left = isSweep ? null : before
-  const times = [left?.from, from].filter((time) => time !== undefined)
+  const remaining = isSweep ? null : before
+  const times = [remaining?.from, from].filter((time) => time !== undefined)
   const since = before?.since ?? slot
   return times.length === 0 || slot - since > GAP_MS ? null : { from: Math.min(...times), since }
 }

@@ -68,8 +68,8 @@ function toPass({ swept }: Progress, slot: number): Pass {
 }
 
 const oldest = (times: readonly (number | null)[]): number | null => {
-  const known = times.filter((time) => time !== null)
-  return known.length === 0 ? null : Math.min(...known)
+  const present = times.filter((time) => time !== null)
+  return present.length === 0 ? null : Math.min(...present)
 }
 
 /**
@@ -88,12 +88,12 @@ const isOpen = (one: Proposal, slot: number) =>
 const isSettled = (one: Proposal, slot: number) => isOver(one, slot) && !isPending(one)
 
 function toUnsettled({ unsettled }: Progress, items: readonly Proposal[], slot: number): string[] {
-  const left = new Set(unsettled)
+  const remaining = new Set(unsettled)
   for (const one of items) {
-    if (isSettled(one, slot)) left.delete(one.id)
-    else if (isOver(one, slot)) left.add(one.id)
+    if (isSettled(one, slot)) remaining.delete(one.id)
+    else if (isOver(one, slot)) remaining.add(one.id)
   }
-  return [...left].slice(-MOST_UNSETTLED)
+  return [...remaining].slice(-MOST_UNSETTLED)
 }
 
 /**
@@ -101,8 +101,8 @@ function toUnsettled({ unsettled }: Progress, items: readonly Proposal[], slot: 
  * final voting power are known now.
  */
 function toVotesCursor({ votes, read, unsettled }: Progress, items: readonly Proposal[], slot: number): Cursor {
-  const known = new Set(unsettled)
-  const settled = items.filter((one) => isSettled(one, slot) && (known.has(one.id) || !isOver(one, read)))
+  const unsettledIds = new Set(unsettled)
+  const settled = items.filter((one) => isSettled(one, slot) && (unsettledIds.has(one.id) || !isOver(one, read)))
   const from = oldest(settled.map(({ start, created }) => start ?? created))
   return from === null || from >= votes.from ? votes : { from, skip: 0 }
 }

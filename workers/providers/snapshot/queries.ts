@@ -65,9 +65,9 @@ const toTime = (at: number) => toIso(at * 1000)
 const toTimeOrNull = (at: number | null | undefined) => (at === null || at === undefined ? null : toTime(at))
 
 /** Returns the list, or an empty list if an element is missing, because choices and scores correspond by position. */
-const toWhole = <T>(list: readonly (T | null)[] | null | undefined): T[] => {
-  const known = (list ?? []).filter((one) => one !== null)
-  return known.length === list?.length ? known : []
+const withoutNulls = <T>(list: readonly (T | null)[] | null | undefined): T[] => {
+  const present = (list ?? []).filter((one) => one !== null)
+  return present.length === list?.length ? present : []
 }
 
 const toNumberOrNull = (value: unknown) => {
@@ -84,8 +84,8 @@ export function toProposalRows(proposals: readonly Proposal[], place: Space): Ca
     at: toTime(one.created),
     title: one.title ?? '',
     voting_type: one.type ?? '',
-    choices: toWhole(one.choices),
-    scores: toWhole(one.scores),
+    choices: withoutNulls(one.choices),
+    scores: withoutNulls(one.scores),
     scores_total: toNumberOrNull(one.scores_total),
     scores_state: SCORES_STATES.find((state) => state === one.scores_state) ?? '',
     votes: toNumberOrNull(one.votes),

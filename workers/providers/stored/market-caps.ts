@@ -11,7 +11,7 @@ const NEWEST_MARKET_CAPS = `
 const marketCapOf = z.object({ token: z.number(), usd: z.number() })
 
 /** Maximum age of a market cap that is used to rank tokens. */
-const KNOWN_FOR_DAYS = 30
+const VALID_DAYS = 30
 
 /**
  * Sorts the tokens by their stored market cap as of `at` (Unix milliseconds), largest first, tokens without one last.
@@ -21,9 +21,9 @@ export async function orderByMarketCap<T extends Pick<Token, 'key'>>(
   tokens: readonly T[],
   at: number,
 ): Promise<T[]> {
-  const params = { since: at - KNOWN_FOR_DAYS * DAY_MS }
+  const params = { since: at - VALID_DAYS * DAY_MS }
   const rows = await db.rows({ name: 'newest-market-caps', sql: NEWEST_MARKET_CAPS, params, schema: marketCapOf })
   const sizes = new Map(rows.map(({ token, usd }) => [token, usd]))
   const sizeOf = ({ key }: T) => sizes.get(key) ?? 0
-  return [...tokens].sort((left, right) => sizeOf(right) - sizeOf(left))
+  return [...tokens].sort((a, b) => sizeOf(b) - sizeOf(a))
 }

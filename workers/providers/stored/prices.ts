@@ -90,7 +90,7 @@ async function fetchRange(
   // prices read later wins over the retraction.
   const stored = await db.rows({ name: 'index-stored', sql: STORED, params, schema: storedPoint, signal })
   const computed = await db.rows({ name: 'index-computed', sql: COMPUTED, params, schema: computedPoint, signal })
-  tellIncomplete(log, composition, computed)
+  logIncomplete(log, composition, computed)
   const points = computed.flatMap(({ lacking, ...point }) =>
     lacking.length > 0 ? [] : [{ ...point, composition: composition.id }],
   )
@@ -123,7 +123,7 @@ function toRow(index: BasketIndex, point: Point, isRetracted: boolean): Candidat
  * Logs the slots without a point. If only some members have a price, there is no point: without a member, it would be
  * the value of a different basket.
  */
-function tellIncomplete(log: Logger, { elements }: Composition, computed: readonly z.infer<typeof computedPoint>[]) {
+function logIncomplete(log: Logger, { elements }: Composition, computed: readonly z.infer<typeof computedPoint>[]) {
   const incomplete = computed.filter(({ lacking }) => lacking.length > 0)
   if (incomplete.length === 0) return
   const counts: Record<string, number> = {}
@@ -131,5 +131,5 @@ function tellIncomplete(log: Logger, { elements }: Composition, computed: readon
     const symbol = elements.find(({ token }) => token.key === key)?.token.symbol ?? String(key)
     counts[symbol] = (counts[symbol] ?? 0) + 1
   }
-  log.info({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without a point')
+  log.info({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without an index point')
 }

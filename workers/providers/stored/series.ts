@@ -44,7 +44,7 @@ export const storedSeries: Provider<StoredSeries, Summed> = {
   name: 'stored-series',
   cost: 'free',
   covers: () => true,
-  connect: ({ db }) => ({ sumChangedDays: (...asked) => sumChangedDays(db, ...asked) }),
+  connect: ({ db }) => ({ sumChangedDays: (...args) => sumChangedDays(db, ...args) }),
 }
 
 function sumChangedDays(db: Database, sum: DailySum, { lifetimes }: Summed, days: TimeRange, signal: AbortSignal) {

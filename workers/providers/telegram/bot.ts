@@ -26,16 +26,16 @@ export const telegramBot: Provider<MembersSource, Dao> = {
       baseUrl: `${baseUrl}/bot${botToken ?? ''}`,
       readError,
     })
-    const ask = async (chat_id: string | number, signal: AbortSignal) => {
+    const requestCount = async (chat_id: string | number, signal: AbortSignal) => {
       const answer = await client.json({ path: PATH, query: { chat_id }, signal, answers: ABOUT_THE_CHAT })
       return checkAnswer(countAnswer, answer, { provider: 'telegram-bot', path: PATH })
     }
     return {
       concurrency: CONCURRENCY,
       async fetchMembers(dao, signal) {
-        const first = await ask(`@${toChatName(dao.telegram)}`, signal)
+        const first = await requestCount(`@${toChatName(dao.telegram)}`, signal)
         const movedTo = first.ok ? undefined : first.parameters?.migrate_to_chat_id
-        const answer = movedTo === undefined ? first : await ask(movedTo, signal)
+        const answer = movedTo === undefined ? first : await requestCount(movedTo, signal)
         return answer.ok
           ? toMembers({ active_members: null, total_members: answer.result ?? null })
           : answer.description

@@ -10,7 +10,7 @@ export interface Missing {
   readonly dao: Dao
   readonly reason: string
   /** Whether the provider named the account in its errors; false if the account is just absent. */
-  readonly isTold: boolean
+  readonly isExplicit: boolean
 }
 
 export interface TwitterSource {
@@ -94,7 +94,7 @@ export function toCounts(answer: unknown, daos: readonly Dao[], slot: number): C
       rows.push({ dao: key, observed_at: toIso(slot), ...counts })
     } else {
       const reason = metrics === undefined ? (reasons.get(handle) ?? 'not in the answer') : 'no counts in the answer'
-      missing.push({ dao, reason, isTold: reasons.has(handle) })
+      missing.push({ dao, reason, isExplicit: reasons.has(handle) })
     }
   }
   return { rows, missing, ids }

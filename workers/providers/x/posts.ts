@@ -6,7 +6,7 @@ import { COST, openX, toHandle } from './client.ts'
 
 /** One page of posts. Each post is billed, so a page is never requested twice. */
 export interface PostsPage {
-  /** Texts of the English posts. */
+  /** Texts of the posts in one of `LANGUAGES`. */
   readonly texts: readonly string[]
   /** Number of posts of the sample, in any language. */
   readonly posts: number
@@ -24,8 +24,8 @@ export interface PostsSource {
   /** Pages per run before the rows are stored: a minute's requests, a small share of a job's time. */
   readonly pagesPerRun: number
   /**
-   * Fetches the newest English posts about a DAO before `slot` (Unix milliseconds), starting at the page `next`. `read`
-   * posts of the sample were read before.
+   * The newest posts about a DAO in `LANGUAGES` before `slot` (Unix milliseconds), from the page `next` on; `read` of the sample
+   * were read before.
    */
   fetchPage(
     dao: Dao,
@@ -36,6 +36,9 @@ export interface PostsSource {
 }
 
 const PATH = '/2/tweets/search/recent'
+/** The languages that the sentiment model is measured in (docs/sentiment.md), by X's codes. */
+const LANGUAGES = ['en', 'ar', 'de', 'es', 'fr', 'hi', 'it', 'pt']
+const IN_LANGUAGES = `(${LANGUAGES.map((code) => `lang:${code}`).join(' OR ')})`
 const CONCURRENCY = 2
 const LEAST_PER_PAGE = 10
 const MOST_PER_PAGE = 100
@@ -59,26 +62,26 @@ export const xPosts: Provider<PostsSource, Dao> = {
       pagesPerRun: requestsPerMinute,
       async fetchPage(dao, slot, { next, read }, signal) {
         const handle = toHandle(dao.twitter)
-        const wanted = postsPerDao - read
+        const missing = postsPerDao - read
         const query = {
-          query: `@${handle} -from:${handle} lang:en -is:retweet`,
+          query: `@${handle} -from:${handle} ${IN_LANGUAGES} -is:retweet`,
           end_time: new Date(slot - END_MARGIN_MS).toISOString().replace(/\.\d+Z$/, 'Z'),
           [postFieldsParameter]: 'lang',
-          max_results: Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, wanted)),
+          max_results: Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, missing)),
           next_token: next,
         }
         const { data = [], meta } = toPosts(await client.get(PATH, query, signal))
-        const known = new Set<string>()
-        const isNew = (id: string | undefined) => id === undefined || (!known.has(id) && known.add(id).has(id))
-        const posts = data.filter((post) => post === null || isNew(post.id)).slice(0, wanted)
+        const seen = new Set<string>()
+        const isNew = (id: string | undefined) => id === undefined || (!seen.has(id) && seen.add(id).has(id))
+        const posts = data.filter((post) => post === null || isNew(post.id)).slice(0, missing)
         const readable = posts.filter((post) => post !== null)
         return {
-          // The query requests English, but the language of the returned post decides.
-          texts: readable.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
+          // The query requests languages, but the language of the returned post decides.
+          texts: readable.filter(({ lang }) => lang === undefined || LANGUAGES.includes(lang)).map(({ text }) => text),
           posts: posts.length,
           unreadable: posts.length - readable.length,
           // Otherwise an empty page with a next token would be followed forever.
-          next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
+          next: data.length === 0 || data.length >= missing ? undefined : meta.next_token,
         }
       },
     }

@@ -15,10 +15,10 @@ export const feesHistoricRoute = defineDailySeries({
   description:
     'One point per day, newest first, for each day that is over; a day of which the provider has no value is absent. With `interval=7d` a point is the sum of its days, and null if one of them is unknown. `limit` is in points.',
   dataset: daoFees,
-  rows: `(
+  rows: (isOwner) => `(
   SELECT dao, toDateTime64(toStartOfDay(observed_at, 'UTC'), 3, 'UTC') AS day, observed_at, fees_usd, revenue_usd
   FROM dao_fees FINAL
-  WHERE dao = {entity: UInt64}
+  WHERE dao ${isOwner}
 )`,
   point: z
     .strictObject({

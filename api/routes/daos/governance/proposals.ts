@@ -5,7 +5,8 @@ import { defineKeyset } from '../../../answers/keyset.ts'
 import {
   COUNTED,
   COUNTS,
-  refuseUntold,
+  findRead,
+  rejectSourceFilters,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -13,10 +14,11 @@ import {
   toSource,
   toSources,
 } from '../../../governance/counted.ts'
+import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { findStates, STATE, STATES } from '../../../governance/states.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
-import { oneOf, page } from '../../../parameters/kinds.ts'
+import { include, oneOf, page, time } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/answer.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/table.ts'
@@ -51,39 +53,84 @@ const proposal = z
   })
   .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
 
+const OF_SOURCE = {
+  source: z.enum(SOURCES).describe('Where it is voted on: on `snapshot`, or on a `governor`, which is a contract.'),
+  outcome: z
+    .enum(OUTCOMES)
+    .nullable()
+    .describe(
+      'What became of it on its chain: a proposal is `closed` then; null where nothing did, and of all on Snapshot.',
+    ),
+  timesEstimated: z
+    .boolean()
+    .describe(
+      'Whether `startsAt` or `endsAt` is an estimate: the contract counts blocks, and the chain has not reached that one.',
+    ),
+  flagged: z.boolean().describe('Whether Snapshot flagged it as spam or a scam; false on governors.'),
+  queuedAt: timeValue.nullable().describe('When it was queued on its chain; null if it was not, and on Snapshot.'),
+  executableAt: timeValue
+    .nullable()
+    .describe('From when it can be executed, as its timelock states; null if it was not queued, and on Snapshot.'),
+  executedAt: timeValue.nullable().describe('When it was executed; null if it was not, and on Snapshot.'),
+  canceledAt: timeValue.nullable().describe('When it was canceled or vetoed; null if it was not, and on Snapshot.'),
+}
+
 const proposalOfSource = proposal
-  .extend({
-    source: z.enum(SOURCES).describe('Where it is voted on: on `snapshot`, or on a `governor`, which is a contract.'),
-    outcome: z
-      .enum(OUTCOMES)
-      .nullable()
-      .describe(
-        'What became of it on its chain: a proposal is `closed` then; null where nothing did, and of all on Snapshot.',
-      ),
-    timesEstimated: z
-      .boolean()
-      .describe(
-        'Whether `startsAt` or `endsAt` is an estimate: the contract counts blocks, and the chain has not reached that one.',
-      ),
-    flagged: z.boolean().describe('Whether Snapshot flagged it as spam or a scam; false on governors.'),
-  })
+  .extend(OF_SOURCE)
   .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
 
-/** Details that were never collected have no row, and their time reads as 0: all of them are then unknown. */
-const RECORD = toObject(
-  proposalOfSource,
-  `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
-  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated, d.is_flagged`,
-)
+const detailedProposal = proposalOfSource
+  .extend({
+    scoresExact: z
+      .array(exactPower)
+      .describe(
+        'Voting power for each choice with all digits, as decimal texts; empty on Snapshot, which counts in floating-point numbers. With `exact=true`.',
+      ),
+    scoresTotalExact: exactPower
+      .nullable()
+      .describe('Voting power of all votes with all digits; null on Snapshot. With `exact=true`.'),
+    body: z
+      .string()
+      .nullable()
+      .describe(
+        'Its text, as written in the proposal; null on Snapshot, where it is not collected. With `include=body`.',
+      ),
+  })
+  .meta({ id: 'GovernanceProposalDetails', description: 'A proposal, with all members.' })
 
-const SQL = `
+/** The parameter that brings each additional member. */
+const BROUGHT = {
+  ...Object.fromEntries(Object.keys(OF_SOURCE).map((name) => [name, 'source'])),
+  ...{ scoresExact: 'exact=true', scoresTotalExact: 'exact=true', body: 'include=body' },
+}
+
+const proposalWithParameters = detailedProposal
+  .partial({
+    ...{ source: true, outcome: true, timesEstimated: true, flagged: true, queuedAt: true, executableAt: true },
+    ...{ executedAt: true, canceledAt: true, scoresExact: true, scoresTotalExact: true, body: true },
+  })
+  .meta({ id: 'GovernanceProposalWithParameters', description: 'A proposal, with the members that parameters add.' })
+
+/** Details that were never collected have no row, and their time reads as 0: all of them are then unknown. */
+const toRecord = (body: string) =>
+  toObject(
+    detailedProposal,
+    `p.id, transform(p.dao, {daos: Array(UInt64)}, {dao_ids: Array(String)}, ''), d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
+  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated, d.is_flagged,
+  d.queued_at, d.executable_at, d.executed_at, d.canceled_at,
+  arrayMap(power -> ${toDecimalText('power', 'd.decimals')}, d.scores_exact), ${toDecimalText('d.total_exact', 'd.decimals')}, ${body}`,
+  )
+
+/** The texts are read only if they are requested. */
+const toSql = (hasBody: boolean) => `
 WITH ${COUNTED}
 SELECT 0 AS key, p.proposal AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
-  toInt64(toUnixTimestamp(p.created_at)) AS created, ${STATE} AS state, ${RECORD} AS record
+  toInt64(toUnixTimestamp(p.created_at)) AS created, ${STATE} AS state, ${toRecord(hasBody ? 'd.body' : 'NULL')} AS record
 FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS}) AS p
 LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
   ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
-WHERE {any_state: Bool} OR ifNull(state = {state: String}, false)`
+WHERE ({any_state: Bool} OR ifNull(state = {state: String}, false))
+  AND ({any_end: Bool} OR ifNull(d.ends_at < fromUnixTimestamp64Milli({ends_before: Int64}, 'UTC'), false))`
 
 const NEWEST_FIRST = defineKeyset(['created', 'Int64', 'descending'], ['name', 'String'])
 
@@ -93,34 +140,46 @@ export const governanceProposalsRoute = defineRoute({
   operation: 'listDaoProposals',
   path: '/data/daos/governance/proposals',
   tag: 'DAOs',
-  summary: 'Proposals of one DAO',
+  summary: 'Proposals of one DAO, or of all by their end',
   description:
     'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on and whether Snapshot flagged it, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, or until Snapshot has settled it, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, `unsettled` after the end while the result on Snapshot is not final, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
+  oneUnless: 'endsBefore',
   query: {
     source: sourceParameter,
+    exact: exactParameter,
+    include: include(['body'], 'With `body`, the text of each proposal.'),
     state: oneOf(STATES, 'Only proposals in this state.', 'closed').optional(),
+    endsBefore: time(
+      'Only proposals whose vote ends before this time, of all DAOs unless `id` or `name` selects one. With `state=active` and `sort=endsAt`, the next deadlines.',
+      '2026-12-01T00:00:00Z',
+    ).optional(),
     ...questions.parameters,
     ...page('proposals', { default: 100, max: 1000 }),
   },
   record: proposal,
-  recordWith: { parameter: 'source', record: proposalOfSource },
+  recordWith: { record: detailedProposal, members: BROUGHT, shapes: [proposalOfSource, proposalWithParameters] },
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
   handle: async (call) => {
-    const { db, found: dao, query, now } = call
-    if (query.source === undefined) refuseUntold(questions.toFilters(query.filter), proposal)
+    const { db, registry, entities, query, now, representation } = call
+    if (query.source === undefined) rejectSourceFilters(questions.toFilters(query.filter), proposal)
     const sources = toSources(query.source)
-    const [scope, at] = [toScope([dao], sources), now()]
-    const asOf = await requireRead(db, dao, sources)
-    const params = { ...scope, id: dao.id, now: at, read_at: asOf }
+    const [dao] = entities
+    const daos = dao === undefined ? registry.daos.filter(({ live }) => live) : [dao]
+    const [scope, at] = [toScope(daos, sources), now()]
+    const asOf = dao === undefined ? ((await findRead(db, scope)) ?? null) : await requireRead(db, dao, sources)
+    const idByKey = new Map(daos.map(({ key, id }) => [key, id]))
+    const ids = scope.daos.map((key) => idByKey.get(key) ?? '')
+    const params = { ...scope, dao_ids: ids, now: at, read_at: asOf ?? 0 }
     const state = { any_state: query.state === undefined, state: query.state ?? '' }
+    const end = { any_end: query.endsBefore === undefined, ends_before: query.endsBefore ?? 0 }
     const [answer, { until }] = await Promise.all([
       answerLongList(call, questions, {
         name: 'governance-proposals',
-        sql: SQL,
-        params: { ...params, ...state },
+        sql: toSql(representation.fields.includes('body')),
+        params: { ...params, ...state, ...end },
         keyset: NEWEST_FIRST,
       }),
       findStates(db, scope, at),

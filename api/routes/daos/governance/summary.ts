@@ -87,7 +87,7 @@ export const governanceSummaryRoute = defineList({
   asOf: 'g.read_at',
   values: `d.id, d.name, tuple(g.votes, g.voters), g.proposals, g.active, toDateTime64(g.last_at, 3, 'UTC'), g.recent`,
   joins: JOINS,
-  toMoment: async ({ db, registry, now }) => {
+  toTimeScope: async ({ db, registry, now }) => {
     const scope = toScope(registry.daos)
     const at = now()
     return { params: { ...scope, now: at }, ...(await findStates(db, scope, at)) }

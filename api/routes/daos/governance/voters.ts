@@ -3,6 +3,7 @@ import { governance, isGovernor } from '../../../../shared/datasets/governance.t
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { defineKeyset } from '../../../answers/keyset.ts'
 import { COUNTED, COUNTS, requireRead, sourceParameter, toScope, toSources } from '../../../governance/counted.ts'
+import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { page } from '../../../parameters/kinds.ts'
@@ -24,6 +25,16 @@ const voter = z
   })
   .meta({ id: 'GovernanceVoter', description: 'An address that voted in a DAO.' })
 
+const voterInDetail = voter
+  .extend({
+    lastVotingPowerExact: exactPower
+      .nullable()
+      .describe(
+        'Voting power of the last vote with all digits, as a decimal text; null if it is on Snapshot. With `exact=true`.',
+      ),
+  })
+  .meta({ id: 'GovernanceVoterDetails', description: 'An address that voted in a DAO, with all members.' })
+
 /**
  * A time and a hash that distinguishes votes of one second, as one number: the maximum of numbers is far cheaper than
  * that of tuples, one for each of a million votes.
@@ -31,12 +42,13 @@ const voter = z
 const LAST = 'bitOr(bitShiftLeft(toUInt64(toUnixTimestamp(created_at)), 32), bitAnd(cityHash64(proposal), 0xFFFFFFFF))'
 
 const RECORD = toObject(
-  voter,
-  `voter, votes, toDateTime64(first_at, 3, 'UTC'), toDateTime64(last_at, 3, 'UTC'), if(isNaN(power), NULL, power)`,
+  voterInDetail,
+  `voter, votes, toDateTime64(first_at, 3, 'UTC'), toDateTime64(last_at, 3, 'UTC'), if(isNaN(power), NULL, power), nullIf(power_exact, '')`,
 )
 
 /** The votes that count, one per voter and proposal. */
-const VOTES = 'SELECT voter, proposal, created_at, created_at AS first_at, voting_power FROM dao_votes FINAL'
+const VOTES =
+  "SELECT voter, proposal, created_at, created_at AS first_at, voting_power, '' AS exact FROM dao_votes FINAL"
 
 /**
  * Like `VOTES`, if some votes are on governors. `dao_votes` contains only the last part of a vote that was cast in
@@ -46,10 +58,12 @@ const VOTES_IN_PARTS = `
   ${VOTES}
   WHERE ${COUNTS} AND NOT ${isGovernor('space')}
   UNION ALL
-  SELECT voter, proposal, max(cast_at) AS created_at, min(cast_at) AS first_at, argMax(cast_power, cast_at) AS voting_power
+  SELECT voter, proposal, max(cast_at) AS created_at, min(cast_at) AS first_at, argMax(cast_power, cast_at) AS voting_power,
+    argMax(cast_exact, cast_at) AS exact
   FROM
   (
-    SELECT space, voter, proposal, created_at AS cast_at, ifNull(voting_power, nan) AS cast_power
+    SELECT space, voter, proposal, created_at AS cast_at, ifNull(voting_power, nan) AS cast_power,
+      ifNull(${toDecimalText('power_exact', 'decimals')}, '') AS cast_exact
     FROM dao_cast_votes FINAL
     WHERE ${COUNTS} AND ${isGovernor('space')} AND NOT is_replaced
   )
@@ -63,7 +77,7 @@ FROM
 (
   WITH ${COUNTED}
   SELECT voter, count() AS votes, min(first_at) AS first_at, max(created_at) AS last_at,
-    argMax(ifNull(voting_power, nan), ${LAST}) AS power
+    argMax(ifNull(voting_power, nan), ${LAST}) AS power, argMax(exact, ${LAST}) AS power_exact
   FROM (${votes})
   GROUP BY voter
 )`
@@ -80,8 +94,14 @@ export const governanceVotersRoute = defineRoute({
   description:
     'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says; with `source`, in its governors, which are contracts on a chain. A vote that was changed counts once, and one that was cast in parts on a governor. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
-  query: { source: sourceParameter, ...questions.parameters, ...page('voters', { default: 100, max: 10_000 }) },
+  query: {
+    source: sourceParameter,
+    exact: exactParameter,
+    ...questions.parameters,
+    ...page('voters', { default: 100, max: 10_000 }),
+  },
   record: voter,
+  recordWith: { record: voterInDetail, members: { lastVotingPowerExact: 'exact=true' }, shapes: [voterInDetail] },
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,

@@ -3,13 +3,12 @@ import { governance, isGovernor } from '../../../../shared/datasets/governance.t
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { toId } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
-import type { Registry } from '../../../../shared/registry/registry.ts'
-import type { Database } from '../../../../shared/store/clickhouse.ts'
 import { toIdSql } from '../../../answers/keyset.ts'
 import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
-import { choiceValue, toChoice } from '../../../governance/choice.ts'
+import { choiceValue, toChoice, toChoiceText } from '../../../governance/choice.ts'
 import {
-  refuseUntold,
+  findProposal,
+  rejectSourceFilters,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -17,10 +16,11 @@ import {
   toSource,
   toSources,
 } from '../../../governance/counted.ts'
+import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/answer.ts'
-import { oneId, page } from '../../../parameters/kinds.ts'
+import { include, oneId, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { answerRecords, toObject } from '../../../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../../../records/table.ts'
@@ -52,6 +52,31 @@ const voteOfSource = vote
   })
   .meta({ id: 'GovernanceVoteOfSource', description: 'A vote, and where it was cast. With `source`.' })
 
+const detailedVote = voteOfSource
+  .extend({
+    votingPowerExact: exactPower
+      .nullable()
+      .describe(
+        'Voting power with all digits, as a decimal text; null on Snapshot, which counts in floating-point numbers. With `exact=true`.',
+      ),
+  })
+  .extend({
+    choiceText: z
+      .string()
+      .nullable()
+      .describe(
+        'The choice in the words of the proposal: names separated by commas, or each with its weight; null while the choice is secret or unknown. With `include=choiceText`.',
+      ),
+  })
+  .meta({ id: 'GovernanceVoteDetails', description: 'A vote, with all members.' })
+
+/** The parameter that brings each additional member. */
+const BROUGHT = { source: 'source', votingPowerExact: 'exact=true', choiceText: 'include=choiceText' }
+
+const voteWithParameters = detailedVote
+  .partial({ source: true, votingPowerExact: true, choiceText: true })
+  .meta({ id: 'GovernanceVoteWithParameters', description: 'A vote, with the members that parameters add.' })
+
 const ON_PROPOSAL = ["'vote'", 'dao', 'proposal', 'voter'] as const
 /** A voter has one vote on Snapshot, and any number on a governor. */
 export const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
@@ -59,33 +84,38 @@ const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
 
 const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
 
-const RECORD = toObject(
-  voteOfSource,
-  `${VOTE_ID}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
-  toDateTime64(created_at, 3, 'UTC'), ${toSource('space')}`,
-)
+const toRecord = (choiceText: string) =>
+  toObject(
+    detailedVote,
+    `${VOTE_ID}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
+  toDateTime64(created_at, 3, 'UTC'), ${toSource('space')}, ${toDecimalText('power_exact', 'decimals')}, ${choiceText}`,
+  )
 
-const ALL = `SELECT 0 AS key, concat(proposal, ' ', voter, ' ', toString(toUnixTimestamp(created_at))) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
-  ${RECORD} AS record
+/** The proposals' choices are read only if choices are requested as text. */
+const toRecordOf = (hasText: boolean) => toRecord(hasText ? toChoiceText('choice', CHOICES) : 'NULL')
+const CHOICES = `choices_of[concat(space, ' ', proposal)]`
+const withChoices = (hasText: boolean) =>
+  hasText
+    ? `WITH (
+  SELECT mapFromArrays(groupArray(concat(space, ' ', proposal)), groupArray(choices)) FROM dao_proposal_details FINAL
+  WHERE dao IN {daos: Array(UInt64)} AND ({proposal: String} = '' OR proposal = {proposal: String})
+) AS choices_of `
+    : ''
+
+const toAll = (
+  hasText: boolean,
+) => `${withChoices(hasText)}SELECT 0 AS key, concat(proposal, ' ', voter, ' ', toString(toUnixTimestamp(created_at))) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
+  ${toRecordOf(hasText)} AS record
 FROM (${CAST_VOTES})`
 
-const found = z.object({ dao: z.number(), proposal: z.string() })
 const counted = z.object({ total: z.int() })
-
-/** The DAO of a proposal, and the proposal's id at its source; undefined for an unknown proposal. */
-async function findProposal(db: Database, registry: Registry, id: string) {
-  const sql = 'SELECT dao, proposal FROM dao_proposals WHERE id = {id: String} LIMIT 1'
-  const [row] = await db.rows({ name: 'governance-proposal', sql, params: { id }, schema: found })
-  const dao = row && registry.daos.find(({ key }) => key === row.dao)
-  return row && dao && { dao, proposal: row.proposal }
-}
 
 const questions = toQuestions(voteOfSource)
 
 /** Later than any vote, in Unix seconds: the column's times end in 2106. */
 const END = Date.parse('2100-01-01') / 1000
 
-interface Asked {
+interface Selection {
   readonly dao: Dao | undefined
   readonly proposal: string
 }
@@ -102,31 +132,38 @@ export const governanceVotesRoute = defineRoute({
   query: {
     proposal: oneId('proposal', toId('proposal', 0, 'example')).optional(),
     source: sourceParameter,
+    exact: exactParameter,
+    include: include(['choiceText'], 'With `choiceText`, the choice also in the words of the proposal.'),
     ...questions.parameters,
     ...page('votes', { default: 100, max: 10_000 }),
   },
   record: vote,
-  recordWith: { parameter: 'source', record: voteOfSource },
+  recordWith: { record: detailedVote, members: BROUGHT, shapes: [voteOfSource, voteWithParameters] },
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
   handle: async (call) => {
     const { db, registry, query, entities, representation } = call
     if (query.source === undefined && query.proposal === undefined)
-      refuseUntold(questions.toFilters(query.filter), vote)
+      rejectSourceFilters(questions.toFilters(query.filter), vote)
     const one = query.proposal === undefined ? undefined : await findProposal(db, registry, query.proposal)
-    const asked: Asked =
+    const selected: Selection =
       query.proposal === undefined
         ? { dao: entities[0], proposal: '' }
         : { dao: one?.dao, proposal: one?.proposal ?? '' }
-    const isElsewhere = entities[0] !== undefined && entities[0] !== asked.dao
-    const dao = isElsewhere ? undefined : asked.dao
+    const isElsewhere = entities[0] !== undefined && entities[0] !== selected.dao
+    const dao = isElsewhere ? undefined : selected.dao
     // A proposal has one source, so no source needs to be given.
     const sources = toSources(query.source ?? (one === undefined ? undefined : 'all'))
     const asOf = dao === undefined ? null : await requireRead(db, dao, sources)
-    const params = { ...toScope(dao === undefined ? [] : [dao], sources), proposal: asked.proposal, read_at: asOf ?? 0 }
+    const params = {
+      ...toScope(dao === undefined ? [] : [dao], sources),
+      proposal: selected.proposal,
+      read_at: asOf ?? 0,
+    }
+    const hasText = representation.fields.includes('choiceText')
     if (query.sort !== undefined || query.filter !== undefined) {
-      const source = { name: 'governance-votes', sql: ALL, params, keyset: NEWEST_VOTES_FIRST }
+      const source = { name: 'governance-votes', sql: toAll(hasText), params, keyset: NEWEST_VOTES_FIRST }
       return { ...(await answerLongList(call, questions, source)), asOf }
     }
     const { after } = representation
@@ -134,7 +171,7 @@ export const governanceVotesRoute = defineRoute({
     const [answer, counts] = await Promise.all([
       answerRecords(call, {
         name: 'governance-votes',
-        sql: `SELECT ${AS_OF}, page_key, ${RECORD} AS record FROM (${toVotesPage(after)})`,
+        sql: `${withChoices(hasText)}SELECT ${AS_OF}, page_key, ${toRecordOf(hasText)} AS record FROM (${toVotesPage(after)})`,
         params: { ...params, before, rows: COPIES * (query.limit + 1) },
         page: query.limit,
       }),

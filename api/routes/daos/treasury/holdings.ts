@@ -6,7 +6,7 @@ import { toStaleAt } from '../../../../shared/store/readiness.ts'
 import { HOLDING_HEADERS, LIST_HEADERS } from '../../../http/headers.ts'
 import { answerList, asOfParameter, checkPast, toListHead } from '../../../lists/answer.ts'
 import { EVERYTHING } from '../../../lists/engine.ts'
-import { knownAt } from '../../../lists/past-quotes.ts'
+import { isCurrentAt } from '../../../lists/past-quotes.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { Problem } from '../../../problem/problem.ts'
@@ -41,7 +41,7 @@ const questions = toQuestions(holding)
 const toRow = (columns: string, isPast: boolean) => `
 SELECT ${columns}
 FROM dao_treasuries FINAL
-WHERE dao = {dao: UInt64} AND ${isPast ? knownAt('observed_at', toStaleAt(0, daoTreasury)) : 'true'}
+WHERE dao = {dao: UInt64} AND ${isPast ? isCurrentAt('observed_at', toStaleAt(0, daoTreasury)) : 'true'}
 ORDER BY observed_at DESC
 LIMIT 1`
 

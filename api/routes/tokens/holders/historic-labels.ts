@@ -19,6 +19,8 @@ const toShare = (owners: string) =>
 
 export const holderLabelsHistoricRoute = defineDailySeries({
   ...DAILY_HOLDERS,
+  // The SQL of its values selects the addresses of one token.
+  isOfOneOnly: true,
   operation: 'getTokenHolderLabelsHistory',
   path: '/data/tokens/holders/historic-labels',
   summary: 'How much of a token its treasuries, its own contract and nobody held, over time',

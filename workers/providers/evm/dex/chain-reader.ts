@@ -35,14 +35,14 @@ export interface ReadTrades {
 /** Returns the trades of the tokens in the logs of these pools. Logs without a trade are counted and logged. */
 export async function readTrades(
   reader: ChainReader,
-  { logs, pools: known }: { readonly logs: readonly RpcLog[]; readonly pools: readonly Pool[] },
+  { logs, pools: poolList }: { readonly logs: readonly RpcLog[]; readonly pools: readonly Pool[] },
   {
     entities,
     log,
     signal,
   }: { readonly entities: readonly Token[]; readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<ReadTrades> {
-  const pools = new Map(known.map((pool) => [pool.address, pool]))
+  const pools = new Map(poolList.map((pool) => [pool.address, pool]))
   const { swaps: all, gaps, skipped } = toSwaps(logs, pools)
   const found = all.map((swap) => swap.log)
   const blockTimeOf = await readLogTimes(reader.node, found, signal)

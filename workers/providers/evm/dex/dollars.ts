@@ -63,9 +63,9 @@ async function readCoin(
   const { reference } = chain
   const fromPool: PriceAtPlace =
     reference?.coin.usd === coin ? await readReferencePrices(node, reference, logs, signal) : () => undefined
-  const untold = logs.filter((log) => fromPool(log) === undefined).map(({ blockNumber }) => timeOf(blockNumber))
-  if (untold.length === 0) return { at: fromPool }
-  const [from, to] = [untold.reduce((a, b) => Math.min(a, b)), untold.reduce((a, b) => Math.max(a, b))]
+  const withoutPrice = logs.filter((log) => fromPool(log) === undefined).map(({ blockNumber }) => timeOf(blockNumber))
+  if (withoutPrice.length === 0) return { at: fromPool }
+  const [from, to] = [withoutPrice.reduce((a, b) => Math.min(a, b)), withoutPrice.reduce((a, b) => Math.max(a, b))]
   const fromChart = await fetchPrices(prices, coin, from, to, signal)
   return { at: (log) => fromPool(log) ?? fromChart(timeOf(log.blockNumber)), fault: fromChart.fault }
 }

@@ -30,7 +30,7 @@ export interface ReferencePool {
   readonly dollar: QuoteToken
   readonly coin: QuoteToken
   /** Number of blocks after which its price is too old. */
-  readonly lookBack: number
+  readonly maxAgeBlocks: number
 }
 
 /** Uniswap V3's fee tiers, in millionths (docs/providers.md, section 6.2). */
@@ -76,7 +76,7 @@ export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
       address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
       dollar: ETHEREUM_USDC,
       coin: ETHEREUM_ETHER,
-      lookBack: 25,
+      maxAgeBlocks: 25,
     },
   },
   arbitrum: {
@@ -96,7 +96,7 @@ export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
       address: '0xd0b53d9277642d899df5c87a3966a349a798f224',
       dollar: BASE_USDC,
       coin: BASE_ETHER,
-      lookBack: 150,
+      maxAgeBlocks: 150,
     },
   },
   optimism: {

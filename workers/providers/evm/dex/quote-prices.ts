@@ -70,9 +70,9 @@ export async function fetchPrices(
       signal,
     })
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
-    const told = coins[coin]
-    if (told === undefined || !isSure(told.confidence)) continue
-    for (const one of told.prices ?? []) {
+    const quote = coins[coin]
+    if (quote === undefined || !isSure(quote.confidence)) continue
+    for (const one of quote.prices ?? []) {
       const read = toPoint(one)
       if (read === undefined) fault = FAULT
       else points.push(read)

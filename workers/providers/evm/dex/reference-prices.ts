@@ -25,7 +25,7 @@ export async function readReferencePrices(
 ): Promise<PriceAtPlace> {
   const blocks = places.map(({ blockNumber }) => blockNumber)
   const [first, to] = [blocks.reduce((a, b) => Math.min(a, b)), blocks.reduce((a, b) => Math.max(a, b))]
-  const from = Math.max(0, first - reference.lookBack)
+  const from = Math.max(0, first - reference.maxAgeBlocks)
   const sorted = [...places].sort(byPlace)
   const logs: RpcLog[] = []
   for await (const page of readPages(node, { contracts: [reference], topics: SWAP_TOPICS, from, to }, signal)) {
@@ -60,7 +60,7 @@ export function toPriceAtPlace(logs: readonly RpcLog[], reference: ReferencePool
     .sort(byPlace)
   return (place) => {
     const point = findLast(points, (one) => isAtOrBefore(one, place))
-    return point && place.blockNumber - point.blockNumber <= reference.lookBack ? point.price : undefined
+    return point && place.blockNumber - point.blockNumber <= reference.maxAgeBlocks ? point.price : undefined
   }
 }
 

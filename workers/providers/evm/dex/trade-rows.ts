@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem/utils'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
-import { type Candidate, LEFT_OUT } from '../../../job/define-job.ts'
+import { type Candidate, OMITTED } from '../../../job/define-job.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -60,7 +60,7 @@ function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: Skip
       amount,
       amount_usd: usd ?? null,
       price: usd === undefined ? null : usd / amount,
-      ...(fault === undefined ? {} : { [LEFT_OUT]: [fault] }),
+      ...(fault === undefined ? {} : { [OMITTED]: [fault] }),
     }
     return [row]
   })
@@ -68,8 +68,8 @@ function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: Skip
 
 /** Returns the net amount of one token. A pool's tokens are ordered by address. */
 function toNet(swap: Swap, pool: Pool, address: string): bigint {
-  const other = address === pool.token ? pool.quote : pool.token
-  return address < other ? swap.net0 : swap.net1
+  const counterToken = address === pool.token ? pool.quote : pool.token
+  return address < counterToken ? swap.net0 : swap.net1
 }
 
 /**

@@ -3,9 +3,11 @@ import { groupBy } from '../../../../shared/group-by.ts'
 import type { Governor } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import { toIso } from '../../answer.ts'
-import { toWholeTokens } from '../../whole-tokens.ts'
+import { toTokenUnits } from '../../token-units.ts'
 import type { RpcLog } from '../logs/node.ts'
-import type { GovernorEvent } from './events.ts'
+import { decodeAction } from './calldata.ts'
+import { familyOf } from './families.ts'
+import type { GovernorEvent } from './family.ts'
 
 /** A governor and the key of its DAO. */
 export interface OwnedGovernor extends Governor {
@@ -23,12 +25,8 @@ export interface Happened {
 const FOR = 1
 const AGAINST = 2
 const ABSTAIN = 3
-const CHOICES = ['For', 'Against', 'Abstain']
 /** Choice numbers by the contracts' support value. */
 const NUMBERS: readonly number[] = [AGAINST, FOR, ABSTAIN]
-
-/** Compound's first governor (`alpha`) has no abstain. */
-const toChoices = ({ family }: Governor) => (family === 'alpha' ? CHOICES.slice(0, ABSTAIN - 1) : CHOICES)
 
 /** Block explorer URLs of transactions. */
 const EXPLORERS: Readonly<Record<string, string>> = {
@@ -68,6 +66,8 @@ function toTitle(description: string): string {
   return toCapped(line.slice(0, end).trimEnd())
 }
 
+type Created = Extract<GovernorEvent, { kind: 'created' }>
+type Updated = Extract<GovernorEvent, { kind: 'updated' }>
 type CastVote = Extract<GovernorEvent, { kind: 'vote' }>
 type Vote = Happened & { readonly event: CastVote }
 
@@ -84,6 +84,16 @@ export function toRows(happened: readonly Happened[]): Candidate<GovernorsRow>[]
   )
   return [...happened.flatMap(toEventRows), ...[...votes.values()].flatMap(toVoteRows)]
 }
+
+/**
+ * Unix seconds. No governor is older than EARLIEST, and the time columns end in 2106. A vote that ends after LATEST has
+ * no end.
+ */
+const EARLIEST = Date.parse('2015-07-30') / 1000
+const LATEST = Date.parse('2100-01-01') / 1000
+
+/** Returns the time of Unix seconds, or null if no event of a governor can have it. */
+export const toTimeOrNull = (at: number) => (at >= EARLIEST && at < LATEST ? toIso(Math.round(at) * 1000) : null)
 
 const toPlace = ({ governor, event, time }: Happened) => ({
   dao: governor.dao,
@@ -102,15 +112,45 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
     case 'created': {
       const explorer = EXPLORERS[governor.chain]
       const url = explorer === undefined ? null : `${explorer}/tx/${log.transactionHash}`
-      const about = { address: event.proposer, title: toTitle(event.description), choices: toChoices(governor), url }
-      return [{ ...toPlace(one), kind: 'proposal', ...about }]
+      const about = {
+        address: event.proposer,
+        ...toTextRow(event.description),
+        choices: [...familyOf(governor).choices],
+        url,
+        actions: event.actions.map(decodeAction),
+      }
+      return [{ ...toPlace(one), kind: 'proposal', ...about }, ...toPeriodRows(one, event)]
     }
+    case 'updated':
+      return toUpdatedRows(one, event)
     case 'vote':
     case 'extended':
       return []
+    case 'queued':
+      return [{ ...toPlace(one), kind: 'queued', executable_at: toTimeOrNull(Number(event.eta)) }]
     default:
       return [{ ...toPlace(one), kind: event.kind }]
   }
+}
+
+const toTextRow = (description: string) => ({ title: toTitle(description), body: description })
+
+/** Text and actions are separate kinds, because an update may have only one of them. */
+function toUpdatedRows(one: Happened, { description, actions }: Updated): Candidate<GovernorsRow>[] {
+  const place = toPlace(one)
+  return [
+    ...(description === undefined ? [] : [{ ...place, kind: 'updated', ...toTextRow(description) } as const]),
+    ...(actions === undefined ? [] : [{ ...place, kind: 'actions', actions: actions.map(decodeAction) } as const]),
+  ]
+}
+
+/** Returns the voting period of a vote that starts with its event; its end is unknown if the registry has no length. */
+function toPeriodRows(one: Happened, { period }: Created): Candidate<GovernorsRow>[] {
+  if (period !== undefined) return []
+  const { votingSeconds } = one.governor
+  const end = votingSeconds === undefined ? null : toIso((one.time + votingSeconds) * 1000)
+  const { at, ...place } = toPlace(one)
+  return [{ ...place, at, kind: 'times', starts_at: at, ends_at: end, is_estimated: false }]
 }
 
 /** Returns the row of all parts of one vote, for one choice or split among several. */
@@ -118,15 +158,21 @@ function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
   const [first] = parts
   if (first === undefined) return []
   const { decimals } = first.governor
+  const counted = familyOf(first.governor).isReplaced ? parts.slice(-1) : parts
   const powers = new Map<number | null, bigint>()
-  for (const [choice, power] of parts.flatMap(({ event }) => toPowers(event)))
+  for (const [choice, power] of counted.flatMap(({ event }) => toPowers(event)))
     powers.set(choice, (powers.get(choice) ?? 0n) + power)
   const sum = [...powers.values()].reduce((all, power) => all + power, 0n)
   const [only = null] = powers.keys()
   const isSplit = powers.size > 1 || parts.some(({ event }) => SPLIT.test(event.params))
   const split = [...powers].flatMap(([choice, power]) => (choice === null ? [] : [[choice, toPower(power, decimals)]]))
   const choice = JSON.stringify(isSplit ? Object.fromEntries(split) : only)
-  return [{ ...toPlace(first), kind: 'vote', address: first.event.voter, choice, voting_power: toPower(sum, decimals) }]
+  const known = [...powers.keys()].filter((number) => number !== null)
+  const choices = Array.from({ length: Math.max(0, ...known) }, (_, at) => String(powers.get(at + 1) ?? 0n))
+  const isWhole = familyOf(first.governor).isReplaced
+  const exact = { power_exact: String(sum), choice_powers: choices, decimals, is_whole: isWhole }
+  const about = { address: first.event.voter, choice, voting_power: toPower(sum, decimals), ...exact }
+  return [{ ...toPlace(first), kind: 'vote', ...about }]
 }
 
 /** Three 128-bit numbers: the parts of a split vote for against, for and abstain. */
@@ -140,4 +186,4 @@ function toPowers({ support, weight, params }: CastVote): (readonly [choice: num
   return powers.filter(([, power]) => power > 0n)
 }
 
-const toPower = (weight: bigint, decimals: number) => toWholeTokens(String(weight), decimals)
+const toPower = (weight: bigint, decimals: number) => toTokenUnits(String(weight), decimals)

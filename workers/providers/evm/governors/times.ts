@@ -7,7 +7,7 @@ import { type JobState, recall } from '../../../job/state.ts'
 import { toIso } from '../../answer.ts'
 import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
-import { type Happened, toProposalId } from './rows.ts'
+import { type Happened, toProposalId, toTimeOrNull } from './rows.ts'
 
 /** A proposal whose end may still change or is not final. `start` and `end` are in units of its governor's clock. */
 const awaited = z.object({
@@ -43,7 +43,7 @@ export interface BlockClock {
 }
 
 /** Input of the times of one run on a chain. */
-interface Told {
+interface TimesInput {
   readonly chain: string
   /** If it is an error, a later run determines the times of proposals that count blocks. */
   readonly clock: BlockClock | DataError
@@ -60,7 +60,7 @@ interface Told {
  */
 export async function readTimes(
   happened: readonly Happened[],
-  { chain, clock, slot, state, readUntil }: Told,
+  { chain, clock, slot, state, readUntil }: TimesInput,
   signal: AbortSignal,
 ): Promise<Candidate<GovernorsRow>[]> {
   const key = `awaited.${chain}`
@@ -69,21 +69,21 @@ export async function readTimes(
   for (const { governor, event } of happened) {
     if (governor.clock === 'rounds') continue
     const proposal = toProposalId(governor, event.id)
-    if (event.kind === 'created') {
-      const [start, end] = [Number(event.start), Number(event.end)]
+    if (event.kind === 'created' && event.period !== undefined) {
+      const [start, end] = [Number(event.period.start), Number(event.period.end)]
       const { dao, space } = governor
       open.set(proposal, { dao, space, proposal, start, end, inSeconds: isInSeconds(governor, start) })
     }
-    const known = open.get(proposal)
-    if (event.kind === 'extended' && known !== undefined) open.set(proposal, { ...known, end: Number(event.end) })
+    const pending = open.get(proposal)
+    if (event.kind === 'extended' && pending !== undefined) open.set(proposal, { ...pending, end: Number(event.end) })
   }
   const isReadable = ({ inSeconds }: Awaited) => inSeconds || !(clock instanceof DataError)
   const all = [...open.values()].filter(isReadable)
   const waiting = [...open.values()].filter((one) => !isReadable(one))
   const timeOf = await readTimesOf(clock, all, signal)
   const timed = all.map((one) => ({ one, starts: timeOf(one, one.start), ends: timeOf(one, one.end) }))
-  const left = timed.filter(({ one, ends }) => !ends.isKnown || ends.at > readUntil(one.space))
-  state.set(key, JSON.stringify([...left.map(({ one }) => one), ...waiting]))
+  const remaining = timed.filter(({ one, ends }) => !ends.isExact || ends.at > readUntil(one.space))
+  state.set(key, JSON.stringify([...remaining.map(({ one }) => one), ...waiting]))
   return timed.map((each) => toRow(each, slot))
 }
 
@@ -93,7 +93,7 @@ const isInSeconds = ({ clock }: Governor, start: number): boolean =>
 interface Time {
   /** Unix seconds; NaN if the node does not have the time. */
   readonly at: number
-  readonly isKnown: boolean
+  readonly isExact: boolean
 }
 
 interface Timed {
@@ -102,18 +102,13 @@ interface Timed {
   readonly ends: Time
 }
 
-/**
- * Unix seconds. No governor is older than EARLIEST, and the time columns end in 2106. A vote that ends after LATEST has
- * no end.
- */
-const EARLIEST = Date.parse('2015-07-30') / 1000
-const LATEST = Date.parse('2100-01-01') / 1000
-
-const toText = ({ at }: Time) => (at >= EARLIEST && at < LATEST ? toIso(Math.round(at) * 1000) : null)
-
 function toRow({ one, starts, ends }: Timed, slot: number): Candidate<GovernorsRow> {
   const { dao, space, proposal } = one
-  const times = { starts_at: toText(starts), ends_at: toText(ends), is_estimated: !starts.isKnown || !ends.isKnown }
+  const times = {
+    starts_at: toTimeOrNull(starts.at),
+    ends_at: toTimeOrNull(ends.at),
+    is_estimated: !starts.isExact || !ends.isExact,
+  }
   return { dao, space, proposal, kind: 'times', at: toIso(slot), ...times }
 }
 
@@ -124,10 +119,10 @@ async function readTimesOf(clock: BlockClock | DataError, open: readonly Awaited
   const numbers = [...new Set(open.flatMap(({ start, end, inSeconds }) => (inSeconds ? [] : [start, end])))]
   const timeOfBlock = clock instanceof DataError ? () => UNKNOWN : await readTimesOfBlocks(clock, numbers, signal)
   return ({ inSeconds }: Awaited, number: number): Time =>
-    inSeconds ? { at: number, isKnown: true } : timeOfBlock(number)
+    inSeconds ? { at: number, isExact: true } : timeOfBlock(number)
 }
 
-const UNKNOWN: Time = { at: Number.NaN, isKnown: false }
+const UNKNOWN: Time = { at: Number.NaN, isExact: false }
 
 async function readTimesOfBlocks(clock: BlockClock, numbers: readonly number[], signal: AbortSignal) {
   const { node, head } = clock
@@ -135,9 +130,9 @@ async function readTimesOfBlocks(clock: BlockClock, numbers: readonly number[], 
   const timeOf = await readBlockTimes(node, past, signal)
   const pace = past.length === numbers.length ? 0 : await readPace(clock, signal)
   return (number: number): Time => {
-    if (number > head.number) return { at: head.timestamp + (number - head.number) * pace, isKnown: false }
+    if (number > head.number) return { at: head.timestamp + (number - head.number) * pace, isExact: false }
     const at = timeOf(number)
-    return typeof at === 'number' ? { at, isKnown: true } : UNKNOWN
+    return typeof at === 'number' ? { at, isExact: true } : UNKNOWN
   }
 }
 

@@ -15,11 +15,11 @@ export async function readBlockTimes(
 
 /** Returns the times of the logs' blocks, from the logs if the node includes them, or else from the headers. */
 export async function readLogTimes(node: Node, logs: readonly RpcLog[], signal: AbortSignal): Promise<TimeOfBlock> {
-  const told = new Map<number, number>()
+  const times = new Map<number, number>()
   for (const { blockNumber, blockTimestamp } of logs)
-    if (blockTimestamp !== undefined) told.set(blockNumber, blockTimestamp)
-  const untold = logs.map(({ blockNumber }) => blockNumber).filter((number) => !told.has(number))
-  return toTimeOfBlock(node, new Map([...(await fetchTimes(node, untold, signal)), ...told]))
+    if (blockTimestamp !== undefined) times.set(blockNumber, blockTimestamp)
+  const withoutTime = logs.map(({ blockNumber }) => blockNumber).filter((number) => !times.has(number))
+  return toTimeOfBlock(node, new Map([...(await fetchTimes(node, withoutTime, signal)), ...times]))
 }
 
 async function fetchTimes(node: Node, numbers: readonly number[], signal: AbortSignal) {

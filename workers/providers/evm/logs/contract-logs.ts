@@ -23,7 +23,7 @@ export interface Reading {
 }
 
 /** Size of the first page, which measures how busy the contracts are. */
-const FIRST_LOOK_BLOCKS = 100
+const FIRST_PAGE_BLOCKS = 100
 
 /**
  * Reads the logs of a block range from its start, in pages that the node accepts, until the range ends or `most` is
@@ -34,17 +34,17 @@ export async function readStretch(node: Node, range: BlockRange, most: number, s
   const { from, to } = range
   const readPage = toReadPage(node, range, signal)
   const logs: RpcLog[] = []
-  let left = most
+  let remaining = most
   let at = from
-  while (at <= to && (left > 0 || at === from)) {
-    const fitting = toFitting(logs.length, at - from, left)
+  while (at <= to && (remaining > 0 || at === from)) {
+    const fitting = toFitting(logs.length, at - from, remaining)
     const page = await node.pager.read(at, Math.min(to, at + fitting - 1), readPage)
-    const { kept, end } = cut(page.found, page.end, Math.max(1, left - 1))
-    for (const log of kept) logs.push(log)
-    left -= 1 + kept.length
+    const { taken, end } = cut(page.found, page.end, Math.max(1, remaining - 1))
+    for (const log of taken) logs.push(log)
+    remaining -= 1 + taken.length
     at = end + 1
   }
-  return { logs, end: at - 1, spent: most - left }
+  return { logs, end: at - 1, spent: most - remaining }
 }
 
 /** Reads all logs of a block range, page by page. */
@@ -68,16 +68,16 @@ function toReadPage(node: Node, { contracts, topics }: BlockRange, signal: Abort
 }
 
 /** Estimates how many blocks contain the remaining number of logs, at the density of the blocks read so far. */
-function toFitting(logs: number, blocks: number, left: number): number {
-  if (blocks === 0) return FIRST_LOOK_BLOCKS
-  return logs === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((left * blocks) / logs))
+function toFitting(logs: number, blocks: number, remaining: number): number {
+  if (blocks === 0) return FIRST_PAGE_BLOCKS
+  return logs === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((remaining * blocks) / logs))
 }
 
 /** Cuts the logs after the last block that fits completely. */
-function cut(found: readonly RpcLog[], end: number, most: number): { kept: readonly RpcLog[]; end: number } {
-  if (found.length <= most) return { kept: found, end }
+function cut(found: readonly RpcLog[], end: number, most: number): { taken: readonly RpcLog[]; end: number } {
+  if (found.length <= most) return { taken: found, end }
   const sorted = [...found].sort((a, b) => a.blockNumber - b.blockNumber)
   const first = sorted[0]?.blockNumber ?? end
   const last = Math.max(first, (sorted[most]?.blockNumber ?? end) - 1)
-  return { kept: sorted.filter(({ blockNumber }) => blockNumber <= last), end: Math.min(last, end) }
+  return { taken: sorted.filter(({ blockNumber }) => blockNumber <= last), end: Math.min(last, end) }
 }

@@ -30,24 +30,24 @@ export async function resume(
   { contracts, head }: { readonly contracts: readonly Contract[]; readonly head: number },
   findStart: (unread: ReadonlySet<string>) => Promise<(address: string) => number>,
 ): Promise<Resumption> {
-  const known = new Map(await readCursors(state, chain))
+  const stored = new Map(await readCursors(state, chain))
   const midway = new Set(await readUnfinished(state, chain))
-  const unread = new Set(contracts.map(({ address }) => address).filter((address) => !known.has(address)))
+  const unread = new Set(contracts.map(({ address }) => address).filter((address) => !stored.has(address)))
   if (unread.size > 0) {
     const startOf = await findStart(unread)
     for (const address of unread) {
-      known.set(address, startOf(address) - 1)
+      stored.set(address, startOf(address) - 1)
       midway.add(address)
     }
   }
   return {
     isMidway: (address) => midway.has(address),
     firstOf: (address) => {
-      const cursor = known.get(address) ?? 0
+      const cursor = stored.get(address) ?? 0
       return midway.has(address) || cursor >= head ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
     },
     note: (turns) => {
-      noteCursors(state, chain, new Map([...known, ...turns.cursors]))
+      noteCursors(state, chain, new Map([...stored, ...turns.cursors]))
       const untouched = [...midway].filter((address) => !turns.cursors.has(address))
       noteUnfinished(state, chain, new Set([...turns.unfinished, ...untouched]))
     },
@@ -64,26 +64,26 @@ const LONGEST_WAIT_MS = DAY_MS
 
 /**
  * Holds back the cursors of contracts with gaps known for less than a day at the slot (Unix milliseconds). Older gaps
- * are returned as `leftOut`.
+ * are returned as `omitted`.
  */
 export async function holdBack(
   state: JobState,
   chain: string,
   { turns, gaps, slot }: { readonly turns: Turns; readonly gaps: readonly Gap[]; readonly slot: number },
-): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }> {
+): Promise<{ readonly turns: HeldTurns; readonly omitted: readonly Gap[] }> {
   const name = `gaps.${chain}`
   const before = (await recall(state, name, sinceByLog)) ?? {}
   const toKey = ({ log }: Gap) => `${log.address} ${log.blockNumber}`
   const since = new Map(gaps.map((gap) => [toKey(gap), before[toKey(gap)] ?? slot]))
-  const isLeftOut = (gap: Gap) => slot - (since.get(toKey(gap)) ?? slot) > LONGEST_WAIT_MS
+  const isOmitted = (gap: Gap) => slot - (since.get(toKey(gap)) ?? slot) > LONGEST_WAIT_MS
   const text = JSON.stringify(Object.fromEntries(since))
   if (text !== JSON.stringify(before)) state.set(name, text)
   return {
     turns: holdCursors(
       turns,
-      gaps.filter((gap) => !isLeftOut(gap)),
+      gaps.filter((gap) => !isOmitted(gap)),
     ),
-    leftOut: gaps.filter(isLeftOut),
+    omitted: gaps.filter(isOmitted),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { AbiEvent } from 'viem'
 import { type DecodeEventLogReturnType, decodeAbiParameters, toEventSelector } from 'viem/utils'
+import { groupBy } from '../../../../shared/group-by.ts'
 import type { RpcLog } from './node.ts'
 
 type Hex = `0x${string}`
@@ -34,31 +35,39 @@ function requireReadable({ name, inputs }: AbiEvent): void {
  * @throws Error for other events.
  */
 export function createEventDecoder<const Events extends readonly AbiEvent[]>(events: Events): EventDecoder<Events> {
-  const known = new Map(
+  const byTopic = groupBy(
     events.map((event) => {
       requireReadable(event)
       const indexed = event.inputs.filter(isIndexed)
-      return [toEventSelector(event), { event, indexed, others: event.inputs.filter((one) => !isIndexed(one)) }]
+      return { event, indexed, unindexed: event.inputs.filter((one) => !isIndexed(one)) }
     }),
+    ({ event }) => toEventSelector(event),
   )
+  // Versions of a contract may index other members of an event, which does not change its first topic.
+  const find = (selector: string | undefined, words: number) => {
+    const versions = byTopic.get(selector as Hex) ?? []
+    return (
+      versions.find(({ indexed }) => indexed.length === words) ?? versions.find(({ indexed }) => indexed.length < words)
+    )
+  }
   return {
-    topics: [...known.keys()],
+    topics: [...byTopic.keys()],
     decode: ({ topics: [selector, ...words], data }) => {
-      const found = known.get(selector as Hex)
-      if (found === undefined || words.length < found.indexed.length) return undefined
-      const { event, indexed, others } = found
+      const found = find(selector, words.length)
+      if (found === undefined) return undefined
+      const { event, indexed, unindexed } = found
       try {
         const values = [
           ...indexed.flatMap((one, at) => decodeAbiParameters([one], words[at] as Hex)),
-          ...(others.length === 0 ? [] : decodeAbiParameters(others, data as Hex)),
+          ...(unindexed.length === 0 ? [] : decodeAbiParameters(unindexed, data as Hex)),
         ]
-        const args = Object.fromEntries([...indexed, ...others].map(({ name }, at) => [name, values[at]]))
+        const args = Object.fromEntries([...indexed, ...unindexed].map(({ name }, at) => [name, values[at]]))
         return { eventName: event.name, args } as DecodeEventLogReturnType<Events>
       } catch {
         // The data does not fit.
         return undefined
       }
     },
-    isCut: ({ topics: [selector, ...words] }) => known.get(selector as Hex)?.indexed.length === words.length,
+    isCut: ({ topics: [selector, ...words] }) => find(selector, words.length)?.indexed.length === words.length,
   }
 }

@@ -18,7 +18,7 @@ export class TooWide {
  * A gateway in front of the node may time out on a page that takes too long. A response with Retry-After means
  * throttling instead.
  */
-const isGivenUp = (error: unknown): boolean =>
+const isServerFailure = (error: unknown): boolean =>
   error instanceof DataError && error.retryAfterMs === undefined && (error.status ?? 0) >= 500
 
 /** Reads one page. `last` marks a single block, which cannot be split. */
@@ -143,7 +143,7 @@ export function createPager(): Pager {
   return {
     ceiling: () => ceiling,
     async read(from, to, readPage) {
-      for (let isAgain = false; ; ) {
+      for (let isRetry = false; ; ) {
         const end = Math.min(to, from + width - 1)
         try {
           const found = await readPage(from, end, end === from)
@@ -153,10 +153,10 @@ export function createPager(): Pager {
           }
           noteRefused(from, end, found)
         } catch (error) {
-          if (!isGivenUp(error)) throw error
+          if (!isServerFailure(error)) throw error
           narrow(end - from + 1)
-          if (isAgain || end === from) throw error
-          isAgain = true
+          if (isRetry || end === from) throw error
+          isRetry = true
         }
       }
     },

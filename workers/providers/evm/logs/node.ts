@@ -14,28 +14,28 @@ import { createPager, type Pager, TooWide } from './log-pages.ts'
 import { readRefusal } from './refusal.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
-const wholeNumber = quantity.transform(Number).refine(Number.isSafeInteger, 'must be a number of at most 53 bits')
+const integer = quantity.transform(Number).refine(Number.isSafeInteger, 'must be a number of at most 53 bits')
 const lowerCase = z.string().transform((text) => text.toLowerCase())
 const address = lowerCase.pipe(z.string().regex(/^0x[0-9a-f]{40}$/, 'must be an address'))
 const word = lowerCase.pipe(z.string().regex(/^0x[0-9a-f]{64}$/, 'must be 32 bytes'))
 
-const block = z.object({ number: wholeNumber, timestamp: wholeNumber })
+const block = z.object({ number: integer, timestamp: integer })
 const rpcLog = z.object({
   address,
   topics: z.array(word),
   data: z.string().regex(/^0x(?:[0-9a-f]{64})*$/i, 'must be words of 32 bytes'),
-  blockNumber: wholeNumber,
+  blockNumber: integer,
   transactionHash: word,
-  logIndex: wholeNumber,
+  logIndex: integer,
   // Optional members count as absent if they are invalid.
-  transactionIndex: wholeNumber.optional().catch(undefined),
-  blockTimestamp: wholeNumber.optional().catch(undefined),
+  transactionIndex: integer.optional().catch(undefined),
+  blockTimestamp: integer.optional().catch(undefined),
   removed: z.boolean().catch(false),
 })
 /** Readable facts of an unreadable log: its contract and block. */
 const logPlace = z.object({
   address: address.optional().catch(undefined),
-  blockNumber: wholeNumber.optional().catch(undefined),
+  blockNumber: integer.optional().catch(undefined),
 })
 const transaction = z.object({ hash: word, from: address })
 
@@ -118,7 +118,7 @@ const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
 const MOST_AHEAD_MS = 10 * 60_000
 
 const toHex = (value: number) => `0x${value.toString(16)}`
-const toBlockCall = (tag: string, isWhole = false) => ({ method: 'eth_getBlockByNumber', params: [tag, isWhole] })
+const toBlockCall = (tag: string, isFull = false) => ({ method: 'eth_getBlockByNumber', params: [tag, isFull] })
 
 /** `now` is the wall clock in Unix milliseconds. */
 export function createNode(rpc: JsonRpc, now: () => number = Date.now): Node {
@@ -184,7 +184,7 @@ async function fetchFinalized(rpc: JsonRpc, isTime: IsTime, signal: AbortSignal)
   const final = isUnknown ? null : toResult(rpc, block.nullable(), 'finalized', reply)
   if (final !== null) return checkTime(rpc, final, isTime)
   const headReply = await rpc.call({ method: 'eth_blockNumber', params: [] }, signal)
-  const head = toResult(rpc, wholeNumber, 'eth_blockNumber', headReply)
+  const head = toResult(rpc, integer, 'eth_blockNumber', headReply)
   const number = Math.max(0, head - UNFINALIZED_BLOCKS)
   const assumed = (await fetchBlocks(rpc, [number], isTime, signal)).get(number)
   if (assumed instanceof DataError) throw assumed
@@ -259,12 +259,12 @@ const SENDER_SOURCES: readonly [method: string, toCall: (log: RpcLog) => readonl
   ['eth_getBlockByNumber', ({ blockNumber }) => toBlockCall(toHex(blockNumber), true).params],
 ]
 
-const wholeBlock = z.object({ transactions: z.array(z.unknown()) })
+const fullBlock = z.object({ transactions: z.array(z.unknown()) })
 
 function readSender(rpc: JsonRpc, method: string, reply: RpcReply, { transactionHash, blockNumber }: RpcLog): string {
   const what = `transaction ${transactionHash} of block ${blockNumber}`
   const found = toPresent(rpc, toResult(rpc, z.unknown(), method, reply) ?? null, what)
-  const all = wholeBlock.safeParse(found).data?.transactions ?? [found]
+  const all = fullBlock.safeParse(found).data?.transactions ?? [found]
   const own = all.find((one) => transactionHashOf(one) === transactionHash) ?? null
   return toResult(rpc, transaction, method, { result: toPresent(rpc, own, what) }).from
 }

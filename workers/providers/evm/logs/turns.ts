@@ -48,11 +48,11 @@ export function holdCursors(turns: Turns, gaps: readonly Gap[]): HeldTurns {
 function toDistinct(logs: readonly RpcLog[]): RpcLog[] {
   const toKey = ({ address, blockNumber, logIndex, transactionHash, removed }: RpcLog) =>
     [address, blockNumber, logIndex, transactionHash, removed].join(' ')
-  const known = new Set<string>()
+  const seen = new Set<string>()
   return logs.filter((log) => {
     const key = toKey(log)
-    const isNew = log.fault !== undefined || !known.has(key)
-    known.add(key)
+    const isNew = log.fault !== undefined || !seen.has(key)
+    seen.add(key)
     return isNew
   })
 }
@@ -61,7 +61,7 @@ function toDistinct(logs: readonly RpcLog[]): RpcLog[] {
 const CONTRACTS_PER_GROUP = 100
 
 /** Contracts to read, and the range. */
-export interface Wanted {
+export interface LogFilter {
   readonly contracts: readonly Contract[]
   /** The first topics of the logs. */
   readonly topics: readonly string[]
@@ -72,7 +72,7 @@ export interface Wanted {
 }
 
 /** Groups contracts by the first block to read; each group is read together up to `to`, inclusive. */
-export function toGroups({ contracts, topics, firstOf, to }: Wanted): BlockRange[] {
+export function toGroups({ contracts, topics, firstOf, to }: LogFilter): BlockRange[] {
   const byFirst = new Map<number, Contract[]>()
   for (const contract of contracts) {
     const first = firstOf(contract.address)
@@ -102,22 +102,22 @@ export async function takeTurns(
   const cursors = new Map<string, number>()
   const unfinished = new Set<string>()
   const failed = new Map<string, DataError>()
-  let left = most
+  let remaining = most
   const inOrder = [...groups].sort((a, b) => b.from - a.from)
   for (const [at, group] of inOrder.entries()) {
-    const share = Math.max(1, Math.floor(left / (inOrder.length - at)))
+    const share = Math.max(1, Math.floor(remaining / (inOrder.length - at)))
     try {
       const reading = await readStretch(node, group, share, signal)
       for (const log of reading.logs) logs.push(log)
       for (const [address, cursor] of toCursors(group, reading, share)) cursors.set(address, cursor)
       if (reading.end < group.to) for (const { address } of group.contracts) unfinished.add(address)
-      left -= reading.spent
+      remaining -= reading.spent
     } catch (error) {
       if (!(error instanceof DataError)) throw error
       for (const { address } of group.contracts) failed.set(address, error)
     }
   }
-  return { logs: toDistinct(logs), cursors, unfinished, failed, spent: most - left }
+  return { logs: toDistinct(logs), cursors, unfinished, failed, spent: most - remaining }
 }
 
 /**

@@ -38,7 +38,7 @@ export interface SendOptions {
 }
 
 /** Too many requests (two codes), and an internal error of the node. */
-const PASSING_CODES: ReadonlySet<number> = new Set([429, -32005, -32603])
+const TRANSIENT_CODES: ReadonlySet<number> = new Set([429, -32005, -32603])
 
 const RETRIES = 3
 const BACKOFF_MS = 500
@@ -71,7 +71,7 @@ function isNodeAnswer(body: unknown, status: number, refusals: readonly number[]
   const one = nodeError.safeParse(body)
   const isReply = one.success || (Array.isArray(body) && body.length > 0 && body.every((each) => parseReply(each)))
   if (!isReply || refusals.includes(status)) return isReply
-  return !TELLING_STATUSES.has(status) && !(one.success && isPassing(one.data.error))
+  return !TELLING_STATUSES.has(status) && !(one.success && isTransient(one.data.error))
 }
 
 /**
@@ -86,13 +86,13 @@ export const isThrottled = ({ code, message }: RpcError): boolean => code === 42
 const TOO_LARGE = /response (?:is )?too large/i
 
 /** Returns whether a retry may succeed. */
-const isPassing = (error: RpcError): boolean =>
-  PASSING_CODES.has(error.code) || isThrottled(error) || TOO_LARGE.test(error.message)
+const isTransient = (error: RpcError): boolean =>
+  TRANSIENT_CODES.has(error.code) || isThrottled(error) || TOO_LARGE.test(error.message)
 
 /** Converts a node's refusal to a DataError with the matching code. */
 export function toRpcError(name: string, method: string, error: RpcError): DataError {
   if (error.isUnreadable) return new DataError('provider_malformed', `${name} ${method}: ${error.message}`)
-  const kind = isPassing(error) ? 'provider_unavailable' : 'provider_rejected'
+  const kind = isTransient(error) ? 'provider_unavailable' : 'provider_rejected'
   return new DataError(kind, `${name} ${method}: error ${error.code}: ${error.message.slice(0, 200)}`)
 }
 
@@ -136,9 +136,9 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
    * appended to the node's URL.
    */
   const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) => {
-    const asked = { path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal } as const
+    const request = { path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal } as const
     const { answers = [] } = options
-    return client.json({ ...asked, ...options, isAnswer: (found, status) => isNodeAnswer(found, status, answers) })
+    return client.json({ ...request, ...options, isAnswer: (found, status) => isNodeAnswer(found, status, answers) })
   }
 
   /** Returns the replies to calls sent together, or the error that refused all of them. */
@@ -159,7 +159,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
   async function sendFitting(calls: readonly RpcCall[], signal: AbortSignal): Promise<Sent> {
     const answer = await sendTogether(calls, signal)
     if (Array.isArray(answer)) return { replies: answer, taken: 'all' }
-    const isForSize = calls.length > 1 && (/batch/i.test(answer.message) || !isPassing(answer))
+    const isForSize = calls.length > 1 && (/batch/i.test(answer.message) || !isTransient(answer))
     if (isForSize) return sendSmaller(calls, answer, signal)
     return { replies: calls.map(() => ({ error: answer })), taken: 'none' }
   }
@@ -188,16 +188,16 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
 
   async function sendWithRetries(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
     const { replies, taken } = await sendFitting(calls, signal)
-    const isWorthATry = (error: RpcError) => isPassing(error) || (taken !== 'none' && error.isUnreadable === true)
+    const isWorthATry = (error: RpcError) => isTransient(error) || (taken !== 'none' && error.isUnreadable === true)
     for (let retry = 0; retry < RETRIES; retry += 1) {
       const refused = replies.flatMap((each, index) => ('error' in each && isWorthATry(each.error) ? [index] : []))
       if (refused.length === 0) break
       await backOff(BACKOFF_MS, retry, signal)
-      const again = await sendFitting(
+      const retried = await sendFitting(
         refused.flatMap((index) => calls[index] ?? []),
         signal,
       )
-      for (const [at, index] of refused.entries()) replies[index] = again.replies[at] ?? { error: NO_REPLY }
+      for (const [at, index] of refused.entries()) replies[index] = retried.replies[at] ?? { error: NO_REPLY }
     }
     return replies
   }
@@ -246,12 +246,12 @@ function readBatch(answer: unknown, count: number): RpcReply[] | RpcError {
   if (count === 1 && byId.size === 0 && only !== undefined && 'result' in only) return [only]
   const isRefused = !Array.isArray(answer) && 'error' in (byId.get(0) ?? only ?? { error })
   const replies = Array.from({ length: count }, (_, id) => (isRefused ? undefined : byId.get(id)))
-  if (!replies.some((reply) => reply !== undefined)) return toWholeError(elements, error)
+  if (!replies.some((reply) => reply !== undefined)) return toCombinedError(elements, error)
   return replies.map((reply) => reply ?? { error })
 }
 
 /** A single error for a whole batch may have the id of any of its calls. */
-function toWholeError(elements: readonly unknown[], fallback: RpcError): RpcError {
+function toCombinedError(elements: readonly unknown[], fallback: RpcError): RpcError {
   const errors = elements.flatMap((element) => errorBody.safeParse(element).data?.error ?? [])
   return errors[0] ?? fallback
 }

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import type { Dao } from '../../shared/registry/entities.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { Problem } from '../problem/problem.ts'
+
+const reading = z.object({ read_at: z.int() })
+
+/**
+ * When the delegations of a DAO's voting token were last read completely, in Unix milliseconds.
+ * @throws Problem `no_data` if they never were.
+ */
+export async function requireDelegations(db: Database, { key, votingToken }: Dao): Promise<number> {
+  const unread = 'was not read to its end yet'
+  const why = `Its voting token ${votingToken === null ? 'is not known, or has no delegations' : unread}.`
+  const [row] = await db.rows({
+    name: 'delegation-reading',
+    sql: `SELECT toUnixTimestamp64Milli(read_at) AS read_at FROM delegation_readings FINAL
+WHERE dao = {dao: UInt64} AND space = {space: String}`,
+    params: { dao: key, space: votingToken?.space ?? '' },
+    schema: reading,
+  })
+  if (row === undefined) throw new Problem('no_data', `There are no delegations of this DAO. ${why}`)
+  return row.read_at
+}
+
+/** The keys of the DAOs whose delegations were read completely. */
+export async function findDelegating(db: Database, daos: readonly Dao[]): Promise<number[]> {
+  const own = daos.flatMap(({ key, votingToken }) => (votingToken === null ? [] : [{ key, space: votingToken.space }]))
+  const rows = await db.rows({
+    name: 'delegating-daos',
+    sql: 'SELECT dao FROM delegation_readings FINAL WHERE dao IN {daos: Array(UInt64)} AND has({spaces: Array(String)}, space)',
+    params: { daos: own.map(({ key }) => key), spaces: own.map(({ space }) => space) },
+    schema: z.object({ dao: z.number() }),
+  })
+  return rows.map(({ dao }) => dao)
+}
+
+/** SQL for an integer in base units as a number of whole tokens, parsed from its digits so that it is rounded once. */
+export const toWholeTokens = (units: string, decimals: string): string =>
+  `toFloat64(concat(toString(${units}), 'e-', toString(${decimals})))`
+
+/** The newest power of each delegate with any, and when it first had any; with `past` that of the moment `at`. */
+export const toPowers = (isPast: boolean): string =>
+  isPast
+    ? `SELECT delegate, argMax(power, (block_number, log_index)) AS units, minIf(at, power > 0) AS first_at, any(decimals) AS decimals
+  FROM delegate_powers WHERE dao = {dao: UInt64} AND space = {space: String} AND at <= fromUnixTimestamp64Milli({at: Int64}, 'UTC')
+  GROUP BY delegate HAVING units > 0`
+    : `SELECT delegate, argMaxMerge(last_power) AS units, min(first_at) AS first_at, any(decimals) AS decimals
+  FROM delegate_powers_latest WHERE dao = {dao: UInt64} AND space = {space: String}
+  GROUP BY delegate HAVING units > 0`
+
+/** How many accounts delegate to each delegate at the moment `at`. */
+export const DELEGATORS = `SELECT delegate, count() AS delegators FROM
+  (
+    SELECT delegator, argMax(to_delegate, (block_number, log_index)) AS delegate FROM delegation_events
+    WHERE dao = {dao: UInt64} AND space = {space: String} AND at <= fromUnixTimestamp64Milli({at: Int64}, 'UTC')
+    GROUP BY delegator
+  )
+  WHERE delegate != '' GROUP BY delegate`

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
+import { LIST_HEADERS } from '../http/headers.ts'
+import { toQuestions } from '../parameters/questions.ts'
+import { answerRecords, toJsonType } from '../records/answer.ts'
+import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
+import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from './answer.ts'
+import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from './engine.ts'
+
+/** Records that are computed in the process, and the time of the newest datum in Unix milliseconds. */
+export interface ComputedRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
+  readonly records: readonly object[]
+  readonly asOf: number | null
+}
+
+interface ComputedList extends Described {
+  /** The name of the statement that writes binary formats, in logs and traces. */
+  readonly name: string
+  readonly record: z.ZodObject
+  /** Whether the route has `asOf`. */
+  readonly hasPast?: boolean
+  /** The records, as they were at `asOf` (Unix milliseconds) if it is given. */
+  find(
+    context: Surroundings & { readonly signal: AbortSignal },
+    asOf: number | undefined,
+  ): ComputedRecords | Promise<ComputedRecords>
+  /** A commit of one of these changes the records. The cadence of the first decides when they are stale. */
+  readonly datasets?: readonly DatasetFacts[]
+  /** Additional headers, name to description. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * A route that lists a few records that the process computes: without pages, and in the order of `find` unless `sort` is
+ * given (docs/contract.md, section 8).
+ */
+export function defineComputedList(list: ComputedList): Route {
+  const questions = toQuestions(list.record)
+  return defineRoute({
+    ...toDescribed(list),
+    query: { ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
+    record: list.record,
+    datasets: list.datasets ?? [],
+    headers: { ...LIST_HEADERS, ...list.headers },
+    handle: async (call): Promise<Answer> => {
+      const { query } = call
+      const at = query.asOf as number | undefined
+      checkPast(at, call.now())
+      const sort = questions.toSort(query.sort)
+      const filters = questions.toFilters(query.filter)
+      const records = await list.find(call, at)
+      const answer = await answerComputed(
+        call,
+        { name: list.name, ...records },
+        { selection: EVERYTHING, sort, filters },
+      )
+      return at === undefined ? answer : { ...answer, staleAt: null }
+    },
+  })
+}
+
+/**
+ * The answer of a list whose records are in memory already. Only for a binary format does it run a statement, because
+ * ClickHouse writes these.
+ * @throws DataError `storage`
+ */
+export async function answerComputed(
+  { db, representation }: { db: Database; representation: Representation },
+  { name, records, asOf, expiresAt, headers }: ComputedRecords & { readonly name: string },
+  query: ListQuery,
+): Promise<Answer> {
+  const set = createRecordSet(
+    records.map((record, key) => ({
+      key,
+      asOf: asOf ?? 0,
+      marketCap: null,
+      json: Buffer.from(JSON.stringify(record)),
+    })),
+  )
+  const page = selectPage(set, query, representation.after)
+  const own = toListHead(page, representation)
+  const head = { asOf, headers: { ...own.headers, ...headers }, ...(expiresAt === undefined ? {} : { expiresAt }) }
+  if (!isBinary(representation)) return { ...answerFromSet(set, query, representation), ...head }
+  const json = writeRecords(page.records, { ...representation, format: 'json', hasAllFields: true })
+  const type = toJsonType(z.array(representation.record))
+  const written = await answerRecords(
+    { db, representation },
+    {
+      name,
+      sql: `SELECT fromUnixTimestamp64Milli({as_of: Int64}, 'UTC') AS as_of,
+  arrayJoin(JSONExtract({records: String}, $type$${type}$type$)) AS record`,
+      params: { records: json.toString(), as_of: asOf ?? 0 },
+    },
+  )
+  return { ...written, ...head }
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { DAY_MS } from '../../../../shared/intervals.ts'
+import { requireDelegations, toWholeTokens } from '../../../governance/delegates.ts'
+import { limit } from '../../../parameters/kinds.ts'
+import { answerRecords, toObject } from '../../../records/answer.ts'
+import { countOrNull, numberOrNull, timeValue } from '../../../records/table.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const concentration = z
+  .strictObject({
+    recordedAt: timeValue.describe('End of the day, in UTC.'),
+    totalPower: z.number().describe('All delegated power, in whole tokens.'),
+    top10Share: numberOrNull.describe(
+      'Share of the ten delegates with the most power as a fraction, 0.1 = 10 %; null if there is no delegated power.',
+    ),
+    holdersOfHalf: countOrNull.describe(
+      'The fewest delegates who have half of the power together; null if there is no delegated power.',
+    ),
+    gini: numberOrNull.describe(
+      'Gini coefficient of the delegates with power: 0 if all have the same, towards 1 if one has all; null if there is no delegated power.',
+    ),
+    quorum: numberOrNull.describe('Power that a proposal needs; null, because the events of governors do not have it.'),
+    quorumReachableBy: countOrNull.describe(
+      'The fewest delegates who reach the quorum together; null where the quorum is not known.',
+    ),
+  })
+  .meta({ id: 'GovernanceConcentration', description: 'How concentrated the voting power of a DAO is on a day.' })
+
+const RECORD = toObject(
+  concentration,
+  `fromUnixTimestamp64Milli(toInt64(day) * 86400000 + 86399999, 'UTC'), total, if(total > 0, arraySum(arraySlice(powers, 1, 10)) / total, NULL),
+  if(total > 0, arrayFirstIndex(sum -> sum * 2 >= total, arrayCumSum(powers)), NULL),
+  if(total > 0, (length(powers) + 1 - 2 * arraySum(arrayMap((power, place) -> power * place, powers, arrayEnumerate(powers))) / total) / length(powers), NULL), NULL, NULL`,
+)
+
+/** Of each delegate the last power of each day with a change, and so its power at the end of each requested day. */
+const SQL = `
+SELECT toDateTime64(fromUnixTimestamp64Milli({read_at: Int64}, 'UTC'), 3, 'UTC') AS as_of, ${RECORD} AS record FROM
+(
+  SELECT day, arrayReverseSort(groupArray(power)) AS powers, arraySum(powers) AS total FROM
+  (
+    SELECT arrayJoin(arrayMap(day -> (day, arrayLast(one -> one.1 <= day, changes).2), range(toUInt32({first_day: UInt32}), toUInt32({last_day: UInt32}) + 1))) AS pair,
+      pair.1 AS day, pair.2 AS power
+    FROM
+    (
+      SELECT delegate, arraySort(groupArray((day, power))) AS changes FROM
+      (
+        SELECT delegate, toUInt32(toDate(at)) AS day, ${toWholeTokens('argMax(power, (block_number, log_index))', 'any(decimals)')} AS power
+        FROM delegate_powers WHERE dao = {dao: UInt64} AND space = {space: String}
+        GROUP BY delegate, day
+      )
+      GROUP BY delegate
+    )
+  )
+  WHERE power > 0
+  GROUP BY day
+)
+ORDER BY day DESC`
+
+export const governanceConcentrationRoute = defineRoute({
+  operation: 'getDaoConcentration',
+  path: '/data/daos/governance/concentration',
+  tag: 'DAOs',
+  summary: 'Concentration of the voting power of one DAO',
+  description:
+    'How concentrated the delegated power of a DAO was at the end of each of the last days, newest first; the first one is the day of the last reading. Days before the first delegation are not listed. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.',
+  one: daoKind,
+  query: { limit: limit('days', { default: 30, max: 366 }) },
+  record: concentration,
+  datasets: [delegations],
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, found: dao, query } = call
+    const asOf = await requireDelegations(db, dao)
+    const lastDay = Math.floor(asOf / DAY_MS)
+    const days = { first_day: lastDay - query.limit + 1, last_day: lastDay, read_at: asOf }
+    const params = { dao: dao.key, space: dao.votingToken?.space ?? '', ...days }
+    return { ...(await answerRecords(call, { name: 'governance-concentration', sql: SQL, params })), asOf }
+  },
+})

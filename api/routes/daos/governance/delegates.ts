@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { governors } from '../../../../shared/datasets/governors.ts'
+import { defineKeyset, toIdSql } from '../../../answers/keyset.ts'
+import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
+import { DELEGATORS, requireDelegations, toPowers, toWholeTokens } from '../../../governance/delegates.ts'
+import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
+import { answerLongList } from '../../../governance/list.ts'
+import { LIST_HEADERS } from '../../../http/headers.ts'
+import { asOfParameter, checkPast } from '../../../lists/answer.ts'
+import { page } from '../../../parameters/kinds.ts'
+import { toQuestions } from '../../../parameters/questions.ts'
+import { toObject } from '../../../records/answer.ts'
+import { idValue, numberOrNull, timeValue, uint64 } from '../../../records/table.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const delegate = z
+  .strictObject({
+    _id: idValue.describe('Id of the delegate in this DAO.'),
+    dao: idValue.describe('Id of the DAO.'),
+    delegate: z.string().describe('Address of the delegate, in lower case.'),
+    votingPower: z.number().describe('Power that is delegated to it, in whole tokens.'),
+    share: numberOrNull.describe('Its share of all delegated power as a fraction, 0.1 = 10 %; null if there is none.'),
+    delegators: uint64.describe('Accounts that delegate to it; an account may delegate to itself.'),
+    votesCast: uint64.describe("Proposals on the DAO's governors that it voted on."),
+    proposalsMissed: uint64.describe(
+      "Closed proposals on the DAO's governors that it did not vote on, of those whose vote started after it first had power; canceled ones do not count.",
+    ),
+    lastVoteAt: timeValue.nullable().describe('When it last voted on a governor; null if it never did.'),
+  })
+  .meta({ id: 'GovernanceDelegate', description: 'An address with delegated voting power in a DAO.' })
+
+const delegateInDetail = delegate
+  .extend({ votingPowerExact: exactPower.describe('The power with all digits, as a decimal text. With `exact=true`.') })
+  .meta({ id: 'GovernanceDelegateDetails', description: 'An address with delegated voting power, with all members.' })
+
+const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
+
+const RECORD = toObject(
+  delegateInDetail,
+  `${toIdSql("'delegate'", '{dao: UInt64}', 'p.delegate')}, {id: String}, p.delegate, power, if(total > 0, power / total, NULL), d.delegators, cast_count,
+  greatest(0, arrayCount(start -> start >= p.first_at, closed) - arrayCount(start -> start >= p.first_at, v.starts)), toDateTime64(if(cast_count = 0, NULL, v.last_at), 3, 'UTC'),
+  ${toDecimalText('p.units', 'p.decimals')}`,
+)
+
+/** The starts of the closed proposals on the DAO's governors, and the votes on its governors, up to the moment. */
+const toSql = (isPast: boolean) => `
+WITH
+  (SELECT sum(${toWholeTokens('units', 'decimals')}) FROM (${toPowers(isPast)})) AS total,
+  (
+    SELECT groupArray(starts_at) FROM dao_proposal_details FINAL
+    WHERE dao = {dao: UInt64} AND has({own_spaces: Array(String)}, space) AND ends_at <= ${AT} AND outcome != 'canceled' AND starts_at IS NOT NULL
+  ) AS closed
+SELECT 0 AS key, p.delegate AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
+  ${toWholeTokens('p.units', 'p.decimals')} AS power, v.votes AS cast_count, ${RECORD} AS record
+FROM (${toPowers(isPast)}) AS p
+LEFT JOIN (${DELEGATORS}) AS d ON d.delegate = p.delegate
+LEFT JOIN
+(
+  WITH ${COUNTED}
+  SELECT c.voter AS voter, count() AS votes, max(c.at) AS last_at, groupArrayIf(e.starts_at, e.is_closed) AS starts FROM
+  (
+    SELECT voter, space, proposal, max(created_at) AS at FROM dao_cast_votes FINAL
+    WHERE dao = {dao: UInt64} AND ${IS_COUNTED} AND NOT is_replaced AND created_at <= ${AT}
+    GROUP BY voter, space, proposal
+  ) AS c
+  LEFT JOIN
+  (
+    SELECT space, proposal, starts_at, ifNull(ends_at <= ${AT} AND outcome != 'canceled' AND starts_at IS NOT NULL, false) AS is_closed
+    FROM dao_proposal_details FINAL WHERE dao = {dao: UInt64}
+  ) AS e ON e.space = c.space AND e.proposal = c.proposal
+  GROUP BY c.voter
+) AS v ON v.voter = p.delegate`
+
+const MOST_POWER_FIRST = defineKeyset(['power', 'Float64', 'descending'], ['name', 'String'])
+
+const questions = toQuestions(delegate)
+
+export const governanceDelegatesRoute = defineRoute({
+  operation: 'listDaoDelegates',
+  path: '/data/daos/governance/delegates',
+  tag: 'DAOs',
+  summary: 'Delegates of one DAO',
+  description:
+    "The addresses with delegated power of the token that the DAO's governors count, those with the most power first, and how they voted on the governors. Powers, delegations and votes are those of `asOf`, or of the last reading. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
+  one: daoKind,
+  query: {
+    ...asOfParameter,
+    exact: exactParameter,
+    ...questions.parameters,
+    ...page('delegates', { default: 100, max: 1000 }),
+  },
+  record: delegate,
+  recordWith: { record: delegateInDetail, members: { votingPowerExact: 'exact=true' }, shapes: [delegateInDetail] },
+  datasets: [delegations, governors],
+  headers: LIST_HEADERS,
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, found: dao, query, now } = call
+    checkPast(query.asOf, now())
+    const readAt = await requireDelegations(db, dao)
+    const place = { dao: dao.key, space: dao.votingToken?.space ?? '', id: dao.id }
+    const moment = { read_at: readAt, at: query.asOf ?? now() }
+    const params = { ...toScope([dao], ['governor']), ...place, ...moment }
+    const sql = toSql(query.asOf !== undefined)
+    const source = { name: 'governance-delegates', sql, params, keyset: MOST_POWER_FIRST }
+    return { ...(await answerLongList(call, questions, source)), asOf: readAt }
+  },
+})

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { delegations } from '../../../../../shared/datasets/delegations.ts'
+import { defineKeyset } from '../../../../answers/keyset.ts'
+import { requireDelegations, toWholeTokens } from '../../../../governance/delegates.ts'
+import { account, page } from '../../../../parameters/kinds.ts'
+import { answerRecords, toObject } from '../../../../records/answer.ts'
+import { timeValue } from '../../../../records/table.ts'
+import { defineRoute } from '../../../../route/define-route.ts'
+import { daoKind } from '../../../../route/entities.ts'
+
+const change = z
+  .strictObject({
+    recordedAt: timeValue.describe('Time of the block.'),
+    votingPower: z.number().describe('Power after the change, in whole tokens.'),
+    change: z
+      .number()
+      .describe('Power that it gained, or lost if negative: whole tokens, not a fraction of the power before.'),
+    cause: z
+      .enum(['delegation', 'transfer'])
+      .describe('`delegation` if an account delegated to another address, `transfer` if tokens of a delegator moved.'),
+    transactionHash: z.string().describe('The transaction.'),
+  })
+  .meta({ id: 'DelegatePowerChange', description: "A change of a delegate's voting power." })
+
+const SIGNED = `if(power >= previous, 1, -1) * ${toWholeTokens('if(power >= previous, power - previous, previous - power)', 'decimals')}`
+
+const RECORD = toObject(
+  change,
+  `toDateTime64(at, 3, 'UTC'), ${toWholeTokens('power', 'decimals')}, ${SIGNED}, toString(cause), tx`,
+)
+
+const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
+
+export const delegateHistoryRoute = defineRoute({
+  operation: 'getDelegateHistory',
+  path: '/data/daos/governance/delegates/historic',
+  tag: 'DAOs',
+  summary: 'Voting power of one delegate over time',
+  description:
+    "Every change of a delegate's power in one DAO with its cause, newest first: the power before a change is that after the one before. An address that never had power has none. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
+  one: daoKind,
+  query: { address: account('The delegate.'), ...page('changes', { default: 100, max: 1000 }) },
+  record: change,
+  datasets: [delegations],
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, found: dao, query, representation } = call
+    const asOf = await requireDelegations(db, dao)
+    const { after } = representation
+    if (after !== '') NEWEST_FIRST.read(after)
+    const answer = await answerRecords(call, {
+      name: 'delegate-history',
+      sql: `SELECT at AS as_of, ${NEWEST_FIRST.place} AS page_key, ${RECORD} AS record FROM
+(SELECT * REPLACE(toDateTime64(at, 3, 'UTC') AS at) FROM delegate_powers FINAL WHERE dao = {dao: UInt64} AND space = {space: String} AND delegate = {address: String})
+WHERE true${NEWEST_FIRST.isAfter(after)}
+ORDER BY ${NEWEST_FIRST.order} LIMIT {limit: UInt32}`,
+      params: { dao: dao.key, space: dao.votingToken?.space ?? '', address: query.address },
+      page: query.limit,
+    })
+    return { ...answer, asOf }
+  },
+})

@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { defineKeyset, toIdSql } from '../../../answers/keyset.ts'
+import { requireDelegations } from '../../../governance/delegates.ts'
+import { page } from '../../../parameters/kinds.ts'
+import { answerRecords, toObject } from '../../../records/answer.ts'
+import { idValue, timeValue } from '../../../records/table.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const delegation = z
+  .strictObject({
+    _id: idValue.describe('Id of the event.'),
+    recordedAt: timeValue.describe('Time of the block.'),
+    delegator: z.string().describe('Account that delegates, in lower case.'),
+    from: z.string().nullable().describe('Delegate before; null if there was none.'),
+    to: z.string().nullable().describe('Delegate from now on; null if there is none.'),
+    transactionHash: z.string().describe('The transaction.'),
+  })
+  .meta({ id: 'GovernanceDelegation', description: 'A change of the delegate of an account.' })
+
+const RECORD = toObject(
+  delegation,
+  `${toIdSql("'delegation'", 'dao', 'space', 'block_number', 'log_index')}, toDateTime64(at, 3, 'UTC'), delegator, nullIf(from_delegate, ''), nullIf(to_delegate, ''), tx`,
+)
+
+const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
+
+export const governanceDelegationsRoute = defineRoute({
+  operation: 'listDaoDelegations',
+  path: '/data/daos/governance/delegations',
+  tag: 'DAOs',
+  summary: 'Delegations of one DAO',
+  description:
+    "Every event by which an account changed its delegate, of the token that the DAO's governors count, newest first. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
+  one: daoKind,
+  query: page('delegations', { default: 100, max: 1000 }),
+  record: delegation,
+  datasets: [delegations],
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, found: dao, query, representation } = call
+    const asOf = await requireDelegations(db, dao)
+    const { after } = representation
+    if (after !== '') NEWEST_FIRST.read(after)
+    const answer = await answerRecords(call, {
+      name: 'governance-delegations',
+      sql: `SELECT toDateTime64(at, 3, 'UTC') AS as_of, ${NEWEST_FIRST.place} AS page_key, ${RECORD} AS record
+FROM delegation_events FINAL WHERE dao = {dao: UInt64} AND space = {space: String}${NEWEST_FIRST.isAfter(after)}
+ORDER BY ${NEWEST_FIRST.order} LIMIT {limit: UInt32}`,
+      params: { dao: dao.key, space: dao.votingToken?.space ?? '' },
+      page: query.limit,
+    })
+    return { ...answer, asOf }
+  },
+})

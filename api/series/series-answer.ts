@@ -1,0 +1,196 @@
+import { z } from 'zod'
+import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { toJson } from '../../shared/json.ts'
+import { toStaleAt } from '../../shared/store/readiness.ts'
+import { type Answer, MOST_CACHED } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
+import { refuseCursor } from '../answers/keyset.ts'
+import { answerRecords } from '../records/answer.ts'
+import type { Surroundings } from '../route/define-route.ts'
+import { toFilledSchema } from './candles.ts'
+import {
+  checkFill,
+  checkInterval,
+  countMissing,
+  type PointCounts,
+  type SeriesQuestion,
+  type SeriesRange,
+  toExpiry,
+  toSeriesHeaders,
+  toSeriesRange,
+} from './series.ts'
+import { chooseInterval, findNewestOf, type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
+
+/** The parsed parameters of an answer. */
+interface SeriesQuery extends Pick<SeriesQuestion, 'fill'> {
+  readonly order: 'asc' | 'desc'
+  readonly range: SeriesRange
+  readonly interval: Interval
+  /** The end of the due buckets, in Unix milliseconds. */
+  readonly due: number
+  /** Maximum rows. Default: all rows of the range. */
+  readonly limit: number | undefined
+}
+
+/** Number of points in an answer, and the starts of its earliest and latest bucket in Unix milliseconds. */
+interface Described extends PointCounts {
+  readonly first: number
+  readonly last: number
+}
+
+type Call = Pick<Surroundings, 'now' | 'db'> & { readonly representation: Representation }
+
+const AT = 'toUnixTimestamp64Milli(bucket)'
+const ORDERS = { asc: AT, desc: `${AT} DESC` } as const
+
+/** The position of a page's end: start of its last bucket and bucket length, both in milliseconds. */
+const PLACE = `tuple(${AT}, {step: Int64})`
+const placeValues = z.tuple([z.int(), z.int()])
+
+const counted = z.object({ points: z.int(), early: z.int(), first: z.int(), last: z.int() })
+
+/**
+ * A series in the requested order; with `fill` a row for every bucket.
+ * @throws DataError `storage`, Problem `invalid_parameter` for an invalid cursor.
+ */
+async function answerSeries(
+  { db, representation }: Call,
+  source: SeriesSource,
+  query: SeriesQuery,
+): Promise<Answer & Described & { readonly next: string; readonly headers: Record<string, string> }> {
+  const { range, interval, due, limit, order, fill } = query
+  const isFilled = fill === 'null'
+  const buckets = countBuckets(range.from, range.to, interval)
+  const isThere = isFilled ? 'is_there' : 'true'
+  const rows = isFilled ? toFilledSql(source, interval) : toPointsSql(source, interval)
+  const page = `(${rows}) ORDER BY ${ORDERS[order]} LIMIT {limit: UInt32}`
+  const params = {
+    ...source.params,
+    ...{ from: range.from, to: range.to, step: INTERVAL_SECONDS[interval] * 1000, due, buckets },
+  }
+  const record = isFilled ? toFilledSchema(source) : source.record
+  const fields = representation.hasAllFields ? Object.keys(record.shape) : representation.fields
+  const [answer, [found]] = await Promise.all([
+    answerRecords(
+      { db, representation: { ...representation, record, fields } },
+      {
+        name: source.name,
+        sql: `SELECT as_of, ${PLACE} AS page_key, record FROM ${page}`,
+        params: { ...params, limit: buckets },
+        ...(limit === undefined ? {} : { page: limit }),
+      },
+      { isLong: Math.min(buckets, limit ?? buckets) > MOST_CACHED.pricePoints },
+    ),
+    db.rows({
+      name: `${source.name}-summary`,
+      sql: `SELECT countIf(${isThere}) AS points, countIf(${isThere} AND ${AT} >= {due: Int64}) AS early,
+  toUnixTimestamp64Milli(min(bucket)) AS first, toUnixTimestamp64Milli(max(bucket)) AS last FROM (SELECT bucket${isFilled ? ', is_there' : ''} FROM ${page})`,
+      params: { ...params, limit: Math.min(buckets, limit ?? buckets) },
+      settings: { max_threads: 1 },
+      schema: counted,
+    }),
+  ])
+  const described = found ?? { points: 0, early: 0, first: 0, last: 0 }
+  // Filled rows contain no data, so they do not count for the time of the data.
+  return { ...answer, asOf: described.points === 0 ? null : answer.asOf, ...described }
+}
+
+/** Headers of such an answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
+function toHeaders(
+  { range, interval, due, order }: Pick<SeriesQuery, 'range' | 'interval' | 'due' | 'order'>,
+  { first, last, next, ...counts }: Described & { readonly next: string },
+): Record<string, string> {
+  const step = INTERVAL_SECONDS[interval] * 1000
+  const covered =
+    next === '' ? range : order === 'desc' ? { from: first, to: range.to } : { from: range.from, to: last + step }
+  return toSeriesHeaders(interval, counts.points, countMissing(covered, interval, due, counts))
+}
+
+/**
+ * Parses the end position of the previous page. Its interval is kept: after a change event `points` may select another
+ * one, and pages with two intervals would not fit together.
+ * @throws Problem `invalid_parameter` for a position that no answer contained.
+ */
+function readPlace(after: string, { intervals }: SeriesSource): { at: number; interval: Interval } | undefined {
+  if (after === '') return undefined
+  const { data: [at, step] = [] } = placeValues.safeParse(toJson(after))
+  const interval = intervals.find((one) => INTERVAL_SECONDS[one] * 1000 === step)
+  if (at === undefined || interval === undefined) throw refuseCursor()
+  return { at, interval }
+}
+
+/**
+ * The range of a page that continues after a position. A range relative to now has moved since the previous page, so
+ * the position may lie before its start. With oldest first the page continues from the position; with newest first it
+ * is empty.
+ * @throws Problem `invalid_parameter` for a position that no answer contained.
+ */
+function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', at: number): SeriesRange {
+  const earliest = Math.min(range.from, Date.parse(HISTORY_START))
+  if (at < earliest || at >= range.to || toBucketStart(at, interval) !== at) throw refuseCursor()
+  return order === 'asc'
+    ? { ...range, from: at + INTERVAL_SECONDS[interval] * 1000 }
+    : { ...range, to: Math.max(at, range.from), open: false }
+}
+
+/** The answer to a series request, and its counts. */
+export interface SeriesAnswer extends Described {
+  readonly answer: Answer
+  readonly interval: Interval
+  /** Upper bound for the times of rows: the counts of the answer refer to this range. */
+  readonly covered: SeriesRange
+}
+
+/**
+ * The points of a series from `start` on, in the requested form; `usual` is the default order (docs/contract.md,
+ * section 8).
+ * @throws DataError `storage`, Problem `invalid_parameter`.
+ */
+export async function answerQuestion(
+  call: Call,
+  source: SeriesSource,
+  question: SeriesQuestion & {
+    readonly start: number
+    /**
+     * Set if `start` is the first point of all: its bucket is then the first one, even if the bucket begins earlier.
+     */
+    readonly isFirstPoint?: boolean
+    readonly end?: number | undefined
+    readonly limit?: number | undefined
+  },
+  usual: 'asc' | 'desc' = 'asc',
+): Promise<SeriesAnswer> {
+  const { start, isFirstPoint = false, end, limit, fill, points, order = usual } = question
+  checkInterval(question)
+  checkFill(question)
+  const now = call.now()
+  const toStart = (interval: Interval) => (isFirstPoint ? toBucketStart(start, interval) : start)
+  const toRange = (interval: Interval) => toSeriesRange({ start: toStart(interval), end, interval }, now)
+  const [finest] = source.intervals
+  const place = readPlace(call.representation.after, source)
+  const interval =
+    place?.interval ??
+    question.interval ??
+    (points === undefined ? finest : await chooseInterval(call.db, source, toRange, points))
+  const full = toRange(interval)
+  const range = place === undefined ? full : toRest(full, interval, order, place.at)
+  const due = toSeriesDueEnd(source.dataset, interval, now)
+  const seriesQuery = { range, interval, due, limit, order, fill }
+  const { next, ...found } = await answerSeries(call, source, seriesQuery)
+  // An answer that was cut at its newer end does not become stale.
+  const endsNow = range.open && (next === '' || order === 'desc')
+  // A point of a coarse bucket may be days old while the finest interval has newer points.
+  const isOlder = interval !== finest || source.readUpTo !== undefined
+  const newest = endsNow && isOlder ? await findNewestOf(call.db, source, range) : null
+  const answer = {
+    ...found,
+    headers: { ...found.headers, ...toHeaders(seriesQuery, { ...found, next }) },
+    ...(endsNow ? {} : { staleAt: null }),
+    ...(newest === null ? {} : { staleAt: toStaleAt(newest, source.dataset) }),
+    ...toExpiry(range, due, now),
+  }
+  const covered = { from: found.first, to: found.last + INTERVAL_SECONDS[interval] * 1000, open: range.open }
+  const { points: count, early, first, last } = found
+  return { answer, interval, covered, points: count, early, first, last }
+}

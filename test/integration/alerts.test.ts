@@ -1,0 +1,228 @@
+import { Webhook } from 'standardwebhooks'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { HOUR_MS } from '../../shared/intervals.ts'
+import { type AlertStage, openAlertStage, titlesOf, WEBHOOK_SECRET } from '../support/alerts.ts'
+import { storeQuotes } from '../support/quotes.ts'
+
+let stage: AlertStage
+beforeEach(async () => {
+  stage = await openAlertStage()
+})
+afterEach(() => stage.close())
+
+const findToken = (symbol: string) => {
+  const token = stage.registry.tokens.find((one) => one.symbol === symbol && one.live)
+  return token ?? expect.fail(`no token ${symbol}`)
+}
+
+/** Moves the clock by five minutes, stores a quote and announces it. */
+async function quote(symbol: string, price: number): Promise<void> {
+  stage.clock.now += 300_000
+  await storeQuotes(stage.database.db, [
+    { token: findToken(symbol).key, at: stage.clock.now - 1_000, price, is_latest: true },
+  ])
+  await stage.commit('prices')
+}
+
+const untilActive = (...rules: string[]) =>
+  expect
+    .poll(async () =>
+      [...(await stage.store.readRules()).values()]
+        .flatMap(({ rule, state }) => (state === 'active' ? [rule] : []))
+        .sort(),
+    )
+    .toEqual(rules.sort())
+
+const untilState = (rule: string, holds: boolean) =>
+  expect
+    .poll(async () =>
+      [...(await stage.store.readStates([rule], stage.clock.now)).values()].flatMap((own) =>
+        [...own.values()].map((one) => one.holds),
+      ),
+    )
+    .toEqual([holds])
+
+const LEVEL = {
+  name: 'uni-above-10',
+  what: { kind: 'level', series: 'price', above: 10 },
+  who: { names: ['UNI'] },
+  to: ['hook'],
+}
+
+describe('a rule about a level', () => {
+  it('sends a signed webhook when the series crosses the level, once per crossing', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    await stage.start()
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    const [first] = stage.receiver.received
+    const uni = findToken('UNI')
+    // The library rejects old messages by the system's clock.
+    vi.setSystemTime(stage.clock.now)
+    const body = new Webhook(WEBHOOK_SECRET).verify(first?.body ?? '', first?.headers as Record<string, string>)
+    vi.useRealTimers()
+    expect(body).toEqual({
+      type: 'alert.fired',
+      timestamp: new Date(stage.clock.now).toISOString(),
+      data: {
+        rule: 'uni-above-10',
+        alerts: [
+          {
+            _id: first?.headers['webhook-id'],
+            rule: 'uni-above-10',
+            firedAt: new Date(stage.clock.now).toISOString(),
+            title: `${uni.name}: Price above $10`,
+            text: `Price is $11 at ${new Date(stage.clock.now - 1_000).toISOString()}. The level is $10.`,
+            entity: { type: 'token', id: uni.id, name: uni.name },
+            values: {
+              observedAt: new Date(stage.clock.now - 1_000).toISOString(),
+              value: 11,
+              before: null,
+              threshold: 10,
+              unit: 'USD',
+            },
+            url: `https://data.example.org/tokens/${uni.id}`,
+            request: `https://data.example.org/data/tokens/historic-financial?id=${uni.id}`,
+          },
+        ],
+      },
+    })
+    await quote('UNI', 12)
+    await quote('UNI', 8)
+    await untilState('uni-above-10', false)
+    expect(stage.receiver.received).toHaveLength(1)
+    await quote('UNI', 13)
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+    expect(new Set(stage.receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(2)
+  })
+
+  it('does not fire for a value that was above the level when the rule began', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 11)
+    await stage.start()
+    await untilState('uni-above-10', true)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    expect(stage.receiver.received).toEqual([])
+  })
+
+  it('fires again only after its cooldown', async () => {
+    stage.setRules([{ ...LEVEL, cooldown: '1h' }])
+    await quote('UNI', 9)
+    await stage.start()
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    await quote('UNI', 11)
+    await untilState('uni-above-10', true)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    expect(stage.receiver.received).toHaveLength(1)
+    stage.clock.now += HOUR_MS
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+  })
+})
+
+describe('a digest', () => {
+  it('sends the firings of an hour as one message after its end', async () => {
+    stage.setRules([{ ...LEVEL, who: { names: ['UNI', 'AAVE'] }, digest: 'hourly' }])
+    await quote('UNI', 9)
+    await quote('AAVE', 9)
+    const alerts = await stage.start()
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await quote('AAVE', 11)
+    await expect.poll(async () => (await stage.store.readPending(stage.clock.now + HOUR_MS)).length).toBe(2)
+    await alerts.tick()
+    expect(stage.receiver.received).toEqual([])
+    stage.clock.now += HOUR_MS
+    await alerts.tick()
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    expect(titlesOf(stage.receiver.received)).toHaveLength(2)
+    expect(JSON.parse(stage.receiver.received[0]?.body ?? '')).toMatchObject({ type: 'alert.digest' })
+  })
+})
+
+describe('delivery', () => {
+  it('repeats a refused message under its first id until the receiver accepts it', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const alerts = await stage.start()
+    await untilActive('uni-above-10')
+    stage.receiver.reply = () => ({ status: 503, headers: { 'retry-after': '60' } })
+    await quote('UNI', 11)
+    await expect
+      .poll(async () =>
+        (await stage.store.readPending(stage.clock.now)).map(({ attempts, reason }) => ({ attempts, reason })),
+      )
+      .toEqual([{ attempts: 1, reason: 'status 503' }])
+    const [pending] = await stage.store.readPending(stage.clock.now)
+    expect(pending?.nextTryAt).toBe(stage.clock.now + 60_000)
+    stage.receiver.reply = () => ({ status: 200 })
+    await stage.emptyRedis()
+    stage.clock.now += 61_000
+    await alerts.tick()
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+    const ids = stage.receiver.received.map(({ headers }) => headers['webhook-id'])
+    expect(ids[1]).toBe(ids[0])
+    expect(stage.receiver.received[1]?.body).toBe(stage.receiver.received[0]?.body)
+    await expect.poll(() => stage.store.readPending(stage.clock.now)).toEqual([])
+  })
+
+  it('makes a dead letter of a message after a day, or at once if the receiver is gone', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const alerts = await stage.start()
+    await untilActive('uni-above-10')
+    stage.receiver.reply = () => ({ status: 500 })
+    await quote('UNI', 11)
+    await expect.poll(async () => (await stage.store.readPending(stage.clock.now))[0]?.attempts).toBe(1)
+    stage.clock.now += 25 * HOUR_MS
+    await stage.emptyRedis()
+    await alerts.tick()
+    await expect
+      .poll(async () => (await stage.store.readDead()).map(({ attempts, reason }) => ({ attempts, reason })))
+      .toEqual([{ attempts: 2, reason: 'status 500' }])
+    stage.receiver.reply = () => ({ status: 410 })
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    await quote('UNI', 11)
+    await expect.poll(async () => (await stage.store.readDead()).length).toBe(2)
+  })
+
+  it('refuses a private address that is not allowed', async () => {
+    stage.setRules([{ ...LEVEL, to: ['inside'] }], { inside: { type: 'slack', url: 'http://10.0.0.1/hook' } })
+    await quote('UNI', 9)
+    await stage.start()
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect
+      .poll(async () => (await stage.store.readDead())[0]?.reason)
+      .toMatch(/10\.0\.0\.1 is the private address/)
+  })
+})
+
+describe('rules', () => {
+  it('are loaded again when the file changes, and removed ones are stored as removed', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const alerts = await stage.start()
+    await untilActive('uni-above-10')
+    stage.setRules([
+      { ...LEVEL, name: 'other' },
+      { ...LEVEL, name: 'idle', paused: true },
+    ])
+    await alerts.tick()
+    await untilActive('other')
+    const states = [...(await stage.store.readRules()).values()].map(({ rule, state }) => [rule, state])
+    expect(Object.fromEntries(states)).toEqual({ 'uni-above-10': 'removed', other: 'active', idle: 'paused' })
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    expect(JSON.parse(stage.receiver.received[0]?.body ?? '')).toMatchObject({ data: { rule: 'other' } })
+  })
+})

@@ -1,0 +1,219 @@
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, it } from 'vitest'
+import { buildRequest, type Message } from '../../workers/alerts/channels.ts'
+import type { Channel } from '../../workers/alerts/rules.ts'
+import { createAddressCheck, createSend } from '../../workers/alerts/send.ts'
+import type { StoredFiring } from '../../workers/alerts/state.ts'
+import { startReceiver } from '../support/alerts.ts'
+
+const FIRED_AT = Date.parse('2024-05-06T07:00:00Z')
+const firing = (members: Partial<StoredFiring> = {}): StoredFiring => ({
+  ...{
+    rule: 'uni',
+    id: 'a'.repeat(24),
+    kind: 'level',
+    firedAt: FIRED_AT,
+    dueAt: FIRED_AT,
+    channels: [],
+    isDigest: false,
+  },
+  ...{ title: 'Uniswap: Price above $10', text: 'Price is $11.', entityType: 'token', entityId: 'b'.repeat(24) },
+  ...{ entityName: 'Uniswap', observedAt: FIRED_AT, value: 11, before: null, threshold: 10, unit: 'USD' },
+  ...{ page: '/tokens/x', request: '/data/tokens?id=x' },
+  ...members,
+})
+const message = (firings: readonly StoredFiring[] = [firing()], type: Message['type'] = 'alert.fired'): Message => ({
+  ...{ id: 'msg', type, rule: 'uni', firings },
+})
+const build = (channel: Channel, one: Message, now = FIRED_AT) => {
+  const { body, ...rest } = buildRequest(channel, one, { publicUrl: 'https://data.example.org', now })
+  return { ...rest, body: JSON.parse(body), text: body }
+}
+
+describe('a webhook', () => {
+  const [old, fresh] = [1, 2].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`) as [string, string]
+
+  it('is verified by the official library with the new secret, and with the old one while both are set', () => {
+    const channel: Channel = { type: 'webhook', url: 'https://example.org/', secrets: [fresh, old] }
+    const { headers, text, body } = build(channel, message(), Date.now())
+    expect(headers['webhook-id']).toBe('msg')
+    for (const secret of [fresh, old]) expect(new Webhook(secret).verify(text, { ...headers })).toEqual(body)
+    const other = `whsec_${Buffer.alloc(32, 3).toString('base64')}`
+    expect(() => new Webhook(other).verify(text, { ...headers })).toThrow('No matching signature')
+  })
+
+  it('has the same body at every attempt', () => {
+    const channel: Channel = { type: 'webhook', url: 'https://example.org/', secrets: [old] }
+    expect(build(channel, message(), FIRED_AT + 1e6).text).toBe(build(channel, message()).text)
+  })
+})
+
+describe('a message to Slack', () => {
+  const channel: Channel = { type: 'slack', url: 'https://hooks.slack.com/services/T/B/X' }
+
+  it('has a fallback text and a section with links, and escapes markup', () => {
+    const { url, body } = build(channel, message([firing({ title: '<!channel> & co' })]))
+    expect(url).toBe(channel.url)
+    expect(body).toEqual({
+      text: '&lt;!channel&gt; &amp; co',
+      blocks: [
+        {
+          type: 'section',
+          text: {
+            type: 'mrkdwn',
+            text: '*&lt;!channel&gt; &amp; co*\nPrice is $11.\n<https://data.example.org/tokens/x|Page> · <https://data.example.org/data/tokens?id=x|Data>',
+          },
+        },
+      ],
+      unfurl_links: false,
+    })
+  })
+
+  it('has at most 50 blocks, and counts the other alerts of a digest', () => {
+    const { body } = build(
+      channel,
+      message(
+        Array.from({ length: 100 }, () => firing()),
+        'alert.digest',
+      ),
+    )
+    expect(body.text).toBe('uni: 100 alerts')
+    expect(body.blocks).toHaveLength(49)
+    expect(body.blocks.at(-1).text.text).toBe('… and 52 more')
+  })
+})
+
+describe('a message to Discord', () => {
+  const channel: Channel = { type: 'discord', url: 'https://discord.com/api/webhooks/1/token' }
+
+  it('has an embed and mentions nobody', () => {
+    expect(build(channel, message()).body).toEqual({
+      embeds: [
+        {
+          title: 'Uniswap: Price above $10',
+          description: 'Price is $11.\n[Data](https://data.example.org/data/tokens?id=x)',
+          timestamp: '2024-05-06T07:00:00.000Z',
+          url: 'https://data.example.org/tokens/x',
+        },
+      ],
+      allowed_mentions: { parse: [] },
+    })
+  })
+
+  it('has at most ten embeds and 6,000 characters', () => {
+    const long = firing({ title: 't'.repeat(400), text: 'x'.repeat(5_000) })
+    const { body } = build(
+      channel,
+      message(
+        Array.from({ length: 12 }, () => long),
+        'alert.digest',
+      ),
+    )
+    expect(body.embeds).toHaveLength(10)
+    expect(body.content).toBe('uni: 12 alerts … and 2 more')
+    const length = body.embeds.reduce(
+      (sum: number, one: { title: string; description: string }) => sum + one.title.length + one.description.length,
+      0,
+    )
+    expect(length).toBeLessThanOrEqual(6_000)
+  })
+})
+
+describe('a message to Telegram', () => {
+  const channel: Channel = { type: 'telegram', token: '1:secret', chat: '-100', server: 'https://api.telegram.org/' }
+
+  it('is HTML with escaped texts and without previews', () => {
+    const { url, body } = build(channel, message([firing({ text: 'a < b' })]))
+    expect(url).toBe('https://api.telegram.org/bot1:secret/sendMessage')
+    expect(body).toEqual({
+      chat_id: '-100',
+      text: '<b>Uniswap: Price above $10</b>\na &lt; b\n<a href="https://data.example.org/tokens/x">Page</a> · <a href="https://data.example.org/data/tokens?id=x">Data</a>',
+      parse_mode: 'HTML',
+      link_preview_options: { is_disabled: true },
+    })
+  })
+
+  it('has at most 4,096 characters', () => {
+    const { body } = build(
+      channel,
+      message(
+        Array.from({ length: 50 }, () => firing({ text: 'x'.repeat(450) })),
+        'alert.digest',
+      ),
+    )
+    expect(body.text.length).toBeLessThanOrEqual(4_096)
+    expect(body.text).toMatch(/… and \d+ more$/)
+  })
+})
+
+describe('createAddressCheck', () => {
+  it.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '192.168.0.1',
+    '172.31.0.1',
+    '169.254.169.254',
+    '0.0.0.0',
+    '100.64.0.1',
+    '::1',
+    'fd00::1',
+    'fe80::1',
+    '::ffff:10.0.0.1',
+    '64:ff9b::a00:1',
+    '224.0.0.1',
+  ])('refuses %s', (address) => expect(createAddressCheck([])(address)).toBe(false))
+
+  it('accepts public addresses and allowed networks', () => {
+    const isAllowed = createAddressCheck(['10.0.0.0/8', '::1'])
+    expect(['8.8.8.8', '2606:4700::1111', '10.1.2.3', '::1', '::ffff:10.0.0.1'].map(isAllowed)).toEqual([
+      true,
+      true,
+      true,
+      true,
+      true,
+    ])
+    expect(isAllowed('127.0.0.1')).toBe(false)
+  })
+})
+
+describe('createSend', () => {
+  const toRequest = (url: string) => ({ url, headers: {}, body: '{}' })
+  const signal = new AbortController().signal
+
+  it('follows no redirect, and reads the wait of each service', async () => {
+    const receiver = await startReceiver()
+    const send = createSend(['127.0.0.0/8'])
+    receiver.reply = () => ({ status: 302, headers: { location: `${receiver.url}/other` } })
+    expect(await send(toRequest(receiver.url), signal)).toMatchObject({
+      isDelivered: false,
+      reason: 'status 302: redirects are not followed',
+    })
+    expect(receiver.received).toHaveLength(1)
+    receiver.reply = () => ({ status: 429, headers: { 'retry-after': '7' } })
+    expect(await send(toRequest(receiver.url), signal)).toMatchObject({ retryAfterMs: 7_000, isPermanent: false })
+    receiver.reply = () => ({ status: 429, body: '{"retry_after": 1.5}' })
+    expect(await send(toRequest(receiver.url), signal)).toMatchObject({ retryAfterMs: 1_500 })
+    receiver.reply = () => ({ status: 429, body: '{"ok":false,"parameters":{"retry_after":4}}' })
+    expect(await send(toRequest(receiver.url), signal)).toMatchObject({ retryAfterMs: 4_000 })
+    receiver.reply = () => ({ status: 410 })
+    expect(await send(toRequest(receiver.url), signal)).toMatchObject({ isPermanent: true })
+    await receiver.close()
+  })
+
+  it('ends a request to a receiver that does not answer', async () => {
+    const receiver = await startReceiver()
+    receiver.reply = () => 'hang'
+    const outcome = await createSend(['127.0.0.0/8'], 50)(toRequest(receiver.url), signal)
+    expect(outcome).toMatchObject({ isDelivered: false, status: null, isPermanent: false })
+    await receiver.close()
+  })
+
+  it('refuses private addresses, by number and by name', async () => {
+    const send = createSend([])
+    for (const url of ['http://127.0.0.1:9', 'http://[::1]:9', 'http://localhost:9', 'http://2130706433:9'])
+      expect(await send(toRequest(url), signal), url).toMatchObject({
+        isPermanent: true,
+        reason: expect.stringContaining('private address'),
+      })
+  })
+})

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { familyOf } from '../../workers/providers/evm/governors/families.ts'
+import { encodeEvent } from '../upstream/governor-logs.ts'
+
+const who = (digit: string) => `0x${digit.repeat(40)}`
+const CALLS = 'address[] targets, uint256[] values, string[] signatures, bytes[] calldatas'
+const PERIOD = 'uint256 start, uint256 end, string description'
+const calls = [[who('c')], [5n], ['pause()'], ['0x']]
+const period = [10n, 20n, '# Pause']
+const module = [who('d'), '0x01']
+const made = { kind: 'created', id: 7n, proposer: who('a'), period: { start: 10n, end: 20n }, description: '# Pause' }
+const withCalls = { ...made, actions: [{ target: who('c'), value: 5n, signature: 'pause()', calldata: '0x' }] }
+const withModule = { ...made, actions: [] }
+
+describe('governor families', () => {
+  it.each([
+    ['agora', `uint256 id, address proposer, ${CALLS}, ${PERIOD}`, [...calls, ...period], withCalls],
+    ['agora', `uint256 indexed id, address indexed proposer, ${CALLS}, ${PERIOD}`, [...calls, ...period], withCalls],
+    [
+      'agora',
+      `uint256 id, address proposer, ${CALLS}, ${PERIOD}, uint8 proposalType`,
+      [...calls, ...period, 1],
+      withCalls,
+    ],
+    [
+      'agora',
+      `uint256 indexed id, address indexed proposer, ${CALLS}, ${PERIOD}, uint8 proposalType`,
+      [...calls, ...period, 1],
+      withCalls,
+    ],
+    [
+      'agora',
+      `uint256 id, address proposer, address votingModule, bytes proposalData, ${PERIOD}`,
+      [...module, ...period],
+      withModule,
+    ],
+    [
+      'agora',
+      `uint256 indexed id, address indexed proposer, address indexed votingModule, bytes proposalData, ${PERIOD}, uint8 proposalType`,
+      [...module, ...period, 0],
+      withModule,
+    ],
+    [
+      'venus',
+      `uint256 id, address proposer, ${CALLS}, ${PERIOD}, uint8 proposalType`,
+      [...calls, ...period, 2],
+      withCalls,
+    ],
+    ['nouns', `uint256 id, address proposer, ${CALLS}, ${PERIOD}`, [...calls, ...period], withCalls],
+  ] as const)('decode a new proposal of %s: %s', (family, members, values, expected) => {
+    const log = encodeEvent(`event ProposalCreated(${members})`, [7n, who('a'), ...values])
+    expect(familyOf({ family }).decode(log)).toEqual(expected)
+  })
+
+  it.each([
+    [
+      'agora',
+      'event ProposalDeadlineUpdated(uint256 id, uint64 deadline)',
+      [7n, 30n],
+      { kind: 'extended', id: 7n, end: 30n },
+    ],
+    [
+      'nouns',
+      'event ProposalObjectionPeriodSet(uint256 indexed id, uint256 end)',
+      [7n, 30n],
+      { kind: 'extended', id: 7n, end: 30n },
+    ],
+    ['nouns', 'event ProposalVetoed(uint256 id)', [7n], { kind: 'canceled', id: 7n }],
+    [
+      'nouns',
+      'event ProposalDescriptionUpdated(uint256 indexed id, address indexed proposer, string description, string message)',
+      [7n, who('a'), 'New', ''],
+      { kind: 'updated', id: 7n, description: 'New' },
+    ],
+    [
+      'aragon',
+      'event StartVote(uint256 indexed id, address indexed creator, string metadata)',
+      [7n, who('a'), 'Pause'],
+      { kind: 'created', id: 7n, proposer: who('a'), period: undefined, description: 'Pause', actions: [] },
+    ],
+    [
+      'aragon',
+      'event StartVote(uint256 indexed id, address indexed creator, string metadata, uint256 a, uint256 b, uint256 c, uint256 d)',
+      [7n, who('a'), 'Pause', 1n, 2n, 3n, 4n],
+      { kind: 'created', id: 7n, proposer: who('a'), period: undefined, description: 'Pause', actions: [] },
+    ],
+    [
+      'aragon',
+      'event CastVote(uint256 indexed id, address indexed voter, bool support, uint256 weight)',
+      [7n, who('a'), true, 9n],
+      { kind: 'vote', id: 7n, voter: who('a'), support: 1, weight: 9n, params: '0x' },
+    ],
+    [
+      'aave-v2',
+      'event VoteEmitted(uint256 id, address indexed voter, bool support, uint256 weight)',
+      [7n, who('a'), false, 9n],
+      { kind: 'vote', id: 7n, voter: who('a'), support: 0, weight: 9n, params: '0x' },
+    ],
+    [
+      'aave-v2',
+      'event ProposalQueued(uint256 id, uint256 eta, address indexed by)',
+      [7n, 1_700_000_000n, who('a')],
+      { kind: 'queued', id: 7n, eta: 1_700_000_000n },
+    ],
+    ['aave-v2', 'event ProposalExecuted(uint256 id, address indexed by)', [7n, who('a')], { kind: 'executed', id: 7n }],
+  ] as const)('decode of %s: %s', (family, declaration, values, expected) => {
+    expect(familyOf({ family }).decode(encodeEvent(declaration, values))).toEqual(expected)
+  })
+
+  it('recognize a truncated log of each form of an event', () => {
+    const { isCut, decode } = familyOf({ family: 'agora' })
+    const members = `address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, ${PERIOD}`
+    for (const indexed of ['', ' indexed']) {
+      const declaration = `event ProposalCreated(uint256${indexed} id, address${indexed} proposer, ${members})`
+      const { topics, data } = encodeEvent(declaration, [7n, who('a'), ...calls, ...period])
+      const cut = { topics, data: data.slice(0, 130) }
+      expect([decode(cut), isCut(cut)]).toEqual([undefined, true])
+    }
+  })
+})

@@ -1,0 +1,174 @@
+import { useAnswer } from '../answers.ts'
+import { describeChoice, toShort, toText } from '../format.ts'
+import { toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { Choice, chosen } from '../parts/choice.tsx'
+import { RecordTable } from '../parts/record-table.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { useTitle } from '../parts/title.ts'
+import { TimeValue, Unknown, Value } from '../parts/value.tsx'
+import { isWeb, type Proposal, State } from './proposals.tsx'
+
+const MOST_VOTES = 100
+const SORTS = ['-votingPower', '-createdAt'] as const
+
+/** The scores of the choices as bars. */
+function Result({ of: { choices, scores, scoresTotal, state } }: { of: Proposal }) {
+  const total = scoresTotal ?? 0
+  const most = Math.max(0, ...scores)
+  if (choices.length === 0) return <p class="state empty">The source reports no choices.</p>
+  return (
+    <>
+      <ul class="result">
+        {choices.map((choice, at) => {
+          const score = scores[at]
+          const share = score === undefined || total <= 0 ? null : score / total
+          return (
+            <li key={choice} class={score !== undefined && score > 0 && score === most ? 'leading' : undefined}>
+              <span>{choice}</span>
+              <Value of={share} as="share" why="No votes counted yet." />
+              <Value of={score} as="amount" why="The source reports no score." />
+              <progress max="1" value={share ?? 0} aria-label={`Share of ${choice}`} />
+            </li>
+          )
+        })}
+      </ul>
+      {state === 'unsettled' && <p class="note">Not final: Snapshot has not counted all votes.</p>}
+    </>
+  )
+}
+
+function Quorum({ of: { quorum, scoresTotal } }: { of: Proposal }) {
+  if (quorum === null || quorum === 0) return <Unknown why="The source reports no quorum." />
+  const isReached = scoresTotal !== null && scoresTotal >= quorum
+  return (
+    <>
+      <Value of={quorum} as="amount" /> <small>{isReached ? 'reached' : 'not reached'}</small>
+    </>
+  )
+}
+
+function Votes({ id, of }: { id: string; of: Proposal }) {
+  const sort = chosen('votes', SORTS, '-votingPower')
+  const question = toQuestion('/data/daos/governance/votes', { proposal: id, sort, limit: MOST_VOTES })
+  const votes = useAnswer(question)
+  const total = of.scoresTotal ?? 0
+  const controls = (
+    <Choice
+      name="votes"
+      label="Order of the votes"
+      options={[
+        { value: '-votingPower', text: 'Most power' },
+        { value: '-createdAt', text: 'Newest' },
+      ]}
+      value={sort}
+    />
+  )
+  return (
+    <Card title="Votes" question={question} facts={votes.received?.facts} controls={controls}>
+      <Shown of={votes} what="votes" isEmpty={(data) => data.length === 0} empty="No votes yet." rows={10}>
+        {(data, { total: count }) => (
+          <>
+            <RecordTable
+              caption="Votes"
+              records={data}
+              keyOf={({ _id }) => _id}
+              columns={[
+                { title: 'Voter', cell: ({ voter }) => <code title={voter}>{toShort(voter)}</code> },
+                {
+                  title: 'Choice',
+                  cell: ({ choice }) => (
+                    <span class="text">
+                      {describeChoice(choice, of.choices) ?? <Unknown why="The choice was not collected." />}
+                    </span>
+                  ),
+                },
+                { title: 'Power', isNumber: true, cell: ({ votingPower }) => <Value of={votingPower} as="amount" /> },
+                {
+                  title: 'Share',
+                  isNumber: true,
+                  cell: ({ votingPower }) => (
+                    <Value of={votingPower === null || total <= 0 ? null : votingPower / total} as="share" />
+                  ),
+                },
+                { title: 'Time', cell: ({ createdAt }) => <TimeValue at={createdAt} /> },
+              ]}
+            />
+            {count !== undefined && count > data.length && (
+              <p class="note">
+                {data.length} of {toText(count, 'count')} votes. “Open as” has all.
+              </p>
+            )}
+          </>
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+/** One proposal: its result, its dates and who voted how. */
+export function ProposalPage({ dao, id }: { dao: string; id: string }) {
+  const question = toQuestion('/data/daos/governance/proposals', { id: dao, source: 'all', filter: [`_id=${id}`] })
+  const proposals = useAnswer(question)
+  const daos = useAnswer(toQuestion('/data/daos', { id: [dao] }))
+  const name = daos.received?.data[0]?.name
+  useTitle(proposals.received?.data.map(({ title }) => ({ name: title || 'Proposal' })))
+  return (
+    <Shown
+      of={proposals}
+      what="the proposal"
+      isEmpty={(data) => data.length === 0}
+      empty="There is no proposal with this id."
+    >
+      {([proposal], facts) =>
+        proposal !== undefined && (
+          <div class="column">
+            <nav class="crumbs" aria-label="Breadcrumb">
+              <a href="governance">Governance</a> / <a href={`daos/${dao}?tab=governance`}>{name ?? 'DAO'}</a>
+            </nav>
+            <div class="title">
+              <h1>{proposal.title || 'Proposal without a title'}</h1>
+              <State of={proposal} />
+            </div>
+            <div class="grid">
+              <Card title="Result" question={question} facts={facts}>
+                <Result of={proposal} />
+              </Card>
+              <Card title="Details">
+                <Stats>
+                  <Stat name="Votes">
+                    <Value of={proposal.votes} as="count" />
+                  </Stat>
+                  <Stat name="Voting power">
+                    <Value of={proposal.scoresTotal} as="amount" />
+                  </Stat>
+                  <Stat name="Quorum">
+                    <Quorum of={proposal} />
+                  </Stat>
+                  <Stat name="Author">
+                    <code title={proposal.author}>{toShort(proposal.author)}</code>
+                  </Stat>
+                  <Stat name="Start">
+                    <TimeValue at={proposal.startsAt} />
+                  </Stat>
+                  <Stat name="End">
+                    <TimeValue at={proposal.endsAt} />
+                  </Stat>
+                </Stats>
+                <p class="note">
+                  The text is not collected.{' '}
+                  {isWeb(proposal.url) && (
+                    <a href={proposal.url} target="_blank" rel="noreferrer nofollow">
+                      Read it at the source
+                    </a>
+                  )}
+                </p>
+              </Card>
+            </div>
+            <Votes id={id} of={proposal} />
+          </div>
+        )
+      }
+    </Shown>
+  )
+}

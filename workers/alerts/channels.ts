@@ -1,0 +1,155 @@
+import { createHmac } from 'node:crypto'
+import type { Channel } from './rules.ts'
+import { type StoredFiring, toTime } from './state.ts'
+
+/** A message to a channel: one firing, or the firings of a digest. `id` stays the same over repeats. */
+export interface Message {
+  readonly id: string
+  readonly type: 'alert.fired' | 'alert.digest' | 'alert.test'
+  readonly rule: string
+  readonly firings: readonly StoredFiring[]
+}
+
+/** An HTTP request that delivers a message. */
+export interface OutgoingRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+interface Surroundings {
+  /** The base URL of links. */
+  readonly publicUrl: string
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json', 'user-agent': 'dao-data-alerts' }
+
+/** Builds the request of a message in the wire format of its channel. */
+export function buildRequest(channel: Channel, message: Message, surroundings: Surroundings): OutgoingRequest {
+  if (channel.type === 'webhook') return buildWebhook(channel, message, surroundings)
+  if (channel.type === 'slack') return toJsonRequest(channel.url, toSlack(message, surroundings))
+  if (channel.type === 'discord') return toJsonRequest(channel.url, toDiscord(message, surroundings))
+  const url = `${channel.server.replace(/\/$/, '')}/bot${channel.token}/sendMessage`
+  return toJsonRequest(url, { chat_id: channel.chat, ...toTelegram(message, surroundings) })
+}
+
+const toJsonRequest = (url: string, body: object): OutgoingRequest => ({
+  url,
+  headers: JSON_HEADERS,
+  body: JSON.stringify(body),
+})
+
+const toLink = (path: string | null, { publicUrl }: Surroundings) => (path === null ? null : `${publicUrl}${path}`)
+
+/** The record of a firing, as `/data/alerts` has it, with absolute links. */
+function toRecord(firing: StoredFiring, surroundings: Surroundings) {
+  const { id, rule, firedAt, title, text, entityType, entityId, entityName } = firing
+  return {
+    _id: id,
+    rule,
+    firedAt: toTime(firedAt),
+    title,
+    text,
+    entity: entityType === '' ? null : { type: entityType, id: entityId, name: entityName },
+    values: {
+      observedAt: firing.observedAt === null ? null : toTime(firing.observedAt),
+      ...{ value: firing.value, before: firing.before, threshold: firing.threshold },
+      unit: firing.unit === '' ? null : firing.unit,
+    },
+    url: toLink(firing.page, surroundings),
+    request: toLink(firing.request, surroundings),
+  }
+}
+
+/**
+ * Standard Webhooks, https://www.standardwebhooks.com: the signature is over id, time and body. There is one signature
+ * per secret, so a receiver accepts the old or the new one while it changes its secret.
+ */
+function buildWebhook(
+  { url, secrets }: Extract<Channel, { type: 'webhook' }>,
+  { id, type, rule, firings }: Message,
+  surroundings: Surroundings,
+): OutgoingRequest {
+  const [first] = firings
+  const body = JSON.stringify({
+    type,
+    timestamp: toTime(first?.firedAt ?? surroundings.now),
+    data: { rule, alerts: firings.map((firing) => toRecord(firing, surroundings)) },
+  })
+  const timestamp = String(Math.floor(surroundings.now / 1000))
+  const signatures = secrets.map((secret) => {
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+  })
+  const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+  return { url, headers: { ...JSON_HEADERS, ...headers }, body }
+}
+
+const toHeadline = ({ type, rule, firings }: Message) =>
+  type === 'alert.digest' ? `${rule}: ${firings.length} alerts` : (firings[0]?.title ?? rule)
+
+const cut = (text: string, most: number) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`)
+
+const escapeMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** Limits of the chat services. */
+const MOST_SLACK_BLOCKS = 48
+const MOST_SLACK_TEXT = 2_800
+const MOST_EMBEDS = 10
+const MOST_TELEGRAM_TEXT = 4_000
+
+/** How many firings a message leaves out. */
+const toRest = (all: number, most: number) => (all > most ? `… and ${all - most} more` : '')
+
+/** https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks: `&`, `<` and `>` are markup. */
+function toSlack(message: Message, surroundings: Surroundings) {
+  const { firings } = message
+  const blocks = firings.slice(0, MOST_SLACK_BLOCKS).map((firing) => {
+    const { title, text, url, request } = toRecord(firing, surroundings)
+    const links = [url && `<${url}|Page>`, request && `<${request}|Data>`].filter((link) => link).join(' · ')
+    const body = `*${escapeMarkup(title)}*\n${escapeMarkup(cut(text, MOST_SLACK_TEXT - 800))}\n${links}`
+    return { type: 'section', text: { type: 'mrkdwn', text: cut(body, MOST_SLACK_TEXT) } }
+  })
+  const rest = toRest(firings.length, MOST_SLACK_BLOCKS)
+  const more = rest === '' ? [] : [{ type: 'section', text: { type: 'mrkdwn', text: rest } }]
+  return { text: escapeMarkup(toHeadline(message)), blocks: [...blocks, ...more], unfurl_links: false }
+}
+
+/** https://docs.discord.com/developers/resources/webhook#execute-webhook: at most 6,000 characters in all embeds, without mentions, whatever a title contains. */
+function toDiscord(message: Message, surroundings: Surroundings) {
+  const { firings } = message
+  const embeds = firings.slice(0, MOST_EMBEDS).map((firing) => {
+    const { title, text, firedAt, url, request } = toRecord(firing, surroundings)
+    const link = request === null ? '' : `\n[Data](${request})`
+    return {
+      ...{ title: cut(title, 200), description: `${cut(text, 280)}${link}`, timestamp: firedAt },
+      ...(url === null ? {} : { url }),
+    }
+  })
+  const rest = toRest(firings.length, MOST_EMBEDS)
+  const content = message.type === 'alert.digest' ? [toHeadline(message), rest].filter((line) => line).join(' ') : ''
+  return { ...(content === '' ? {} : { content }), embeds, allowed_mentions: { parse: [] } }
+}
+
+/** https://core.telegram.org/bots/api#sendmessage: HTML, at most 4,096 characters. Firings that do not fit are counted. */
+function toTelegram(message: Message, surroundings: Surroundings) {
+  const lines: string[] = message.type === 'alert.digest' ? [`<b>${escapeMarkup(toHeadline(message))}</b>`] : []
+  let length = lines.join('\n\n').length
+  let shown = 0
+  for (const firing of message.firings) {
+    const { title, text, url, request } = toRecord(firing, surroundings)
+    const toAnchor = (href: string, label: string) =>
+      `<a href="${escapeMarkup(href).replaceAll('"', '&quot;')}">${label}</a>`
+    const links = [url && toAnchor(url, 'Page'), request && toAnchor(request, 'Data')].filter((link) => link)
+    const line = `<b>${escapeMarkup(cut(title, 300))}</b>\n${escapeMarkup(cut(text, 500))}\n${links.join(' · ')}`
+    if (shown > 0 && length + line.length > MOST_TELEGRAM_TEXT) break
+    lines.push(line)
+    length += line.length + 2
+    shown += 1
+  }
+  const rest = toRest(message.firings.length, shown)
+  const text = [...lines, ...(rest === '' ? [] : [rest])].join('\n\n')
+  return { text, parse_mode: 'HTML', link_preview_options: { is_disabled: true } }
+}

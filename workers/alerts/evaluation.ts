@@ -1,0 +1,240 @@
+import { groupBy } from '../../shared/group-by.ts'
+import { toId } from '../../shared/ids.ts'
+import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { type ConditionContext, evaluateConditions, type Facts, type Result } from './conditions.ts'
+import { type Rule, toDatasets, toRevision } from './rules.ts'
+import {
+  type AlertStore,
+  EVENTS_MS,
+  type Firing,
+  type StoredFiring,
+  type StoredRule,
+  type SubjectState,
+  toDeliveries,
+  toStateKey,
+} from './state.ts'
+
+/**
+ * Rules that are evaluated together, by one job at a time: those of one kind about the same data. `datasets` are those
+ * whose change events trigger the evaluation.
+ */
+export interface RuleGroup {
+  readonly name: string
+  readonly kind: Rule['what']['kind']
+  readonly datasets: readonly string[]
+  readonly rules: readonly Rule[]
+}
+
+/** The groups of the rules that are not paused. */
+export function toGroups(rules: readonly Rule[]): ReadonlyMap<string, RuleGroup> {
+  const toName = ({ what }: Rule) => [what.kind, ...toDatasets(what)].join(' ')
+  const groups = groupBy(
+    rules.filter(({ paused }) => !paused),
+    toName,
+  )
+  return new Map(
+    [...groups].flatMap(([name, own]) => {
+      const [first] = own
+      return first ? [[name, { name, kind: first.what.kind, datasets: toDatasets(first.what), rules: own }]] : []
+    }),
+  )
+}
+
+interface EvaluationContext extends ConditionContext {
+  readonly store: AlertStore
+}
+
+/** A rule in an evaluation. `isNew`: it has just been added, changed or resumed. */
+interface Evaluated {
+  readonly rule: Rule
+  readonly revision: string
+  readonly beganAt: number
+  readonly isNew: boolean
+  /** Of the rule's condition, by subject. */
+  readonly states: ReadonlyMap<string, SubjectState>
+  readonly result: Result
+}
+
+interface Changes {
+  readonly firings: Firing[]
+  readonly states: SubjectState[]
+}
+
+/**
+ * Evaluates the rules of a group, stores the firings, and returns them. The insert of the firings decides: what follows
+ * is repeated by the next evaluation if this process dies. A rule that has just begun stores what holds now, and fires
+ * when that changes; rules about the quality of data fire at once.
+ * @throws DataError `storage`, and for lists those of `readList`.
+ */
+export async function evaluateGroup(group: RuleGroup, context: EvaluationContext): Promise<readonly StoredFiring[]> {
+  const { store, now } = context
+  const names = group.rules.map(({ name }) => name)
+  const [results, stored, states] = await Promise.all([
+    evaluateConditions(group.kind, group.rules, context),
+    store.readRules(),
+    store.readStates(names, now),
+  ])
+  const hasEvents = [...results.values()].some(({ type }) => type === 'events')
+  const fired = hasEvents ? await store.readFired(names, now) : new Set<string>()
+  const changes: Changes = { firings: [], states: [] }
+  const begun: Evaluated[] = []
+  for (const rule of group.rules) {
+    const result = results.get(rule.name)
+    if (result === undefined) continue
+    const evaluated = toEvaluated(rule, result, stored.get(rule.name), states, now)
+    if (evaluated.isNew) begun.push(evaluated)
+    if (result.type === 'state') applyState(evaluated, result, changes, now)
+    else if (result.type === 'progress') applyProgress(evaluated, result, changes, now)
+    else applyEvents(evaluated, result, fired, changes, now)
+  }
+  await store.writeFirings(changes.firings)
+  await store.writeDeliveries(toDeliveries(changes.firings))
+  await store.writeStates(changes.states)
+  await store.writeRules(
+    begun.map(({ rule, revision, beganAt }) => ({
+      ...{ rule: rule.name, revision, state: 'active', beganAt },
+      ...{ kind: rule.what.kind, description: rule.description },
+    })),
+  )
+  return changes.firings
+}
+
+function toEvaluated(
+  rule: Rule,
+  result: Result,
+  stored: StoredRule | undefined,
+  states: Awaited<ReturnType<AlertStore['readStates']>>,
+  now: number,
+): Evaluated {
+  const revision = toRevision(rule)
+  const isNew = stored === undefined || stored.revision !== revision || stored.state !== 'active'
+  return {
+    ...{ rule, revision, isNew, result },
+    beganAt: isNew ? now : stored.beganAt,
+    states: states.get(toStateKey({ rule: rule.name, revision })) ?? new Map(),
+  }
+}
+
+const unknownState = ({ rule, revision }: Evaluated, subject: string): SubjectState => ({
+  ...{ rule: rule.name, revision, subject, holds: false, value: null, firings: 0, firedAt: null },
+})
+
+const isCooling = ({ rule }: Evaluated, { firedAt }: SubjectState, now: number) =>
+  firedAt !== null && now - firedAt < rule.cooldown
+
+/** Which changes of a condition fire. */
+function toTriggers({ what }: Rule): readonly boolean[] {
+  if (what.kind !== 'list' || what.on === 'enter') return [true]
+  return what.on === 'leave' ? [false] : [true, false]
+}
+
+/** Rules about the quality of data fire if the condition holds when they begin. */
+const firesAtOnce = ({ what: { kind } }: Rule) => kind === 'dataset' || kind === 'provider'
+
+function applyState(
+  evaluated: Evaluated,
+  { subjects, isComplete }: Extract<Result, { type: 'state' }>,
+  { firings, states }: Changes,
+  now: number,
+): void {
+  const { rule, isNew } = evaluated
+  const triggers = toTriggers(rule)
+  const listed = new Set<string>()
+  for (const { subject, holds, ...facts } of subjects) {
+    listed.add(subject)
+    const known = evaluated.states.get(subject)
+    const before = known ?? unknownState(evaluated, subject)
+    if (known === undefined ? !holds && rule.what.kind !== 'level' : before.holds === holds && !isNew) continue
+    // A first value above a level has not crossed it.
+    const isFirst = isNew || (known === undefined && rule.what.kind === 'level')
+    const isChange = before.holds !== holds && (!isFirst || firesAtOnce(rule))
+    const fires = isChange && triggers.includes(holds) && !isCooling(evaluated, before, now)
+    const after = { ...before, holds, value: facts.value, ...(fires ? toFired(before, now) : {}) }
+    states.push(after)
+    if (fires) firings.push(toFiring(evaluated, facts, after, now))
+  }
+  if (!isComplete) return
+  for (const state of evaluated.states.values())
+    if (state.holds && !listed.has(state.subject)) states.push({ ...state, holds: false, value: null })
+}
+
+const toFired = ({ firings }: SubjectState, now: number) => ({ firings: firings + 1, firedAt: now })
+
+function applyProgress(
+  evaluated: Evaluated,
+  { subjects }: Extract<Result, { type: 'progress' }>,
+  { firings, states }: Changes,
+  now: number,
+): void {
+  for (const { subject, position, ...facts } of subjects) {
+    const before = evaluated.states.get(subject) ?? unknownState(evaluated, subject)
+    const since = before.value ?? evaluated.beganAt
+    if (evaluated.isNew || position <= since || isCooling(evaluated, before, now)) continue
+    const after = { ...before, holds: true, value: position, ...toFired(before, now) }
+    states.push(after)
+    firings.push(toFiring(evaluated, facts, after, now))
+  }
+}
+
+function applyEvents(
+  evaluated: Evaluated,
+  { events }: Extract<Result, { type: 'events' }>,
+  fired: ReadonlySet<string>,
+  { firings }: Changes,
+  now: number,
+): void {
+  const since = Math.max(evaluated.beganAt, now - EVENTS_MS)
+  for (const { subject, at, ...facts } of events) {
+    if (at < since) continue
+    const state = {
+      ...unknownState(evaluated, subject),
+      holds: true,
+      ...toFired(unknownState(evaluated, subject), now),
+    }
+    const firing = toFiring(evaluated, facts, state, now)
+    if (!fired.has(firing.id)) firings.push(firing)
+  }
+}
+
+/** The id is the same whenever the firing is computed again, so a repetition adds nothing. */
+function toFiring({ rule, revision }: Evaluated, facts: Facts, state: SubjectState, now: number): Firing {
+  const { entity, ...rest } = facts
+  const { subject, firings, holds } = state
+  return {
+    ...rest,
+    id: toId('alert', rule.name, revision, subject, firings),
+    ...{ rule: rule.name, revision, subject, firings, holds, firedAt: now },
+    kind: rule.what.kind === 'dataset' && rule.what.is === 'corrected' ? 'corrected' : rule.what.kind,
+    entityType: entity?.type ?? '',
+    entityId: entity?.id ?? '',
+    entityName: entity?.name ?? '',
+    channels: [...new Set(rule.to)],
+    dueAt: toDueAt(rule, now),
+    isDigest: rule.digest !== undefined,
+  }
+}
+
+/** A digest is sent at the end of its hour or day, in UTC. */
+function toDueAt({ digest }: Rule, now: number): number {
+  if (digest === undefined) return now
+  return digest === 'hourly' ? toBucketStart(now, '1h') + HOUR_MS : toBucketStart(now, '1d') + 24 * HOUR_MS
+}
+
+/** Stores which rules are paused or no longer in the file, for readers without the file. */
+export async function storeInactive(rules: readonly Rule[], store: AlertStore): Promise<void> {
+  const stored = await store.readRules()
+  const inFile = new Map(rules.map((rule) => [rule.name, rule]))
+  const paused = rules.flatMap((rule) => {
+    const before = stored.get(rule.name)
+    if (!rule.paused || before?.state === 'paused') return []
+    const { what, description } = rule
+    const row = { rule: rule.name, revision: toRevision(rule), state: 'paused' as const, beganAt: before?.beganAt ?? 0 }
+    return [{ ...row, kind: what.kind, description }]
+  })
+  const removed = [...stored.values()].flatMap((row) =>
+    inFile.has(row.rule) || row.state === 'removed'
+      ? []
+      : [{ ...row, state: 'removed' as const, kind: '', description: '' }],
+  )
+  await store.writeRules([...paused, ...removed])
+}

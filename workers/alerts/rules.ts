@@ -1,0 +1,391 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { basename, extname } from 'node:path'
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
+import { z } from 'zod'
+import { datasets } from '../../shared/datasets/list.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { toId } from '../../shared/ids.ts'
+import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { replaceFile } from '../../shared/replace-file.ts'
+import { LIST_PATHS, LISTS, SERIES, SERIES_NAMES, type Subject } from './series.ts'
+
+/** Unique within the file, and part of the URLs of feeds. */
+const name = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lower-case letters, digits and hyphens, at most 63')
+  .refine((text) => text !== 'all', 'must not be "all", which is the name of the feed of all rules')
+
+const UNITS = { m: 60_000, h: HOUR_MS, d: DAY_MS } as const
+
+/** `30m`, `6h` or `7d`, in milliseconds. */
+const duration = z
+  .string()
+  .regex(/^[1-9]\d{0,3}[mhd]$/, 'must be a duration such as 30m, 6h or 7d')
+  .transform((text) => Number(text.slice(0, -1)) * UNITS[text.at(-1) as keyof typeof UNITS])
+
+const address = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .pipe(z.string().regex(/^0x[0-9a-f]{40,64}$/, 'must be an address, 0x and 40 to 64 hexadecimal digits'))
+
+const level = z
+  .strictObject({
+    kind: z.literal('level'),
+    series: z.enum(SERIES_NAMES),
+    above: z.number().optional(),
+    below: z.number().optional(),
+  })
+  .refine(({ above, below }) => (above === undefined) !== (below === undefined), 'needs either above or below')
+
+const move = z.strictObject({
+  kind: z.literal('move'),
+  series: z.enum(SERIES_NAMES),
+  percent: z.number().positive(),
+  within: duration,
+  direction: z.enum(['up', 'down', 'any']).default('any'),
+})
+
+const list = z.strictObject({
+  kind: z.literal('list'),
+  list: z.enum(LIST_PATHS),
+  filter: z.array(z.string().min(1)).min(1).max(10),
+  on: z.enum(['enter', 'leave', 'both']).default('enter'),
+})
+
+const PROPOSAL_EVENTS = ['created', 'started', 'ending', 'ended', 'queued', 'executed', 'canceled'] as const
+
+const proposal = z
+  .strictObject({
+    kind: z.literal('proposal'),
+    on: z.enum(PROPOSAL_EVENTS),
+    /** How many hours before the end of the vote. */
+    hours: z.number().positive().max(720).optional(),
+    unlessVotedBy: address.optional(),
+  })
+  .refine(({ on, hours }) => (on === 'ending') === (hours !== undefined), 'hours is for "on: ending", and needed there')
+  .refine(
+    ({ on, unlessVotedBy }) => on === 'ending' || unlessVotedBy === undefined,
+    'unlessVotedBy is for "on: ending"',
+  )
+
+const treasury = z.strictObject({
+  kind: z.literal('treasury'),
+  /** The smallest movement of one asset in US dollars, at the prices of the later day. */
+  movedUsd: z.number().positive(),
+  direction: z.enum(['in', 'out', 'any']).default('any'),
+})
+
+const DATASET_NAMES = datasets.map((dataset) => dataset.name) as [string, ...string[]]
+
+const dataset = z
+  .strictObject({
+    kind: z.literal('dataset'),
+    dataset: z.enum(DATASET_NAMES),
+    is: z.enum(['stale', 'incomplete', 'corrected']),
+    /** The share of expected data, 0 to 1, below which a dataset is incomplete. */
+    below: z.number().gt(0).max(1).optional(),
+  })
+  .refine(
+    ({ is, below }) => (is === 'incomplete') === (below !== undefined),
+    'below is for "is: incomplete", and needed there',
+  )
+
+const provider = z.strictObject({
+  kind: z.literal('provider'),
+  provider: z.string().min(1).optional(),
+  dataset: z.enum(DATASET_NAMES).optional(),
+  /** How long the provider has failed. */
+  failingFor: duration.default(0),
+})
+
+const what = z.discriminatedUnion('kind', [level, move, list, proposal, treasury, dataset, provider])
+
+const some = z
+  .strictObject({
+    ids: z.array(z.string()).min(1).optional(),
+    names: z.array(z.string()).min(1).optional(),
+    categories: z.array(z.string()).min(1).optional(),
+  })
+  .refine((who) => Object.keys(who).length > 0, 'needs ids, names or categories')
+
+const rule = z.strictObject({
+  name,
+  description: z.string().default(''),
+  what,
+  who: z.union([z.literal('all'), some], 'must be "all", or ids, names or categories').default('all'),
+  to: z.array(z.string()).default([]),
+  cooldown: duration.default(0),
+  digest: z.enum(['hourly', 'daily']).optional(),
+  paused: z.boolean().default(false),
+})
+
+const target = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+/** Base64 of 24 to 64 bytes (Standard Webhooks, section "Signature scheme"). */
+const webhookSecret = z
+  .string()
+  .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/, 'must be whsec_ and 24 to 64 bytes as base64')
+
+const channel = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('webhook'),
+    url: target,
+    /** Each of them signs, so that a receiver can change its secret without a gap. */
+    secrets: z.array(webhookSecret).min(1).max(4),
+  }),
+  z.strictObject({ type: z.literal('slack'), url: target }),
+  z.strictObject({ type: z.literal('discord'), url: target }),
+  z.strictObject({
+    type: z.literal('telegram'),
+    token: z.string().regex(/^\d+:[\w-]{20,}$/, 'must be the token of a bot, such as 123456:ABC...'),
+    chat: z.union([z.string(), z.number()]).transform(String),
+    server: target.default('https://api.telegram.org'),
+  }),
+])
+
+const rulesFile = z
+  .strictObject({ channels: z.record(name, channel).default({}), rules: z.array(rule).default([]) })
+  .superRefine(({ channels, rules }, context) => {
+    const seen = new Set<string>()
+    for (const [index, one] of rules.entries()) {
+      if (seen.has(one.name))
+        context.addIssue({ code: 'custom', path: ['rules', index, 'name'], message: 'is the name of two rules' })
+      seen.add(one.name)
+      for (const [at, to] of one.to.entries())
+        if (channels[to] === undefined)
+          context.addIssue({
+            code: 'custom',
+            path: ['rules', index, 'to', at],
+            message: `must be a channel: ${Object.keys(channels).join(', ') || 'there are none'}`,
+          })
+    }
+  })
+
+export type Rule = z.infer<typeof rule>
+export type What = Rule['what']
+export type Channel = z.infer<typeof channel>
+export type RulesFile = z.infer<typeof rulesFile>
+
+/** Reads an environment variable; undefined if it is not set. */
+export type ReadVariable = (name: string) => string | undefined
+
+const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g
+
+/** Replaces `${NAME}` in the texts of channels, so that secrets need not be in the file. */
+function fillVariables(value: unknown, path: readonly PropertyKey[], read: ReadVariable, report: Report): unknown {
+  if (typeof value === 'string')
+    return value.replaceAll(VARIABLE, (whole, variable: string) => {
+      const found = read(variable)
+      if (found === undefined || found === '') report(path, `${variable}: this environment variable is not set`)
+      return found ?? whole
+    })
+  if (Array.isArray(value)) return value.map((one, at) => fillVariables(one, [...path, at], read, report))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, fillVariables(one, [...path, key], read, report)]),
+  )
+}
+
+type Report = (path: readonly PropertyKey[], message: string) => void
+
+const toPathText = (path: readonly PropertyKey[]) =>
+  path.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? String(key) : `${text}.${String(key)}`),
+    '',
+  )
+
+/** The node of a path, or of its longest part that exists. */
+function findNode(document: Document, path: readonly PropertyKey[]) {
+  for (let length = path.length; length >= 0; length--) {
+    const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true)
+    if (isNode(node)) return node
+  }
+  return undefined
+}
+
+/** The values of these members are never shown. */
+const SECRET = new Set(['url', 'secrets', 'token', 'chat', 'server'])
+
+function toShown(document: Document, path: readonly PropertyKey[]): string {
+  if (path.some((key) => SECRET.has(String(key)))) return ''
+  const value = document.getIn(path)
+  return value === undefined || typeof value === 'object' ? '' : `, got ${JSON.stringify(value)}`
+}
+
+function parseText(text: string, file: string) {
+  const lines = new LineCounter()
+  // JSON is a subset of YAML.
+  const document = parseDocument(text, { lineCounter: lines })
+  const mistakes: string[] = document.errors.map(({ linePos, message }) => {
+    const [{ line = 1, col = 1 } = {}] = linePos ?? []
+    return `${file}:${line}:${col}: ${message.split('\n', 1)[0]}`
+  })
+  const report: Report = (path, message) => {
+    const { line, col } = lines.linePos(findNode(document, path)?.range?.[0] ?? 0)
+    mistakes.push(`${file}:${line}:${col}: ${toPathText(path) || 'the file'}: ${message}${toShown(document, path)}`)
+  }
+  return { document, mistakes, report }
+}
+
+/**
+ * Parses a rules file, YAML or JSON.
+ * @throws DataError `config` that lists every mistake with line and column.
+ */
+export function parseRules(text: string, file: string, read: ReadVariable): RulesFile {
+  const { document, mistakes, report } = parseText(text, basename(file))
+  const given: unknown = mistakes.length === 0 ? (document.toJS() ?? {}) : {}
+  const filled =
+    typeof given === 'object' && given !== null && 'channels' in given
+      ? { ...given, channels: fillVariables(given.channels, ['channels'], read, report) }
+      : given
+  const parsed = rulesFile.safeParse(filled)
+  for (const { path, message } of parsed.error?.issues ?? []) report(path, message)
+  if (parsed.success && mistakes.length === 0) return parsed.data
+  throw new DataError(
+    'config',
+    `ALERTS_FILE has ${mistakes.length} mistake(s):\n${mistakes.map((one) => `  ${one}`).join('\n')}`,
+  )
+}
+
+/** @throws DataError `config` if the file cannot be read or has mistakes. */
+export function loadRules(file: string, read: ReadVariable): RulesFile {
+  return parseRules(readText(file), file, read)
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new DataError('config', `ALERTS_FILE: ${toReason(cause)}`, { cause })
+  }
+}
+
+/** A change of the file: adds a rule, removes one, or pauses it. */
+export type Edit =
+  | { readonly action: 'add'; readonly rule: unknown }
+  | { readonly action: 'remove'; readonly name: string }
+  | { readonly action: 'pause' | 'resume'; readonly name: string }
+
+/**
+ * Changes the file and keeps its comments. The changed file is checked before it replaces the old one.
+ * @throws DataError `config` for mistakes, `payload` if there is no such rule.
+ */
+export function editRules(file: string, edit: Edit, read: ReadVariable): void {
+  // The file may contain secrets, so a new one is readable only by its owner, and a changed one has the old mode.
+  const mode = existsSync(file) ? statSync(file).mode & 0o777 : 0o600
+  replaceFile(file, () => changeText(existsSync(file) ? readText(file) : '', file, edit, read), {
+    code: 'config',
+    mode,
+  })
+}
+
+function changeText(text: string, file: string, edit: Edit, read: ReadVariable): string {
+  const { rules } = parseRules(text, file, read)
+  const { document } = parseText(text, basename(file))
+  if (edit.action === 'add') {
+    if (document.hasIn(['rules'])) document.addIn(['rules'], document.createNode(edit.rule))
+    else document.setIn(['rules'], document.createNode([edit.rule]))
+  } else {
+    const index = rules.findIndex((one) => one.name === edit.name)
+    if (index < 0) throw new DataError('payload', `there is no rule ${edit.name} in ${file}: npm run alerts -- list`)
+    if (edit.action === 'remove') document.deleteIn(['rules', index])
+    else if (edit.action === 'pause') document.setIn(['rules', index, 'paused'], true)
+    else document.deleteIn(['rules', index, 'paused'])
+  }
+  const changed =
+    extname(file) === '.json' ? `${JSON.stringify(document.toJS(), null, 2)}\n` : document.toString({ lineWidth: 0 })
+  parseRules(changed, file, read)
+  return changed
+}
+
+/** A hash of the condition: with a changed one, a rule begins anew. */
+export const toRevision = ({ what: condition, who }: Rule): string =>
+  toId('alert rule', JSON.stringify([condition, who]))
+
+/** The kind of entity that a rule is about. */
+function toSubject(condition: What): Subject {
+  if (condition.kind === 'level' || condition.kind === 'move') return SERIES[condition.series].of
+  if (condition.kind === 'list') return LISTS[condition.list].of
+  return condition.kind === 'proposal' || condition.kind === 'treasury' ? 'dao' : 'none'
+}
+
+/** The datasets whose change events trigger the evaluation of a rule. The clock triggers every rule. */
+export function toDatasets(condition: What): readonly string[] {
+  if (condition.kind === 'level' || condition.kind === 'move') return [SERIES[condition.series].dataset]
+  if (condition.kind === 'list') return LISTS[condition.list].datasets
+  if (condition.kind === 'proposal') return ['governance', 'governors']
+  if (condition.kind === 'treasury') return ['treasury']
+  if (condition.kind === 'dataset') return [condition.dataset]
+  return []
+}
+
+/** A token or a DAO that a rule is about. */
+export interface AlertEntity {
+  readonly type: 'token' | 'dao'
+  readonly id: string
+  readonly key: number
+  readonly name: string
+}
+
+const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
+
+const foundEntities = new WeakMap<Rule, { readonly version: string; readonly entities: readonly AlertEntity[] }>()
+
+/**
+ * Returns the live entities that a rule selects, by id, name or category; the symbol of a token and the slug of a DAO
+ * count as names. Undefined for a rule without entities.
+ */
+export function findEntities(one: Rule, registry: Registry): readonly AlertEntity[] | undefined {
+  const type = toSubject(one.what)
+  if (type === 'none') return undefined
+  // Thousands of rules are evaluated every few minutes, and the registry rarely changes.
+  const { version } = registry
+  const found = foundEntities.get(one)
+  if (found?.version === version) return found.entities
+  const entities = selectEntities(type, one.who, registry)
+  foundEntities.set(one, { version, entities })
+  return entities
+}
+
+function selectEntities(type: 'token' | 'dao', who: Rule['who'], registry: Registry): readonly AlertEntity[] {
+  const all =
+    type === 'token'
+      ? registry.tokens.flatMap((token) => {
+          const categories = registry.daoBySlug.get(token.dao)?.categories ?? []
+          return token.live ? [{ entity: token, names: [token.name, token.symbol], categories }] : []
+        })
+      : registry.daos.flatMap((dao) =>
+          dao.live ? [{ entity: dao, names: [dao.name, dao.slug], categories: dao.categories }] : [],
+        )
+  const selected =
+    who === 'all'
+      ? all
+      : all.filter(
+          ({ entity, names, categories }) =>
+            who.ids?.includes(entity.id) ||
+            who.names?.some((wanted) => names.some((one) => isSame(one, wanted))) ||
+            who.categories?.some((wanted) => categories.includes(wanted)),
+        )
+  return selected.map(({ entity: { id, key, name: shown } }) => ({ type, id, key, name: shown }))
+}
+
+/** Returns the ids, names and categories of a rule that match nothing in the registry, as messages. */
+export function findUnknown(one: Rule, registry: Registry): string[] {
+  if (one.who === 'all') return []
+  const matches = (who: Rule['who']) => (findEntities({ ...one, who }, registry)?.length ?? 0) > 0
+  return Object.entries(one.who).flatMap(([member, values]) =>
+    (values ?? []).flatMap((value) =>
+      matches({ [member]: [value] })
+        ? []
+        : [`rule ${one.name}: who.${member}: nothing live matches ${JSON.stringify(value)}`],
+    ),
+  )
+}
+
+/** The secrets of the channels, for the redaction of logs. */
+export function findChannelSecrets({ channels }: RulesFile): readonly string[] {
+  return Object.values(channels).flatMap((one) => {
+    if (one.type === 'webhook') return [...one.secrets, new URL(one.url).pathname]
+    return [one.type === 'telegram' ? one.token : new URL(one.url).pathname]
+  })
+}

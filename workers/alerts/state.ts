@@ -1,0 +1,263 @@
+import { z } from 'zod'
+import { DAY_MS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+
+/** How far back firings are read: a day of retries, a day of digest, and a reserve. */
+const RECENT_MS = 3 * DAY_MS
+/** Events older than this do not fire, so their firings are not read further back. */
+export const EVENTS_MS = 30 * DAY_MS
+/** Longer lists of names do not fit in a request; all rows are read then. */
+const MOST_NAMES = 100
+
+const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
+export const toTime = (ms: number): string => new Date(ms).toISOString()
+const toTimeOrNull = (ms: number | null) => (ms === null ? null : toTime(ms))
+
+const ruleRow = z.object({
+  rule: z.string(),
+  revision: z.string(),
+  state: z.enum(['active', 'paused', 'removed']),
+  beganAt: z.int(),
+})
+export type StoredRule = z.infer<typeof ruleRow>
+
+/** Whether a condition holds for a subject of a rule, as of the last evaluation that changed it. */
+const stateRow = z.object({
+  rule: z.string(),
+  revision: z.string(),
+  subject: z.string(),
+  holds: z.boolean(),
+  value: z.number().nullable(),
+  firings: z.int(),
+  firedAt: z.int().nullable(),
+})
+export type SubjectState = z.infer<typeof stateRow>
+
+const firingRow = z.object({
+  rule: z.string(),
+  id: z.string(),
+  kind: z.string(),
+  firedAt: z.int(),
+  title: z.string(),
+  text: z.string(),
+  entityType: z.string(),
+  entityId: z.string(),
+  entityName: z.string(),
+  observedAt: z.int().nullable(),
+  value: z.number().nullable(),
+  before: z.number().nullable(),
+  threshold: z.number().nullable(),
+  unit: z.string(),
+  page: z.string().nullable(),
+  request: z.string().nullable(),
+  channels: z.array(z.string()),
+  dueAt: z.int(),
+  isDigest: z.boolean(),
+})
+/** A stored firing. Times are Unix milliseconds, `page` and `request` are paths. */
+export type StoredFiring = z.infer<typeof firingRow>
+
+/** A new firing, with the state that it leaves behind. */
+export interface Firing extends StoredFiring {
+  readonly revision: string
+  readonly subject: string
+  readonly firings: number
+  readonly holds: boolean
+}
+
+const deliveryRow = z.object({
+  rule: z.string(),
+  channel: z.string(),
+  firing: z.string(),
+  message: z.string(),
+  dueAt: z.int(),
+  state: z.enum(['pending', 'delivered', 'dead']),
+  attempts: z.int(),
+  firstTryAt: z.int().nullable(),
+  nextTryAt: z.int(),
+  reason: z.string(),
+  version: z.int(),
+})
+/** The delivery of a firing to a channel. */
+export type Delivery = z.infer<typeof deliveryRow>
+
+/** A message: all firings that are sent together. */
+export interface MessageKey {
+  readonly rule: string
+  readonly channel: string
+  readonly message: string
+}
+
+const idRow = z.object({ id: z.string() })
+
+const FIRING = `rule, id, kind, ${toMs('fired_at')} AS firedAt, title, text, entity_type AS entityType,
+  entity_id AS entityId, entity_name AS entityName, ${toMs('observed_at')} AS observedAt, value, before, threshold, unit,
+  page, request, channels, ${toMs('due_at')} AS dueAt, is_digest AS isDigest`
+
+const DELIVERY = `rule, channel, firing, message, ${toMs('due_at')} AS dueAt, state, attempts,
+  ${toMs('first_try_at')} AS firstTryAt, ${toMs('next_try_at')} AS nextTryAt, reason, version`
+
+/** The stored state of alerts. Every method throws DataError `storage`. */
+export type AlertStore = ReturnType<typeof createAlertStore>
+
+export function createAlertStore(db: Database) {
+  return {
+    readRules: async () => {
+      const sql = `SELECT rule, revision, state, ${toMs('began_at')} AS beganAt FROM alert_rules FINAL`
+      const rows = await db.rows({ name: 'alert-rules', sql, schema: ruleRow })
+      return new Map(rows.map((row) => [row.rule, row]))
+    },
+    writeRules: (rows: readonly (StoredRule & { readonly kind: string; readonly description: string })[]) =>
+      insert(
+        db,
+        'alert_rules',
+        rows.map(({ beganAt, ...rest }) => ({ ...rest, began_at: toTime(beganAt) })),
+      ),
+    readStates: (rules: readonly string[], now: number) => readStates(db, rules, now),
+    writeStates: (states: readonly SubjectState[]) =>
+      insert(
+        db,
+        'alert_states',
+        states.map(({ firings, firedAt, ...rest }) => ({
+          ...rest,
+          firing_count: firings,
+          fired_at: toTimeOrNull(firedAt),
+        })),
+      ),
+    /** The subjects of the events of these rules that have fired. */
+    readFired: async (rules: readonly string[], now: number) => {
+      const rows = await db.rows({
+        name: 'alert-fired',
+        sql: `SELECT DISTINCT id FROM alert_firings
+WHERE ${OF_RULES} AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')`,
+        params: { ...toNames(rules), since: now - EVENTS_MS - RECENT_MS },
+        schema: idRow,
+      })
+      return new Set(rows.map(({ id }) => id))
+    },
+    writeFirings: (firings: readonly Firing[]) => insert(db, 'alert_firings', firings.map(toFiringRow)),
+    /** The firings of a message, oldest first. */
+    readFirings: (rule: string, ids: readonly string[]) =>
+      db.rows({
+        name: 'alert-firings',
+        sql: `SELECT ${FIRING} FROM alert_firings FINAL
+WHERE rule = {rule: String} AND id IN {ids: Array(String)} ORDER BY fired_at, id`,
+        params: { rule, ids },
+        schema: firingRow,
+      }),
+    /** Recent firings without deliveries: a process died after it had stored them. */
+    readUndelivered: (now: number) =>
+      db.rows({
+        name: 'alert-undelivered',
+        sql: `SELECT ${FIRING} FROM alert_firings FINAL
+WHERE fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC') AND notEmpty(channels)
+  AND (rule, id) NOT IN (SELECT rule, firing FROM alert_deliveries)`,
+        params: { since: now - RECENT_MS },
+        schema: firingRow,
+      }),
+    /** The deliveries that are due before a time and not finished. */
+    readPending: (before: number) =>
+      db.rows({
+        name: 'alert-pending',
+        sql: `SELECT ${DELIVERY} FROM alert_deliveries FINAL
+WHERE state = 'pending' AND due_at <= fromUnixTimestamp64Milli({before: Int64}, 'UTC')`,
+        params: { before },
+        schema: deliveryRow,
+      }),
+    /** The deliveries that failed for good. */
+    readDead: () =>
+      db.rows({
+        name: 'alert-dead',
+        sql: `SELECT ${DELIVERY} FROM alert_deliveries FINAL WHERE state = 'dead' ORDER BY next_try_at`,
+        schema: deliveryRow,
+      }),
+    readMessage: ({ rule, channel, message }: MessageKey) =>
+      db.rows({
+        name: 'alert-message',
+        sql: `SELECT ${DELIVERY} FROM alert_deliveries FINAL
+WHERE rule = {rule: String} AND channel = {channel: String} AND message = {message: String}`,
+        params: { rule, channel, message },
+        schema: deliveryRow,
+      }),
+    writeDeliveries: (deliveries: readonly Delivery[]) => insert(db, 'alert_deliveries', deliveries.map(toDeliveryRow)),
+  }
+}
+
+/** The deliveries of new firings. Inserted again, they change nothing. */
+export const toDeliveries = (firings: readonly StoredFiring[]): Delivery[] =>
+  firings.flatMap(({ rule, id, channels, dueAt, isDigest }) =>
+    channels.map((channel) => ({
+      ...{ rule, channel, firing: id, message: isDigest ? '' : id, dueAt, state: 'pending' as const },
+      ...{ attempts: 0, firstTryAt: null, nextTryAt: dueAt, reason: '', version: 0 },
+    })),
+  )
+
+const insert = async (db: Database, table: string, rows: readonly object[]) => {
+  if (rows.length > 0) await db.insert({ table, rows })
+}
+
+const OF_RULES = '({all: Bool} OR rule IN {rules: Array(String)})'
+const toNames = (rules: readonly string[]) => ({
+  all: rules.length > MOST_NAMES,
+  rules: rules.length > MOST_NAMES ? [] : rules,
+})
+
+/** By rule and revision, then by subject. */
+export type States = ReadonlyMap<string, ReadonlyMap<string, SubjectState>>
+
+export const toStateKey = ({ rule, revision }: { readonly rule: string; readonly revision: string }) =>
+  `${rule} ${revision}`
+
+/**
+ * Reads the states of rules. A process may die after it has stored a firing and before it stores the state, so a firing
+ * with a higher number than its state replaces the state.
+ */
+async function readStates(db: Database, rules: readonly string[], now: number): Promise<States> {
+  const rows = await db.rows({
+    name: 'alert-states',
+    sql: `SELECT rule, revision, subject, argMax(holds, rank) AS holds, argMax(tuple(value), rank).1 AS value,
+  max(firing_count) AS firings, max(fired) AS firedAt
+FROM
+(
+  SELECT rule, revision, subject, holds, value, firing_count, ${toMs('fired_at')} AS fired, (firing_count, 1) AS rank
+  FROM alert_states FINAL WHERE ${OF_RULES}
+  UNION ALL
+  SELECT rule, revision, subject, holds, if(kind = 'corrected', toFloat64(${toMs('observed_at')}), value), firing_count,
+    toNullable(${toMs('fired_at')}), (firing_count, 0)
+  FROM alert_firings WHERE ${OF_RULES} AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
+)
+GROUP BY rule, revision, subject`,
+    params: { ...toNames(rules), since: now - RECENT_MS },
+    schema: stateRow,
+  })
+  const states = new Map<string, Map<string, SubjectState>>()
+  for (const row of rows) {
+    const key = toStateKey(row)
+    const own = states.get(key)
+    if (own === undefined) states.set(key, new Map([[row.subject, row]]))
+    else own.set(row.subject, row)
+  }
+  return states
+}
+
+const toFiringRow = (firing: Firing) => {
+  const { firings, firedAt, entityType, entityId, entityName, observedAt, dueAt, isDigest, ...rest } = firing
+  return {
+    ...rest,
+    firing_count: firings,
+    fired_at: toTime(firedAt),
+    entity_type: entityType,
+    entity_id: entityId,
+    entity_name: entityName,
+    observed_at: toTimeOrNull(observedAt),
+    due_at: toTime(dueAt),
+    is_digest: isDigest,
+  }
+}
+
+const toDeliveryRow = ({ dueAt, firstTryAt, nextTryAt, ...rest }: Delivery) => ({
+  ...rest,
+  due_at: toTime(dueAt),
+  first_try_at: toTimeOrNull(firstTryAt),
+  next_try_at: toTime(nextTryAt),
+})

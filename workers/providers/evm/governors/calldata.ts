@@ -1,0 +1,177 @@
+import type { AbiFunction, AbiParameter } from 'viem'
+import { decodeAbiParameters, parseAbi, parseAbiItem, toFunctionSelector } from 'viem/utils'
+import type { GovernorAction } from './family.ts'
+
+/** Functions that proposals call: tokens, proxies, roles, timelocks, bridges, treasuries and the largest protocols. */
+const KNOWN = parseAbi([
+  'function transfer(address to, uint256 amount)',
+  'function approve(address spender, uint256 amount)',
+  'function transferFrom(address from, address to, uint256 amount)',
+  'function safeTransferFrom(address from, address to, uint256 tokenId)',
+  'function increaseAllowance(address spender, uint256 addedValue)',
+  'function mint(address to, uint256 amount)',
+  'function burn(uint256 amount)',
+  'function delegate(address delegatee)',
+  'function deposit()',
+  'function deposit(uint256 amount)',
+  'function deposit(uint256 assets, address receiver)',
+  'function withdraw(uint256 amount)',
+  'function withdraw(uint256 assets, address receiver, address owner)',
+  'function redeem(uint256 shares, address receiver, address owner)',
+  'function transferOwnership(address newOwner)',
+  'function acceptOwnership()',
+  'function renounceOwnership()',
+  'function setOwner(address owner)',
+  'function grantRole(bytes32 role, address account)',
+  'function revokeRole(bytes32 role, address account)',
+  'function renounceRole(bytes32 role, address account)',
+  'function pause()',
+  'function unpause()',
+  'function upgradeTo(address implementation)',
+  'function upgradeToAndCall(address implementation, bytes data)',
+  'function upgrade(address proxy, address implementation)',
+  'function upgradeAndCall(address proxy, address implementation, bytes data)',
+  'function changeAdmin(address newAdmin)',
+  'function setDelay(uint256 delay)',
+  'function setPendingAdmin(address pendingAdmin)',
+  'function acceptAdmin()',
+  'function queueTransaction(address target, uint256 value, string signature, bytes data, uint256 eta)',
+  'function executeTransaction(address target, uint256 value, string signature, bytes data, uint256 eta)',
+  'function cancelTransaction(address target, uint256 value, string signature, bytes data, uint256 eta)',
+  'function schedule(address target, uint256 value, bytes data, bytes32 predecessor, bytes32 salt, uint256 delay)',
+  'function scheduleBatch(address[] targets, uint256[] values, bytes[] payloads, bytes32 predecessor, bytes32 salt, uint256 delay)',
+  'function execute(address target, uint256 value, bytes data, bytes32 predecessor, bytes32 salt)',
+  'function execute(address target, uint256 value, bytes data)',
+  'function executeBatch(address[] targets, uint256[] values, bytes[] payloads, bytes32 predecessor, bytes32 salt)',
+  'function updateDelay(uint256 newDelay)',
+  'function relay(address target, uint256 value, bytes data)',
+  'function multicall(bytes[] data)',
+  'function setVotingDelay(uint256 newVotingDelay)',
+  'function setVotingPeriod(uint256 newVotingPeriod)',
+  'function setProposalThreshold(uint256 newProposalThreshold)',
+  'function updateQuorumNumerator(uint256 newQuorumNumerator)',
+  'function updateTimelock(address newTimelock)',
+  'function _setImplementation(address implementation)',
+  'function _setPendingAdmin(address newPendingAdmin)',
+  'function _acceptAdmin()',
+  'function _setVotingDelay(uint256 newVotingDelay)',
+  'function _setVotingPeriod(uint256 newVotingPeriod)',
+  'function _setProposalThreshold(uint256 newProposalThreshold)',
+  'function _setWhitelistAccountExpiration(address account, uint256 expiration)',
+  'function _setWhitelistGuardian(address account)',
+  'function _supportMarket(address cToken)',
+  'function _setCollateralFactor(address cToken, uint256 newCollateralFactorMantissa)',
+  'function _setReserveFactor(uint256 newReserveFactorMantissa)',
+  'function _setInterestRateModel(address newInterestRateModel)',
+  'function _setCompSpeed(address cToken, uint256 compSpeed)',
+  'function _setCompSpeeds(address[] cTokens, uint256[] supplySpeeds, uint256[] borrowSpeeds)',
+  'function _grantComp(address recipient, uint256 amount)',
+  'function _setPriceOracle(address newOracle)',
+  'function _setBorrowPaused(address cToken, bool state)',
+  'function _setMintPaused(address cToken, bool state)',
+  'function _reduceReserves(uint256 reduceAmount)',
+  'function _upgrade(address implementation)',
+  'function deployAndUpgradeTo(address configuratorProxy, address cometProxy)',
+  'function updateAssetSupplyCap(address cometProxy, address asset, uint128 newSupplyCap)',
+  'function setBorrowKink(address cometProxy, uint64 newBorrowKink)',
+  'function setSupplyKink(address cometProxy, uint64 newSupplyKink)',
+  'function setRewardConfig(address comet, address token)',
+  'function enableFeeAmount(uint24 fee, int24 tickSpacing)',
+  'function setFeeProtocol(uint8 feeProtocol0, uint8 feeProtocol1)',
+  'function setFeeTo(address feeTo)',
+  'function setFeeToSetter(address feeToSetter)',
+  'function setSubnodeRecord(bytes32 node, bytes32 label, address owner, address resolver, uint64 ttl)',
+  'function setSubnodeOwner(bytes32 node, bytes32 label, address owner)',
+  'function setText(bytes32 node, string key, string value)',
+  'function setContenthash(bytes32 node, bytes hash)',
+  'function setController(address controller)',
+  'function addController(address controller)',
+  'function createStream(address recipient, uint256 deposit, address tokenAddress, uint256 startTime, uint256 stopTime)',
+  'function createStream(address recipient, uint256 tokenAmount, address tokenAddress, uint256 startTime, uint256 stopTime, uint256 nonce, address predictedStreamAddress)',
+  'function cancelStream(uint256 streamId)',
+  'function sendOrRegisterDebt(address account, uint256 amount)',
+  'function sendETH(address recipient, uint256 amount)',
+  'function sendERC20(address recipient, address token, uint256 amount)',
+  'function sendMessage(address target, bytes message, uint32 gasLimit)',
+  'function sendTxToL1(address destination, bytes data)',
+  'function sendMessageToChild(address receiver, bytes data)',
+  'function createRetryableTicket(address to, uint256 l2CallValue, uint256 maxSubmissionCost, address excessFeeRefundAddress, address callValueRefundAddress, uint256 gasLimit, uint256 maxFeePerGas, bytes data)',
+  'function depositERC20To(address l1Token, address l2Token, address to, uint256 amount, uint32 l2Gas, bytes data)',
+  'function outboundTransfer(address token, address to, uint256 amount, uint256 maxGas, uint256 gasPriceBid, bytes data)',
+  'function perform()',
+])
+
+const knownBySelector: ReadonlyMap<string, AbiFunction> = new Map(KNOWN.map((one) => [toFunctionSelector(one), one]))
+
+interface DecodedArgument {
+  readonly name: string | null
+  readonly type: string
+  readonly value: string
+}
+
+/** An action as it is stored. A call of no known function has neither function nor arguments. */
+export interface DecodedAction {
+  readonly target: string
+  readonly value_wei: string
+  readonly function: string | null
+  readonly signature: string | null
+  readonly arguments: DecodedArgument[]
+  /** With its selector. */
+  readonly calldata: string
+}
+
+type Hex = `0x${string}`
+
+/** Authors write signatures as they like, so a text may be no signature. */
+function parseSignature(signature: string): AbiFunction | undefined {
+  if (!/^[A-Za-z_$][\w$]*\([\w$,()[\] ]*\)$/.test(signature)) return undefined
+  try {
+    const item = parseAbiItem(`function ${signature}` as 'function a()')
+    return item.type === 'function' ? item : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Numbers keep all digits, addresses are in lower case, and lists are JSON. */
+function toText(value: unknown, isNested = false): string {
+  if (typeof value === 'bigint' || typeof value === 'number') return isNested ? `"${value}"` : String(value)
+  if (Array.isArray(value)) return `[${value.map((one) => toText(one, true)).join(',')}]`
+  if (typeof value === 'object' && value !== null) {
+    const members = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}:${toText(one, true)}`)
+    return `{${members.join(',')}}`
+  }
+  const text = typeof value === 'string' && ADDRESS.test(value) ? value.toLowerCase() : value
+  return isNested ? JSON.stringify(text) : String(text)
+}
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/
+
+function toArguments(inputs: readonly AbiParameter[], data: Hex): DecodedArgument[] | undefined {
+  if (inputs.length === 0) return []
+  try {
+    const values = decodeAbiParameters(inputs, data)
+    return inputs.map(({ name, type }, at) => ({ name: name || null, type, value: toText(values[at]) }))
+  } catch {
+    // Another function may have the same selector.
+    return undefined
+  }
+}
+
+const toSignature = ({ name, inputs }: AbiFunction) => `${name}(${inputs.map(toTypeName).join(',')})`
+const toTypeName = (input: AbiParameter): string =>
+  'components' in input && input.components !== undefined
+    ? `(${input.components.map(toTypeName).join(',')})${input.type.slice('tuple'.length)}`
+    : input.type
+
+/** Decodes a call by its signature, or by its selector if the function is well known. */
+export function decodeAction({ target, value, signature, calldata }: GovernorAction): DecodedAction {
+  const own = signature === '' ? undefined : parseSignature(signature)
+  const whole = own === undefined ? calldata : `${toFunctionSelector(own)}${calldata.slice(2)}`
+  const selector = whole.slice(0, 10)
+  const known = knownBySelector.get(selector) ?? own
+  const decoded = known && toArguments(known.inputs, `0x${whole.slice(10)}`)
+  const about = { target, value_wei: String(value), calldata: whole }
+  if (known === undefined || decoded === undefined) return { ...about, function: null, signature: null, arguments: [] }
+  return { ...about, function: known.name, signature: toSignature(known), arguments: decoded }
+}
