@@ -44,6 +44,12 @@ export const daoKind: EntityKind<Dao> = {
   chainsOf: (dao) => dao.chains,
 }
 
+/** A DAO with delegations as the example of the routes about them. */
+export const delegatingDaoKind: EntityKind<Dao> = {
+  ...daoKind,
+  example: { id: toId('dao', 'uniswap'), name: 'Uniswap' },
+}
+
 /** The parameters of a single-entity route. */
 export const oneOfKind = <E extends Named>(kind: EntityKind<E>) => ({
   id: oneId(kind.noun, kind.example.id).optional(),

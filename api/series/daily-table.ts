@@ -51,7 +51,7 @@ function toRowsSql(series: DailySeries, record: z.ZodObject, column: string, int
   const isOwner = 'IN {entities: Array(UInt64)}'
   const { table, at, asOf } = toPlaces(series, isOwner)
   const ofOwner = (list: string) => `arrayElement({${list}: Array(String)}, position)`
-  const id = toIdSql('{dataset: String}', ofOwner('ids'), 'toUnixTimestamp64Milli(row_at)')
+  const id = toIdSql('{dataset: String}', ofOwner('ids'), `toUnixTimestamp64Milli(toDateTime64(${at}, 3, 'UTC'))`)
   const ids = '_id' in series.point.shape ? `${id}, ${ofOwner('ids')}, ` : ''
   const toRecord = (values: string) =>
     toObject(record, `${ofOwner('ids')}, ${ofOwner('names')}, row_at, ${ids}${values}`)

@@ -9,7 +9,7 @@ import { SHIPPED } from '../../shared/registry/source.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { documentedRequests, isOfOne } from '../support/documented.ts'
-import { storeEveryDataset } from '../support/every-dataset.ts'
+import { DELEGATE, storeEveryDataset } from '../support/every-dataset.ts'
 
 /** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -36,24 +36,6 @@ beforeAll(async () => {
   const dao = database.registry.daoBySlug.get('aave')
   const read = { dao: dao?.key, space: dao?.snapshotSpace, kind: 'reading', at: observed_at }
   await database.writer.insert({ table: 'governance_in', rows: [read] })
-  const token = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1', decimals: 18 }
-  if (dao !== undefined) dao.votingToken = token
-  const delegated = { dao: dao?.key, space: token.space, at: observed_at, block_number: 1, tx: `0x${'2'.repeat(64)}` }
-  const power = {
-    delegate: `0x${'3'.repeat(40)}`,
-    previous: '0',
-    power: String(10n ** 18n),
-    decimals: 18,
-    cause: 'transfer',
-  }
-  await database.writer.insert({
-    table: 'delegations_in',
-    rows: [
-      { ...delegated, kind: 'reading' },
-      { ...delegated, kind: 'power', ...power },
-      { ...delegated, kind: 'delegation', log_index: 1, delegator: power.delegate, to_delegate: power.delegate },
-    ],
-  })
   const { index } = database.registry
   const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
   await database.writer.insert({
@@ -92,7 +74,7 @@ interface Answered {
 
 const VOLATILE = new Set(['date', 'x-request-id', 'server-timing'])
 /** Required parameters that select one record. */
-const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=0x${'3'.repeat(40)}` }
+const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=${DELEGATE}` }
 
 const read = async (response: Response) => ({
   headers: [...response.headers].filter(([name]) => !VOLATILE.has(name)),

@@ -6,7 +6,7 @@ import { problemBody } from '../../api/problem/problem.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
-import { storeEveryDataset } from '../support/every-dataset.ts'
+import { DELEGATE, storeEveryDataset } from '../support/every-dataset.ts'
 import { toNext } from '../support/next-page.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { readTable } from '../support/tables.ts'
@@ -91,6 +91,10 @@ const PATHS = [
   ...DAILY,
   ...GOVERNANCE,
   `${DAILY[0]}start=2024-03-03&end=2024-03-09&`,
+  '/data/alerts?',
+  '/data/daos/governance/delegates?name=aave&',
+  `/data/daos/governance/delegates/historic?name=aave&address=${DELEGATE}&`,
+  '/data/daos/governance/delegations?name=aave&',
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
   '/data/daos/fees/historic?name=aave&',

@@ -129,8 +129,8 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
 }
 
 describe('lists of tokens and DAOs', () => {
-  it('has ten routes', () => {
-    expect(LISTS.map(({ path }) => path)).toHaveLength(10)
+  it('has eleven routes', () => {
+    expect(LISTS.map(({ path }) => path)).toHaveLength(11)
   })
 
   it.each(LISTS.map(({ path }) => path))(

@@ -263,7 +263,8 @@ describe.each(SERIES)('table of several DAOs of %s', (path, _, time) => {
   it('has id and name as the first columns of CSV', async () => {
     const [header, first] = (await (await get(`${path}?id=${ids}&limit=1&format=csv`)).text()).split('\n')
     expect(header).toMatch(/^"id","name",/)
-    expect(first).toMatch(new RegExp(`^"${selected[0]?.id}","${selected[0]?.name}",`))
+    const owners = selected.map(({ id, name }) => `"${id}","${name}"`)
+    expect(owners).toContain(first?.split(',').slice(0, 2).join(','))
   })
 
   it.each(['order=asc', 'points=5', 'fill=null'])('rejects %s', async (query) => {

@@ -61,8 +61,10 @@ describe('own files that the API executes', () => {
     await toFiles(path)
     await toFiles(path)
     const runs = [await toFiles(path), await toFiles(path), await toFiles(path)]
-    // A timer of the server may run during one of the requests.
-    const files = runs.reduce((all, run) => all.filter((file) => run.includes(file)))
+    // The readiness check runs by a timer, on a busy machine during every request; other timers in some of them.
+    const files = runs
+      .reduce((all, run) => all.filter((file) => run.includes(file)))
+      .filter((file) => file !== 'shared/store/readiness.ts')
     expect(files).toSatisfy(atMost(8))
   })
 })

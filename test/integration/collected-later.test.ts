@@ -61,6 +61,14 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     column: 'voting_power',
     tables: ['dao_cast_votes'],
   },
+  delegations: {
+    row: (power) => ({
+      ...{ space: `eip155:1:${address(1)}`, kind: 'power', at: AT, block_number: 1, log_index: 1, tx: '0x1' },
+      ...{ delegate: address(2), previous: '0', power: String(power), decimals: 0, cause: 'transfer' },
+    }),
+    column: 'power',
+    tables: ['delegate_powers'],
+  },
   treasury: { row: (value_usd) => ({ observed_at: AT, value_usd, tokens: [], source: 'x' }), column: 'value_usd' },
   fees: { row: (fees_usd) => ({ observed_at: AT, fees_usd }), column: 'fees_usd' },
   ratings: {

@@ -174,7 +174,7 @@ async function storeAlerts(db: Database, { tokens }: Registry, now: number): Pro
   })
   await db.insert({
     table: 'alert_firings',
-    rows: [firing(1, about), firing(2, { unit: '', page: null }), firing(3, {})],
+    rows: [firing(1, about), firing(2, { unit: '', page: null }), ...[3, 4, 5].map((n) => firing(n, {}))],
   })
 }
 
@@ -199,6 +199,37 @@ async function storeGovernance(db: Database, daos: readonly Dao[], now: number):
   await db.insert({ table: 'governance_in', rows })
 }
 
+/** A delegate of Aave and Uniswap in `storeEveryDataset`. */
+export const DELEGATE = `0x${'3'.repeat(40)}`
+
+/** Delegations of a DAO, which gets a voting token: five delegates, of which one has many changes of its power. */
+async function storeDelegations(db: Database, dao: Dao | undefined, now: number): Promise<void> {
+  if (dao === undefined) return
+  const token = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1', decimals: 18 }
+  dao.votingToken = token
+  const at = (hours: number) => new Date(now - hours * 3_600_000).toISOString()
+  const log = (n: number) => ({ dao: dao.key, space: token.space, at: at(20 - n), block_number: n, log_index: n })
+  const tx = `0x${'2'.repeat(64)}`
+  const units = (n: number) => String(BigInt(n) * 10n ** 18n)
+  const power = (delegate: string, n: number) => ({
+    ...{ ...log(n), tx, kind: 'power', delegate, previous: units(n - 1), power: units(n), decimals: 18 },
+    cause: 'transfer',
+  })
+  const others = [1, 2, 4, 5].map((n) => address(n))
+  const delegation = (delegate: string, n: number) => ({
+    ...{ ...log(10 + n), tx, kind: 'delegation', delegator: address(n), to_delegate: delegate },
+  })
+  await db.insert({
+    table: 'delegations_in',
+    rows: [
+      { ...log(19), kind: 'reading' },
+      ...[1, 2, 3, 4, 5].map((n) => power(DELEGATE, n)),
+      ...others.map((delegate) => power(delegate, 1)),
+      ...[DELEGATE, ...others].map((delegate, n) => delegation(delegate, n)),
+    ],
+  })
+}
+
 /** Stores rows of every dataset that is served as records, with nulls, ties, gaps and texts that need quoting. */
 export async function storeEveryDataset(db: Database, registry: Registry, now: number): Promise<void> {
   const daos = registry.daos.filter(({ live, token }) => live && token !== null).slice(0, ENTITIES)
@@ -210,6 +241,7 @@ export async function storeEveryDataset(db: Database, registry: Registry, now: n
     now,
   )
   await storeAlerts(db, registry, now)
+  for (const slug of ['aave', 'uniswap']) await storeDelegations(db, registry.daoBySlug.get(slug), now)
   await storeGovernance(
     db,
     registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null).slice(0, ENTITIES),

@@ -90,6 +90,13 @@ describe('backup', () => {
     await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
     await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])
     await putInForce(db, silent)
+    const at = new Date(SITE_NOW).toISOString()
+    const rule = { rule: 'a', revision: 'a' }
+    await db.insert({ table: 'alert_rules', rows: [{ ...rule, state: 'active', began_at: at }] })
+    await db.insert({ table: 'alert_states', rows: [{ ...rule, subject: 'b', holds: true }] })
+    await db.insert({ table: 'alert_firings', rows: [{ ...rule, id: 'c', fired_at: at, due_at: at }] })
+    const delivery = { rule: 'a', channel: 'd', firing: 'c', due_at: at, next_try_at: at, state: 'pending', version: 1 }
+    await db.insert({ table: 'alert_deliveries', rows: [delivery] })
     const manifest = await backUp(site.database.db, folder, () => {})
     expect(manifest.tables.length).toBeGreaterThan(25)
     expect(manifest.tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])

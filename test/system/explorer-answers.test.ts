@@ -161,7 +161,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
         if (!this.canvas.isConnected) {
           const { a, e, d, f } = this.getTransform()
           const [right, bottom] = [e + a * (x + this.measureText(text).width), f + d * (y + 13)]
-          globalThis.written.push({ text, isWhole: x >= 0 && right <= this.canvas.width && bottom <= this.canvas.height })
+          globalThis.written.push({ text, isComplete: x >= 0 && right <= this.canvas.width && bottom <= this.canvas.height })
         }
         return write.call(this, text, x, y)
       }

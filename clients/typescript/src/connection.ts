@@ -64,8 +64,8 @@ const connecting = <T>(url: string, signal: AbortSignal | undefined, response: P
 
 /** @throws ConnectionError if the answer is incomplete, UnexpectedAnswerError if it is neither JSON nor an image. */
 function toData(url: string, status: number, { text, type }: CachedAnswer): unknown {
-  if (type.startsWith('image/svg+xml')) return text
-  if (!type.startsWith('application/json')) throw new UnexpectedAnswerError({ url, status, type, text })
+  if (/^(?:image\/svg|application\/atom)\+xml\b/.test(type)) return text
+  if (!/^application\/(?:[\w.]+\+)?json\b/.test(type)) throw new UnexpectedAnswerError({ url, status, type, text })
   try {
     return JSON.parse(text)
   } catch (error) {
@@ -109,7 +109,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function fetchAnswer(url: string, signal: AbortSignal | undefined): Promise<Answer<unknown>> {
     const cached = memory.get(url)
     const conditions: Record<string, string> = cached === undefined ? {} : { 'If-None-Match': cached.tag }
-    const response = await open(url, { Accept: 'application/json, image/svg+xml;q=0.5', ...conditions }, { signal })
+    const response = await open(url, { Accept: 'application/json, */*;q=0.5', ...conditions }, { signal })
     const facts = toFacts(response.headers)
     if (response.status === 304 && cached !== undefined) return { data: toData(url, response.status, cached), facts }
     const text = await connecting(url, signal, response.text())

@@ -9,10 +9,10 @@ type Content<Name extends OperationName> = operations[Name]['responses'][200]['c
 
 /** The body of an operation's answer, for any parameters. */
 export type Body<Name extends OperationName> =
-  Content<Name> extends { 'application/json': infer Json }
+  Content<Name> extends { 'application/json': infer Json } | { 'application/feed+json': infer Json }
     ? Json
-    : Content<Name> extends { 'image/svg+xml': infer Svg }
-      ? Svg
+    : Content<Name> extends { 'image/svg+xml': infer Text } | { 'application/atom+xml': infer Text }
+      ? Text
       : never
 
 type Present<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>
@@ -73,8 +73,14 @@ type Chosen<Series, Names extends string, Selected> = Series extends readonly (i
   : Series extends { data: infer Points }
     ? Omit<Series, 'data'> & { data: Chosen<Points, Names, Selected> }
     : Series
+/** The variants without the members that other parameters than `fill`, `basis` and `source` add. */
+type Usual<Name extends OperationName> = Chosen<
+  Body<Name>,
+  `Governance${string}WithParameters` | `Governance${string}Details`,
+  undefined
+>
 type Filled<Name extends OperationName, Fill> =
-  Parameters<Name> extends { fill?: unknown } ? Chosen<Body<Name>, `Filled${string}`, Fill> : Body<Name>
+  Parameters<Name> extends { fill?: unknown } ? Chosen<Usual<Name>, `Filled${string}`, Fill> : Usual<Name>
 type Based<Name extends OperationName, Fill, Basis> =
   Parameters<Name> extends { basis?: unknown }
     ? Chosen<Filled<Name, Fill>, `${string}LikeForLike${string}`, Basis>

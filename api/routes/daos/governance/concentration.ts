@@ -6,7 +6,7 @@ import { limit } from '../../../parameters/kinds.ts'
 import { answerRecords, toObject } from '../../../records/answer.ts'
 import { countOrNull, numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
-import { daoKind } from '../../../route/entities.ts'
+import { delegatingDaoKind } from '../../../route/entities.ts'
 
 const concentration = z
   .strictObject({
@@ -66,7 +66,7 @@ export const governanceConcentrationRoute = defineRoute({
   summary: 'Concentration of the voting power of one DAO',
   description:
     'How concentrated the delegated power of a DAO was at the end of each of the last days, newest first; the first one is the day of the last reading. Days before the first delegation are not listed. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.',
-  one: daoKind,
+  one: delegatingDaoKind,
   query: { limit: limit('days', { default: 30, max: 366 }) },
   record: concentration,
   datasets: [delegations],

@@ -13,7 +13,7 @@ import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/answer.ts'
 import { idValue, numberOrNull, timeValue, uint64 } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
-import { daoKind } from '../../../route/entities.ts'
+import { delegatingDaoKind } from '../../../route/entities.ts'
 
 const delegate = z
   .strictObject({
@@ -84,7 +84,7 @@ export const governanceDelegatesRoute = defineRoute({
   summary: 'Delegates of one DAO',
   description:
     "The addresses with delegated power of the token that the DAO's governors count, those with the most power first, and how they voted on the governors. Powers, delegations and votes are those of `asOf`, or of the last reading. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
-  one: daoKind,
+  one: delegatingDaoKind,
   query: {
     ...asOfParameter,
     exact: exactParameter,

@@ -6,7 +6,7 @@ import { page } from '../../../parameters/kinds.ts'
 import { answerRecords, toObject } from '../../../records/answer.ts'
 import { idValue, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
-import { daoKind } from '../../../route/entities.ts'
+import { delegatingDaoKind } from '../../../route/entities.ts'
 
 const delegation = z
   .strictObject({
@@ -33,7 +33,7 @@ export const governanceDelegationsRoute = defineRoute({
   summary: 'Delegations of one DAO',
   description:
     "Every event by which an account changed its delegate, of the token that the DAO's governors count, newest first. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
-  one: daoKind,
+  one: delegatingDaoKind,
   query: page('delegations', { default: 100, max: 1000 }),
   record: delegation,
   datasets: [delegations],

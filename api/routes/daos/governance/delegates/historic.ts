@@ -6,7 +6,7 @@ import { account, page } from '../../../../parameters/kinds.ts'
 import { answerRecords, toObject } from '../../../../records/answer.ts'
 import { timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
-import { daoKind } from '../../../../route/entities.ts'
+import { delegatingDaoKind } from '../../../../route/entities.ts'
 
 const change = z
   .strictObject({
@@ -38,7 +38,7 @@ export const delegateHistoryRoute = defineRoute({
   summary: 'Voting power of one delegate over time',
   description:
     "Every change of a delegate's power in one DAO with its cause, newest first: the power before a change is that after the one before. An address that never had power has none. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
-  one: daoKind,
+  one: delegatingDaoKind,
   query: { address: account('The delegate.'), ...page('changes', { default: 100, max: 1000 }) },
   record: change,
   datasets: [delegations],
