@@ -151,13 +151,23 @@ const findPoint = (text: Buffer, at: number) =>
 const isWhole = (part: BlockPart) =>
   nextBucket(part, 0) >= part.first && (part.end === BLOCK_BUCKETS || nextBucket(part, part.end) === BLOCK_BUCKETS)
 
-/** Inflates a block and cuts the part from it. */
-function cut(part: BlockPart, interval: Interval): Buffer {
-  const { bytes, length } = toDeflated(part)
-  const text = inflate([bytes], length)
-  const toPlace = (bucket: number) => findPoint(text, toFrom(part) + bucket * toStepMs(interval))
-  const [first, next] = [nextBucket(part, part.first), nextBucket(part, part.end)]
-  return text.subarray(toPlace(first), next === BLOCK_BUCKETS ? text.length : toPlace(next) - 1)
+/** The texts of parts: their blocks are inflated together, because each call of zlib takes as long as a block. */
+function readTexts(parts: readonly BlockPart[], interval: Interval): Map<BlockPart, Buffer> {
+  const blocks = parts.map(toDeflated)
+  const all = inflate(
+    blocks.map(({ bytes }) => bytes),
+    countBytes(blocks),
+  )
+  let start = 0
+  return new Map(
+    parts.map((part, index) => {
+      const text = all.subarray(start, start + (blocks[index] as Deflated).length)
+      start += text.length
+      const toPlace = (bucket: number) => findPoint(text, toFrom(part) + bucket * toStepMs(interval))
+      const [first, next] = [nextBucket(part, part.first), nextBucket(part, part.end)]
+      return [part, text.subarray(toPlace(first), next === BLOCK_BUCKETS ? text.length : toPlace(next) - 1)]
+    }),
+  )
 }
 
 /** Offset of the time of the observation from the end of a point: it is the last member, and its width is fixed. */
@@ -195,12 +205,14 @@ export const toPoints = (chunks: readonly PointsChunk[], range: TimeRange, inter
 
 function createPoints(parts: readonly BlockPart[], interval: Interval): Points {
   const step = toStepMs(interval)
-  const texts = new Map<BlockPart, Buffer>()
-  /** The text of a part, which is inflated once. */
-  const read = (part: BlockPart) => {
-    const text = texts.get(part) ?? cut(part, interval)
-    texts.set(part, text)
-    return text
+  let edges: Map<BlockPart, Buffer> | undefined
+  /** The text of a part. Blocks of which only a part is used are inflated once. */
+  const read = (part: BlockPart): Buffer => {
+    edges ??= readTexts(
+      parts.filter((one) => !isWhole(one)),
+      interval,
+    )
+    return edges.get(part) ?? (readTexts([part], interval).get(part) as Buffer)
   }
   const readNewest = () => {
     const part = parts.at(-1)
