@@ -146,7 +146,8 @@ describe('npm package of the client', () => {
   it('calls every operation from a project without other packages', async () => {
     const sizes = (await runProgram('calls.js')).trim().split('\n').map(Number)
     expect(sizes.length).toBe(routes.length)
-    expect(sizes.every((size) => size > 2)).toBe(true)
+    // The records of an example address may be an empty list.
+    expect(sizes.every((size) => size >= 2)).toBe(true)
   })
 
   it.each(['guide', 'readme'])('runs the samples of its %s', async (name) => {

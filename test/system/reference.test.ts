@@ -82,16 +82,19 @@ describe.skipIf(!hasBrowser)('API reference in a browser', () => {
       await (await form?.$('role=button[name="Send"]'))?.click()
       forms.set(operation, form)
     }
-    for (const { operation, mediaType } of tried) {
+    for (const { operation, mediaType, query } of tried) {
       const form = forms.get(operation)
       const status = await form?.waitForSelector('output strong')
       const said = await form?.$eval('output', ({ textContent }) => textContent)
       expect(await status?.textContent(), `${operation}: ${said}`).toBe('200')
+      // The example address and proposal may have no records.
+      const isOfExample = query.address !== undefined || query.proposal !== undefined
       if (mediaType === 'application/json') {
         const answer = await (await form?.$$('output pre'))?.at(-1)?.textContent()
         expect(answer, operation).toMatch(/^[[{]/)
-        expect(answer, operation).not.toMatch(/^\[\]$|"data": \[\]/)
-      } else expect(await (await form?.$('output img'))?.getAttribute('src')).toMatch(/\.svg$/)
+        if (!isOfExample) expect(answer, operation).not.toMatch(/^\[\]$|"data": \[\]/)
+      } else if (mediaType === 'image/svg+xml')
+        expect(await (await form?.$('output img'))?.getAttribute('src')).toMatch(/\.svg$/)
     }
     expect(wrong).toEqual([])
     await close()
