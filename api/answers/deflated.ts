@@ -1,4 +1,4 @@
-import { constants, crc32, deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 
 /**
  * Answers in gzip that are assembled from deflated blocks without compressing them again. A raw deflate stream that
@@ -15,16 +15,13 @@ export interface Deflated {
 }
 
 const SYNC = { finishFlush: constants.Z_SYNC_FLUSH }
-/** Blocks are deflated once and served often. They are shorter than this window. */
-const CACHED = { ...SYNC, level: 9, windowBits: 14 }
+/** Blocks are deflated once and served often. They are shorter than this window; level 9 saves 2 % in twice the time. */
+const CACHED = { ...SYNC, level: 5, windowBits: 14 }
 /** A text for one answer. */
 const PASSING = { ...SYNC, level: 1 }
 
-/** Deflates a text that is cached, in the thread pool: this takes longer than a request should block others. */
-export const deflateCached = (text: Buffer): Promise<Buffer> =>
-  new Promise((resolve, reject) => {
-    deflateRaw(text, CACHED, (error, bytes) => (error === null ? resolve(bytes) : reject(error)))
-  })
+/** Deflates a text that is cached. In the thread pool the same takes twice as much processor time. */
+export const deflateCached = (text: Buffer): Buffer => deflateRawSync(text, CACHED)
 
 const MAX_STORED_BYTES = 0xffff
 const STORED_HEADER_BYTES = 5

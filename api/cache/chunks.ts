@@ -43,7 +43,7 @@ export interface ChunkCache {
 }
 
 /** Estimated memory overhead of an entry, in addition to its bytes. */
-const ENTRY_BYTES = 512
+const ENTRY_BYTES = 560
 
 /** Thrown for work that may only use cached values. One object: its stack is never read. */
 const NOT_CACHED = new Error('not cached')

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
@@ -55,8 +56,12 @@ function toBlockStart(at: number, interval: Interval): number {
   return toBucketStart(Math.floor(at / length) * length - 1, interval) + step
 }
 
-/** Builds a chunk from points as JSON rows, oldest first. */
+/**
+ * Builds a chunk from points as JSON rows, oldest first. This takes about a millisecond of the only thread, so other work
+ * runs between two chunks.
+ */
 export async function packPoints({ rows, first, end }: Slice, interval: Interval): Promise<PointsChunk> {
+  await setImmediate()
   const blocks: { from: number; first: number; end: number }[] = []
   for (let row = first; row < end; row++) {
     const from = toBlockStart(rows.at(row), interval)
@@ -67,7 +72,7 @@ export async function packPoints({ rows, first, end }: Slice, interval: Interval
   const texts = blocks.map((block) =>
     rows.bytes.subarray(rows.starts[block.first], (rows.starts[block.end] as number) - 1),
   )
-  const deflated = await Promise.all(texts.map(deflateCached))
+  const deflated = texts.map(deflateCached)
   const facts = Buffer.alloc(FACTS_BYTES * blocks.length)
   let until = facts.length
   for (const [index, block] of blocks.entries()) {
