@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
-import type { CommitLog } from '../shared/store/commit-log.ts'
+import type { ChangeStream } from '../shared/store/change-stream.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
 import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
@@ -18,8 +18,8 @@ import { createPages } from './pages/pages.ts'
 import { createPublished } from './pages/published.ts'
 import { createStoredPoints } from './prices/stored-points.ts'
 import { Problem } from './problem/problem.ts'
-import type { Route, Surroundings } from './route/define-route.ts'
-import type { Exchange } from './route/exchange.ts'
+import type { AppContext, Route } from './route/define-route.ts'
+import type { RequestContext } from './route/request-context.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import { createAnswerFiles } from './serving/answer-files.ts'
@@ -31,9 +31,9 @@ import { createStreaming } from './serving/stream.ts'
 /** Properties that the app creates itself. */
 type OwnProperty = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
-export type AppOptions = Omit<Surroundings, OwnProperty> &
+export type AppOptions = Omit<AppContext, OwnProperty> &
   AdmissionOptions & {
-    readonly commitLog: CommitLog
+    readonly changeStream: ChangeStream
     /** The clock, in Unix milliseconds. Tests may replace it; default: the system clock. */
     readonly now?: () => number
     /** Heartbeat interval of streams. Tests may shorten it. */
@@ -50,15 +50,15 @@ const allowedAt = (path: string) => (isMcp(path) ? MCP_METHODS : ALLOWED)
 /** Converts `/charts/{tokenId}.svg` to Express syntax. */
 const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
-function toExchange(request: Request, response: Response): Exchange {
-  const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
+function createRequestContext(request: Request, response: Response): RequestContext {
+  const { requestId, startedAt, caller } = response.locals as Pick<RequestContext, 'requestId' | 'startedAt' | 'caller'>
   const extra = (response.locals.extra ?? []) as FlatHeaders
   return { request, response, requestId, startedAt, extra, caller }
 }
 
 function refuseMethod(request: Request, response: Response): void {
   if (request.method === 'OPTIONS') {
-    const { requestId } = toExchange(request, response)
+    const { requestId } = createRequestContext(request, response)
     const headers = [
       ...FIXED_HEADERS,
       'X-Request-Id',
@@ -103,18 +103,18 @@ function createSendStream({ admission, config, log }: Options) {
 }
 
 /** Creates the dependencies of the routes; `maxBytes` is the budget of the series cache. */
-function createSurroundings(options: Options, maxBytes: number): Surroundings {
-  const { admission, commits, commitLog, config, db, heartbeatMs, log, metrics, stopping } = options
+function createAppContext(options: Options, maxBytes: number): AppContext {
+  const { admission, changeFeed, changeStream, config, db, heartbeatMs, log, metrics, stopping } = options
   const { now: local = Date.now } = options
   const { clientKeyOf: toClient } = admission
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
     ...options,
-    chunks: createChunkCache({ maxBytes, commits, db }),
+    chunks: createChunkCache({ maxBytes, changeFeed, db }),
     storedPoints: createStoredPoints(db, config.api.maxAnswers),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
-    counts: createCounts(commits, db),
-    connect: createConnect({ commitLog, bounds: config.api.streams, toClient, gauge, heartbeatMs, stopping }),
+    counts: createCounts(changeFeed, db),
+    connect: createConnect({ changeStream, bounds: config.api.streams, toClient, gauge, heartbeatMs, stopping }),
   }
 }
 
@@ -125,9 +125,9 @@ export function createApp(options: Options): RequestListener {
   const metrics = createApiMetrics(options.metrics)
   const { admission, log } = options
   const { clientKeyOf: toClient, rateLimiter } = admission
-  const surroundings = createSurroundings(options, cacheBytes)
+  const appContext = createAppContext(options, cacheBytes)
   const sendStream = createSendStream(options)
-  const serving = createServing(surroundings, { log, metrics, cacheBytes, admission, sendStream })
+  const serving = createServing(appContext, { log, metrics, cacheBytes, admission, sendStream })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -137,9 +137,9 @@ export function createApp(options: Options): RequestListener {
   const all: readonly Route[] = [...routes, openApiRoute(toDocument)]
 
   const findRoute = createRouteFinder(all)
-  const fail = (exchange: Exchange, failure: unknown) => {
+  const fail = (context: RequestContext, failure: unknown) => {
     noteFailure(failure)
-    serving.fail(exchange, failure)
+    serving.fail(context, failure)
   }
 
   const app = express()
@@ -149,22 +149,22 @@ export function createApp(options: Options): RequestListener {
   const loadMcp = async () => {
     const { createMcpEndpoint } = await import('./mcp/endpoint.ts')
     return createMcpEndpoint({
-      ...{ serving, routes: all, toDocument, toClient, log: options.log, now: surroundings.now },
+      ...{ serving, routes: all, toDocument, toClient, log: options.log, now: appContext.now },
       ...{ publicUrl: options.config.api.publicUrl, hosts: [options.config.api.host, ...options.config.api.mcpHosts] },
     })
   }
-  const answerMcp = async (exchange: Exchange) => {
+  const answerMcp = async (context: RequestContext) => {
     mcp ??= loadMcp().catch((error: unknown) => {
       // A later attempt may succeed, for example after a lack of file descriptors.
       mcp = undefined
       throw error
     })
-    await (await mcp)(exchange)
+    await (await mcp)(context)
   }
   app.use((request: Request, response: Response, next: NextFunction) => {
     if (isMcp(request.path) && request.method !== 'OPTIONS') {
       response.locals.route = MCP_PATH
-      return answerMcp(toExchange(request, response))
+      return answerMcp(createRequestContext(request, response))
     }
     if (request.method === 'GET' || request.method === 'HEAD') next()
     else refuseMethod(request, response)
@@ -174,7 +174,7 @@ export function createApp(options: Options): RequestListener {
       response.locals.route = route.path
       const inPlace = route.path.includes('{') || request.path === route.path
       response.locals.extra = inPlace ? [] : ['Link', `<${route.path}>; rel="canonical"`]
-      await serving.serve(route, toExchange(request, response), request.params)
+      await serving.serve(route, createRequestContext(request, response), request.params)
     })
   }
   app.use(createPublished(options.config.api.publishedFolder))
@@ -182,20 +182,20 @@ export function createApp(options: Options): RequestListener {
   app.use(createExplorer(options.config))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
-    throw new Problem('not_found', 'There is nothing at this path.')
+    throw new Problem('not_found', 'No resource has this path.')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    fail(toExchange(request, response), toRoutingProblem(error))
+    fail(createRequestContext(request, response), toRoutingProblem(error))
   })
 
-  const begin = (exchange: Exchange) => {
-    if (serving.serveCached(exchange)) return
-    const { request, response } = exchange
+  const begin = (context: RequestContext) => {
+    if (serving.serveCached(context)) return
+    const { request, response } = context
     const route = findRoute(request)
-    const { requestId, startedAt, caller } = exchange
+    const { requestId, startedAt, caller } = context
     const locals = { requestId, startedAt, caller, route: route?.path }
     Object.assign(response, { locals })
-    setHeaders(response, exchange.limit ?? [])
+    setHeaders(response, context.limit ?? [])
     const headTime = noteHead(response)
     response.once('close', () => {
       // The duration of an endless response depends on the client, not on the service.
@@ -204,28 +204,28 @@ export function createApp(options: Options): RequestListener {
     })
     inRequestSpan(request, response, () => {
       if (route === undefined)
-        app(request as Request, response as Response, (failure) => fail(exchange, failure ?? noUrl()))
-      else serving.serve(route, exchange, {}).catch((failure: unknown) => fail(exchange, failure))
+        app(request as Request, response as Response, (failure) => fail(context, failure ?? noUrl()))
+      else serving.serve(route, context, {}).catch((failure: unknown) => fail(context, failure))
     })
   }
-  const proceed = (exchange: Exchange, { caller, headers, rejection }: RateDecision) => {
-    const { response } = exchange
+  const proceed = (context: RequestContext, { caller, headers, rejection }: RateDecision) => {
+    const { response } = context
     if (response.destroyed) return
-    exchange.caller = caller
-    exchange.limit = headers
-    if (rejection === undefined) return begin(exchange)
+    context.caller = caller
+    context.limit = headers
+    if (rejection === undefined) return begin(context)
     setHeaders(response, headers)
-    fail(exchange, rejection)
+    fail(context, rejection)
   }
   return (request, response) => {
-    const exchange: Exchange = {
+    const context: RequestContext = {
       request,
       response,
       requestId: toRequestId(request),
       startedAt: performance.now(),
       extra: [],
     }
-    if (rateLimiter === undefined) begin(exchange)
-    else rateLimiter.count(request, (decision) => proceed(exchange, decision))
+    if (rateLimiter === undefined) begin(context)
+    else rateLimiter.count(request, (decision) => proceed(context, decision))
   }
 }

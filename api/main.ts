@@ -8,9 +8,9 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops/ops-server.ts'
 import { untilClickHouseAnswers } from '../shared/ops/waiting.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
+import { bridgeChangeStream, createChangeFeed } from '../shared/store/change-feed.ts'
+import { followChangeStream } from '../shared/store/change-stream.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
-import { followCommitLog } from '../shared/store/commit-log.ts'
-import { bridgeChangeStream, createCommitFeed } from '../shared/store/commits.ts'
 import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
@@ -39,19 +39,19 @@ export async function startApi(
   const db = createDatabase(config.clickhouse, 'read')
   // The service starts, and answers, without Redis.
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
-  const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
+  const changeFeed = createChangeFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const first = await readRegistryOrFiles(db, log)
-  const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, commits })
+  const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, changeFeed })
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
-  const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
-  bridgeChangeStream(commits, commitLog)
+  const changeStream = followChangeStream({ waiting, asking }, config.redis.prefix, log)
+  bridgeChangeStream(changeFeed, changeStream)
   const counter = createRedis(config.redis.url, log, 'counter')
   const limits = openRateLimits(config.api.limits, { redis: counter, prefix: config.redis.prefix, log })
   const stopping = new AbortController()
   // Until ClickHouse answers, the service responds with 503 and logs the reason.
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
   const shown = { log, metrics, stopping: stopping.signal }
-  const server = createApiServer({ db, registry, config, commits, commitLog, limits, ...shown, ...options })
+  const server = createApiServer({ db, registry, config, changeFeed, changeStream, limits, ...shown, ...options })
   const { host, port: configuredPort } = config.api
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen({ host, port: configuredPort, backlog: MOST_CONNECTING }, resolve)
@@ -74,8 +74,8 @@ export async function startApi(
     const deadline = setTimeout(() => server.closeAllConnections(), LAST_REQUESTS_MS)
     await drained
     clearTimeout(deadline)
-    commits.close()
-    commitLog.close()
+    changeFeed.close()
+    changeStream.close()
     counter.disconnect()
     limits.close()
     stopFollowing()

@@ -33,6 +33,7 @@ import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryKindsRoute } from './routes/daos/treasury/kinds.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
+import { twitterSentimentSamplesRoute } from './routes/daos/twitter-sentiment-samples.ts'
 import { daosRoute } from './routes/daos.ts'
 import { atomFeedRoute, jsonFeedRoute } from './routes/feeds.ts'
 import { liveRoute } from './routes/health/live.ts'
@@ -118,6 +119,7 @@ export const routes = [
   historicTelegramRoute,
   twitterSentimentRoute,
   historicTwitterSentimentRoute,
+  twitterSentimentSamplesRoute,
   indexTokenRoute,
   indexCompositionRoute,
   indexCompositionsRoute,

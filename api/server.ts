@@ -78,7 +78,7 @@ function toHeadProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): P
   const { host } = headers
   if (host === undefined) {
     if (httpVersion !== '1.1') return undefined
-    return new Problem('invalid_parameter', 'The request has no Host header, which HTTP/1.1 asks for.')
+    return new Problem('invalid_parameter', 'The request has no Host header, which HTTP/1.1 requires.')
   }
   if (!HOST.test(host)) {
     const shown = JSON.stringify(host.slice(0, 60))
@@ -151,7 +151,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     app(request, response)
   }
   const refuseExpectation = ({ socket }: IncomingMessage) =>
-    void refuse(socket, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
+    void refuse(socket, new Problem('invalid_parameter', 'The Expect header supports only 100-continue.'))
   const limits = {
     ...{ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS },
     ...{

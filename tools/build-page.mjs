@@ -36,6 +36,15 @@ function hashInputs() {
   return hash.digest('hex')
 }
 
+/** Renames a folder. Codes in `expected` mean that a concurrent build has renamed or created one of the two. */
+function renameUnless(expected, from, to) {
+  try {
+    renameSync(from, to)
+  } catch (error) {
+    if (!expected.includes(error.code)) throw error
+  }
+}
+
 const inputs = hashInputs()
 const record = join(dist, RECORD)
 const isCurrent = existsSync(join(dist, 'index.html')) && existsSync(record) && readFileSync(record, 'utf8') === inputs
@@ -52,12 +61,9 @@ if (!isCurrent) {
     process.exit(1)
   }
   writeFileSync(join(next, RECORD), inputs)
-  rmSync(dist, { recursive: true, force: true })
-  try {
-    renameSync(next, dist)
-  } catch (error) {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-    // A concurrent build of the same inputs was renamed first.
-    rmSync(next, { recursive: true, force: true })
-  }
+  // A concurrent build may replace web/dist too: only renames touch it, so it is always one complete build.
+  const previous = `${next}.previous`
+  renameUnless(['ENOENT'], dist, previous)
+  renameUnless(['ENOTEMPTY', 'EEXIST'], next, dist)
+  for (const folder of [previous, next]) rmSync(folder, { recursive: true, force: true })
 }

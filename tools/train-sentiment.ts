@@ -38,7 +38,7 @@ interface TrainingInput {
 const EPOCHS = 3
 const RATE = 0.05
 const DECAY = 1e-5
-/** A word that occurs in so many training texts is known, even without a vector or a valence. */
+/** Minimum number of training texts that make a word known without a vector or a valence. */
 const LEAST_TEXTS = 5
 const CRYPTO = 'comments-surge-crypto'
 
@@ -227,7 +227,7 @@ function toWords({ groups, vectors, valences }: TrainingInput): string[] {
   return [...new Set([...vectors.keys(), ...valences.keys(), ...frequent])]
 }
 
-/** What each word's vector does to each class, in bytes. Only differences between classes matter. */
+/** The effect of each word's vector on each class, in bytes. Only differences between classes matter. */
 function toEffects(vectors: readonly (Float32Array | undefined)[], dense: Float32Array, size: number) {
   const effects = new Float32Array(vectors.length * 6)
   for (const [row, vector] of vectors.entries()) {

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
@@ -24,6 +24,29 @@ interface Page {
   readonly show: (id: string, second: string) => JSX.Element
 }
 
+/** The page with SQL. Its code is loaded when the page is opened, because no other page needs it. */
+function LateSqlPage() {
+  const [loaded, setLoaded] = useState<{ readonly Page: () => JSX.Element } | { readonly failure: string } | undefined>(
+    undefined,
+  )
+  useEffect(() => {
+    import('./pages/sql.tsx').then(
+      ({ SqlPage }) => setLoaded({ Page: SqlPage }),
+      (error: unknown) => setLoaded({ failure: error instanceof Error ? error.message : String(error) }),
+    )
+  }, [])
+  if (loaded === undefined) return <p class="state loading">Loading the page …</p>
+  if ('Page' in loaded) return <loaded.Page />
+  return (
+    <div class="state failed" role="alert">
+      <p>The page could not be loaded: {loaded.failure}</p>
+      <button type="button" onClick={() => location.reload()}>
+        Load the page again
+      </button>
+    </div>
+  )
+}
+
 const PAGES: readonly Page[] = [
   { matches: /^$/, title: 'Overview', show: () => <Overview /> },
   { matches: /^tokens$/, title: 'Tokens', show: () => <Tokens /> },
@@ -39,6 +62,7 @@ const PAGES: readonly Page[] = [
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
   { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
+  { matches: /^sql$/, title: 'SQL', show: () => <LateSqlPage /> },
 ]
 
 const IN_HEADER = [
@@ -50,6 +74,7 @@ const IN_HEADER = [
   ['index', 'Index'],
   ['compare', 'Compare'],
   ['freshness', 'Data'],
+  ['sql', 'SQL'],
 ] as const
 
 const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))

@@ -39,8 +39,8 @@ const toSeal = (query: string, key: string) =>
   createHash('sha256').update(`${query}\u001f${key}`).digest().subarray(0, SEAL_BYTES)
 
 /**
- * Encodes a position in an ordered answer for URLs: the sort values of the last record served. It needs no server
- * state, does not expire, and skips or repeats no record whose position is unchanged.
+ * Encodes a position in an ordered answer for URLs: the sort values of the last record served. A cursor needs no server
+ * state and does not expire. Records with an unchanged position are neither skipped nor repeated.
  */
 export function writeCursor(query: string, key: string): string {
   return Buffer.concat([toSeal(query, key), Buffer.from(key)]).toString('base64url')

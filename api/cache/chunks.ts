@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { TimeRange } from '../../shared/intervals.ts'
+import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
-import { type Flight, startFlight, withSignal } from './flight.ts'
+import { type SharedCall, startSharedCall, withSignal } from './single-flight.ts'
 
 /** A cached value and its size in bytes. */
 export interface Sized {
@@ -80,17 +80,17 @@ const toDatasets = ({ dataset }: Pick<ChunkKey, 'dataset'>) => (typeof dataset =
 /** Whether a change event affects a time range of a dataset. An unknown event affects everything. */
 type Concerns = (of: Omit<ChunkKey, 'key'>) => boolean
 
-function toConcerns(change: Commit | undefined): Concerns {
+function toConcerns(change: ChangeEvent | undefined): Concerns {
   if (change === undefined) return () => true
   const { dataset, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = change
   return (of) => toDatasets(of).includes(dataset) && from < of.to && to >= of.from
 }
 
 /** The last change events, in order. */
-function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => void) {
+function createChanges(changeFeed: ChangeFeed, onChange: (concerns: Concerns) => void) {
   let changes: Concerns[] = []
   let forgotten = 0
-  commits.follow((change) => {
+  changeFeed.follow((change) => {
     const concerns = toConcerns(change)
     onChange(concerns)
     changes.push(concerns)
@@ -102,7 +102,7 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
     mark: () => forgotten + changes.length,
     /** Whether a value read since the mark is still valid, according to the change events received. */
     holds: (place: ChunkKey, mark: number) =>
-      toDatasets(place).every((dataset) => commits.version(dataset) !== undefined) &&
+      toDatasets(place).every((dataset) => changeFeed.version(dataset) !== undefined) &&
       mark >= forgotten &&
       !changes.slice(mark - forgotten).some((concerns) => concerns(place)),
   }
@@ -111,7 +111,7 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
 /** A running read, and one of the cache keys that it is for. */
 interface Reading {
   readonly key: ChunkKey
-  readonly flight: Flight<ReadonlyMap<string, Sized>>
+  readonly call: SharedCall<ReadonlyMap<string, Sized>>
 }
 
 /**
@@ -119,14 +119,14 @@ interface Reading {
  * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
  * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
-export function createChunkCache(options: { maxBytes: number; commits: CommitFeed; db: Database }): ChunkCache {
-  const { maxBytes, commits, db } = options
+export function createChunkCache(options: { maxBytes: number; changeFeed: ChangeFeed; db: Database }): ChunkCache {
+  const { maxBytes, changeFeed, db } = options
   const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: ({ value }, key) => value.size + key.length + ENTRY_BYTES,
   })
   const running = new Map<string, Reading>()
-  const { mark, holds } = createChanges(commits, (concerns) => {
+  const { mark, holds } = createChanges(changeFeed, (concerns) => {
     for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
     for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
   })
@@ -134,9 +134,9 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
     if (holds(key, since)) entries.set(key.key, { key, value })
   }
   /** Starts a read; the caller must wait for it. */
-  const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['flight'] => {
+  const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['call'] => {
     const since = mark()
-    const flight = startFlight(async (abandoned) => {
+    const call = startSharedCall(async (abandoned) => {
       const values = await load(missing, withSignal(db, abandoned), abandoned)
       forget()
       const loaded = missing.map((key, index) => [key, values[index] as Sized] as const)
@@ -144,12 +144,12 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
       return new Map(loaded.map(([{ key }, value]) => [key, value]))
     })
     const forget = () => {
-      for (const { key } of missing) if (running.get(key)?.flight === flight) running.delete(key)
+      for (const { key } of missing) if (running.get(key)?.call === call) running.delete(key)
     }
-    for (const key of missing) running.set(key.key, { key, flight })
+    for (const key of missing) running.set(key.key, { key, call })
     // A new request must not join a read that has failed or is being aborted.
-    flight.abandoned.addEventListener('abort', forget)
-    return flight
+    call.abandoned.addEventListener('abort', forget)
+    return call
   }
   return {
     maxBytes,
@@ -163,23 +163,23 @@ export function createChunkCache(options: { maxBytes: number; commits: CommitFee
     read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal) => {
       signal.throwIfAborted()
       const values = new Map<string, Sized>()
-      const flights = new Map<string, Reading['flight']>()
+      const calls = new Map<string, Reading['call']>()
       const missing = keys.filter(({ key }) => {
         const value = entries.get(key)?.value
-        const flight = running.get(key)?.flight
+        const call = running.get(key)?.call
         if (value !== undefined) values.set(key, value)
-        else if (flight !== undefined) flights.set(key, flight)
+        else if (call !== undefined) calls.set(key, call)
         else return true
         return false
       })
       if (missing.length > 0) {
-        const flight = start(missing, load)
-        for (const { key } of missing) flights.set(key, flight)
+        const call = start(missing, load)
+        for (const { key } of missing) calls.set(key, call)
       }
-      const joined = [...new Set(flights.values())].map(async (flight) => [flight, await flight.join(signal)] as const)
+      const joined = [...new Set(calls.values())].map(async (call) => [call, await call.join(signal)] as const)
       const results = new Map(await Promise.all(joined))
       // A read covers several keys and may be outdated for some of them, so each key has its own entry.
-      for (const [key, flight] of flights) values.set(key, results.get(flight)?.get(key) as Sized)
+      for (const [key, call] of calls) values.set(key, results.get(call)?.get(key) as Sized)
       return keys.map(({ key }) => values.get(key) as T)
     },
   }

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
-import { createFlights, type DisconnectSignal } from './flight.ts'
+import { createSingleFlight, type DisconnectSignal } from './single-flight.ts'
 
 /** The parts of a request that decide its answer and the encoding of the response. */
 export interface RawRequest {
@@ -118,18 +118,22 @@ export interface ResponseCache<A extends Cacheable, S extends object> {
 }
 
 /** An entry is valid until its registry version or one of its dataset versions changes, or until it expires. */
-function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'commits' | 'registryVersion' | 'now'>) {
+function createValidity({
+  changeFeed,
+  registryVersion,
+  now,
+}: Pick<CacheOptions, 'changeFeed' | 'registryVersion' | 'now'>) {
   return {
-    versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
+    versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => changeFeed.version(name)),
     holds: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[], at: number): boolean => {
       // If the clock was set back, the entry would stay valid for as long as the clock was set back.
       if (at < entry.createdAt || at >= entry.answer.expiresAt) return false
-      if (entry.verifiedAt === commits.changes) return true
+      if (entry.verifiedAt === changeFeed.changes) return true
       const { versions } = entry
       if (entry.registryVersion !== registryVersion()) return false
-      if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
+      if (!datasets.every(({ name }, index) => changeFeed.version(name) === versions[index])) return false
       if (versions.includes(undefined)) return at - entry.createdAt < WITHOUT_EVENTS_MS
-      entry.verifiedAt = commits.changes
+      entry.verifiedAt = changeFeed.changes
       return true
     },
     /**
@@ -141,7 +145,7 @@ function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'c
       if (entry.registryVersion !== registryVersion() || hits < POPULAR_HITS || versions.includes(undefined))
         return false
       const over = datasets.flatMap(({ name }, index) =>
-        commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
+        changeFeed.version(name) === versions[index] ? [] : [changeFeed.version(name) ? changeFeed.since(name) : 0],
       )
       return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
     },
@@ -150,7 +154,7 @@ function createValidity({ commits, registryVersion, now }: Pick<CacheOptions, 'c
 
 interface CacheOptions {
   maxBytes: number
-  commits: CommitFeed
+  changeFeed: ChangeFeed
   /** The current version of the registry. A new registry version implies new versions of all datasets. */
   registryVersion: () => string
   queue: FairQueue
@@ -169,7 +173,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     maxSize: Math.max(1, options.maxBytes),
     sizeCalculation: ({ size }, key) => size + 2 * key.length + ENTRY_BYTES,
   })
-  const flights = createFlights<A | S>(options.queue)
+  const singleFlight = createSingleFlight<A | S>(options.queue)
   const { versionsOf, holds, isServedStale } = createValidity(options)
 
   const requestedKeys = new LRUCache<string, true>({ max: MAX_REQUESTED_KEYS })
@@ -189,7 +193,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     return entry.answer
   }
   const share = ({ key, registryVersion, datasets, client }: Lookup, load: Load<A, S>) =>
-    flights.board(
+    singleFlight.share(
       `${registryVersion} ${versionsOf(datasets).join()} ${key}`,
       async (abandoned) => {
         // Versions are read before the rows. A change between the two reads makes the entry count as outdated, which it
@@ -204,8 +208,8 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
       client,
     )
   const renew = async (lookup: Lookup, load: Load<A, S>) => {
-    const { flight, isNew } = share(lookup, load)
-    if (isNew) await flight.join()
+    const { call, isNew } = share(lookup, load)
+    if (isNew) await call.join()
   }
   return {
     get bytes() {
@@ -225,8 +229,8 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = entries.get(key)
       if (old === undefined || !isServedStale(old, datasets)) {
-        const { flight, isNew } = share(lookup, load)
-        return { answer: await flight.join(disconnected()), from: isNew ? 'made' : 'flight' }
+        const { call, isNew } = share(lookup, load)
+        return { answer: await call.join(disconnected()), from: isNew ? 'made' : 'flight' }
       }
       // A failure here, such as a full queue, reaches no client. The next request tries again. After the old answer
       // expires, the request receives the failure.

@@ -2,8 +2,8 @@ import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME, type TimeRange } from '../../shared/intervals.ts'
+import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
 
 /** Stored rows of a dataset; times are Unix milliseconds. */
 export interface Count {
@@ -126,13 +126,13 @@ function toCount(months: readonly MonthCount[]): Count {
  * Caches counts by month and recounts a month after a change event affects it. Without change events everything is
  * recounted each time. A statement reads at most `mostRows` rows, or one month of one dataset.
  */
-export function createCounts(commits: CommitFeed, db: Database, mostRows: number = MOST_ROWS): Counts {
+export function createCounts(changeFeed: ChangeFeed, db: Database, mostRows: number = MOST_ROWS): Counts {
   const cached = new Map<DatasetFacts, Map<number, MonthCount>>(datasets.map((dataset) => [dataset, new Map()]))
   const outdated = new Map<DatasetFacts, TimeRange>(datasets.map((dataset) => [dataset, ALWAYS]))
   const outdate = (dataset: DatasetFacts, months: TimeRange) => {
     outdated.set(dataset, join(outdated.get(dataset) ?? months, months))
   }
-  commits.follow((change: Commit | undefined) => {
+  changeFeed.follow((change: ChangeEvent | undefined) => {
     for (const dataset of datasets) {
       if (change !== undefined && change.dataset !== dataset.name) continue
       const { from, to } = change ?? {}
@@ -177,7 +177,7 @@ export function createCounts(commits: CommitFeed, db: Database, mostRows: number
   }
   return {
     read: async () => {
-      if (commits.source === 'nobody') for (const dataset of datasets) outdate(dataset, ALWAYS)
+      if (changeFeed.source === 'nobody') for (const dataset of datasets) outdate(dataset, ALWAYS)
       await count()
       const counts = [...cached].flatMap(([{ name }, months]) =>
         months.size === 0 ? [] : ([[name, toCount([...months.values()])]] as const),

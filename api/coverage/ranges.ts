@@ -25,9 +25,9 @@ export async function findReason(
   const ranges = await readRanges(db, registry, { dataset, id, from, to: now }, now)
   const failed = ranges.findLast(({ state }) => state === 'failed')
   const [due] = ranges
-  if (failed === undefined && due?.state === 'covered') return due.reason ?? 'it was read, and there is no record of it'
+  if (failed === undefined && due?.state === 'covered') return due.reason ?? 'it was read and has no record'
   const explained = failed ?? ranges.findLast(({ reason }) => reason !== null)
-  return explained?.reason ?? 'what is stored of it is not current'
+  return explained?.reason ?? 'its stored data is not current'
 }
 
 /** The question of a coverage request. Without an id: all entities of the dataset. Times are Unix milliseconds. */

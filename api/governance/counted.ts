@@ -17,7 +17,7 @@ const DEFAULT_SOURCES: readonly GovernanceSource[] = ['snapshot']
 /** The `source` parameter. */
 export const sourceParameter = oneOf(
   [...SOURCES, 'all'],
-  'Where the votes are cast: `snapshot` unless it is given, `governor` for the contracts of the DAO on its chains, `all` for both.',
+  'Source of the votes: `snapshot` (the default), `governor` for the contracts of the DAO on its chains, or `all` for both.',
   'all',
 ).optional()
 
@@ -127,8 +127,8 @@ export const COUNTS = `${OF_SCOPE} AND ${IS_COUNTED}`
 export function toNoData({ snapshotSpace, governors }: Dao, sources = DEFAULT_SOURCES): Problem {
   const own = { snapshot: snapshotSpace !== null, governor: governors.length > 0 }
   const why = sources.map((source) => `${NAMES[source]} ${own[source] ? UNREAD : UNKNOWN}.`)
-  const hints = sources.includes('governor') || !own.governor ? [] : ['It has a governor: ask with source=governor.']
-  return new Problem('no_data', ['There is no governance data of this DAO.', ...why, ...hints].join(' '))
+  const hints = sources.includes('governor') || !own.governor ? [] : ['It has a governor: use source=governor.']
+  return new Problem('no_data', ['This DAO has no governance data.', ...why, ...hints].join(' '))
 }
 
 const NAMES = { snapshot: 'Its Snapshot space', governor: 'Its governor' } as const

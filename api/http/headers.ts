@@ -11,15 +11,14 @@ export const ANSWER_HEADERS = {
   'X-Data-As-Of': 'Time of the newest datum used, as ISO 8601 UTC.',
   'X-Data-Stale': 'The text `true` once the data is older than twice its refresh cadence; absent otherwise.',
   'X-Request-Id': 'Id of the request: the one that the client sent, or a new one.',
-  'Server-Timing': 'Where the time went, in milliseconds.',
+  'Server-Timing': 'Duration of each step, in milliseconds.',
 } as const
 
 /** The headers of every answer if requests are limited (draft-ietf-httpapi-ratelimit-headers). */
 export const LIMIT_HEADERS = {
   'RateLimit-Policy':
     'Where requests are limited: how many (`q`) in how many seconds (`w`) the key or the address may.',
-  RateLimit:
-    'Where requests are limited: how many are left (`r`), and in how many seconds (`t`) the next window begins.',
+  RateLimit: 'If requests are limited: the remaining requests (`r`), and the seconds until the next window (`t`).',
 } as const
 
 /** The headers of series answers. */
@@ -31,7 +30,7 @@ export const SERIES_HEADERS = {
 
 /** The additional header of series with sources that may have a coarser step than the requested one. */
 export const COARSE_HEADERS = {
-  'X-Series-Coarse': 'How many points are observations that stand for more time than the interval asked for.',
+  'X-Series-Coarse': 'Number of points whose observation covers more time than the requested interval.',
 } as const
 
 /** Their values: the number of such points. */
@@ -52,26 +51,25 @@ export const RANGE_HEADERS = {
 
 /** The header of paged answers. */
 export const PAGE_HEADERS = {
-  Link: 'With `rel="next"` where to find what follows, while something does; with `rel="canonical"` the path itself.',
+  Link: '`rel="next"`: URL of the next page, if there is one. `rel="canonical"`: the canonical path.',
 } as const
 
 /** The header of lists. */
 export const LIST_HEADERS = {
-  'X-Total-Count': 'How many records match, whatever `limit` says.',
+  'X-Total-Count': 'Number of matching records, regardless of `limit`.',
 } as const
 
 /** The headers of the Index's composition. Contributions and rebalancing sum to the change. */
 export const INDEX_HEADERS = {
-  'X-Index-Value': 'What the basket is worth in US dollars: the value of the slot in `/data/index/historic`.',
+  'X-Index-Value': 'Value of the basket in US dollars: the value of the slot in `/data/index/historic`.',
   'X-Index-Change-24h': 'Change of that value over 24 hours, in percent; absent where there was none.',
-  'X-Index-Rebalance-24h':
-    'What of that change is none of prices: what the basket was worth more after new compositions came into force, in percentage points.',
+  'X-Index-Rebalance-24h': 'Part of that change that new compositions caused, not prices, in percentage points.',
 } as const
 
 /** The headers of a treasury's holdings. */
 export const HOLDING_HEADERS = {
-  'X-Price-Sources': 'Whose prices the values are of, with commas between.',
-  'X-Spam-Count': 'How many tokens were left out as spam; `unknown` where the source does not tell them.',
+  'X-Price-Sources': 'Providers of the prices behind the values, separated by commas.',
+  'X-Spam-Count': 'Number of tokens omitted as spam; `unknown` if the source does not report it.',
 } as const
 
 const EXPOSED = [

@@ -24,7 +24,7 @@ import {
 /** The parameter `asOf` of lists (docs/contract.md, section 8). */
 export const asOfParameter = {
   asOf: time(
-    'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',
+    'The records as of this time: the last observation at or before it, unless that was stale by then. Values that were not stored then are null. Changes are computed from the stored series.',
     '2024-01-01T00:00:00Z',
     { earliest: HISTORY_START },
   ).optional(),
@@ -57,7 +57,7 @@ export interface ListSource {
   readonly name: string
   /** Equal for requests that the same records answer. */
   readonly key: string
-  /** A commit of one of these drops the cached records. */
+  /** A change event of one of these drops the cached records. */
   readonly datasets: readonly DatasetFacts[]
   /** Selects `key`, `name`, `market_cap`, `as_of` and `record`, of all records or of some keys (parameters `all`, `keys`). */
   readonly sql: string

@@ -6,7 +6,7 @@ import type { Representation } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { toQuestions } from '../parameters/questions.ts'
 import { answerRecords, toJsonType } from '../records/answer.ts'
-import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
+import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from './answer.ts'
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from './engine.ts'
 
@@ -24,10 +24,10 @@ interface ComputedList extends Described {
   readonly hasPast?: boolean
   /** The records, as they were at `asOf` (Unix milliseconds) if it is given. */
   find(
-    context: Surroundings & { readonly signal: AbortSignal },
+    context: AppContext & { readonly signal: AbortSignal },
     asOf: number | undefined,
   ): ComputedRecords | Promise<ComputedRecords>
-  /** A commit of one of these changes the records. The cadence of the first decides when they are stale. */
+  /** A change event of one of these changes the records. The cadence of the first decides when they are stale. */
   readonly datasets?: readonly DatasetFacts[]
   /** Additional headers, name to description. */
   readonly headers?: Readonly<Record<string, string>>

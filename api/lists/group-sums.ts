@@ -3,7 +3,7 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { idValue, type Member, numberOrNull, toMembers, uint32 } from '../records/table.ts'
-import type { Described, Route, Surroundings } from '../route/define-route.ts'
+import type { AppContext, Described, Route } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { findRecords, loadRecords } from './answer.ts'
 import { defineComputedList } from './computed-list.ts'
@@ -32,7 +32,7 @@ interface Row {
   readonly values: readonly (number | null)[]
 }
 
-type Context = Surroundings & { readonly signal: AbortSignal }
+type Context = AppContext & { readonly signal: AbortSignal }
 
 /** Some numeric members of each record of a list, by key: the order decides how their sums are rounded. */
 async function readMembers(
@@ -90,7 +90,7 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
         'Sum of the known `volume24h` of the tokens, in US dollars; null where none is known.',
       ),
       change24h: numberOrNull.describe(
-        'Change over 24 hours, in percent, of what the tokens are worth together at their supplies of now: over those whose market cap and change of price are known, and null where none are.',
+        'Change over 24 hours of the total market cap at current supplies, in percent, over the tokens whose market cap and price change are known; null if there are none.',
       ),
     })
     .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })

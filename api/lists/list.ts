@@ -6,7 +6,7 @@ import { LIST_HEADERS } from '../http/headers.ts'
 import { manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
 import { toObject } from '../records/answer.ts'
-import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
+import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import {
   daoKind,
   type EntityKind,
@@ -44,7 +44,7 @@ interface Listed {
 }
 
 /** The request as a list reads it. */
-interface ListCall extends Pick<Surroundings, 'registry' | 'now'> {
+interface ListCall extends Pick<AppContext, 'registry' | 'now'> {
   readonly query: ListQueryOfEntities & {
     readonly sort: string | undefined
     readonly filter: string[] | undefined
@@ -78,7 +78,7 @@ LEFT JOIN ${quotes} AS q ON q.token = d.token_key`,
 interface List extends Omit<Described, 'tag'> {
   readonly of: Listed
   readonly record: z.ZodObject
-  /** A commit of one of these changes the list. The cadence of the first decides when it is stale. */
+  /** A change event of one of these changes the list. The cadence of the first decides when it is stale. */
   readonly datasets: readonly DatasetFacts[]
   /** Whether people maintain the records, which are never stale. */
   readonly isCurated?: boolean
@@ -95,7 +95,7 @@ interface List extends Omit<Described, 'tag'> {
   /** SQL of the condition that an entity has a record; by default all have one. */
   readonly where?: string
   /** Set if the records depend on the clock or need parameters that are computed for each request. */
-  readonly toTimeScope?: (call: Pick<Surroundings, 'db' | 'registry' | 'now'>) => Promise<TimeScope>
+  readonly toTimeScope?: (call: Pick<AppContext, 'db' | 'registry' | 'now'>) => Promise<TimeScope>
 }
 
 /** Parameters of the statement, and the time range in which the clock does not change the records, in Unix milliseconds. */
@@ -109,7 +109,7 @@ export interface TimeScope {
 export interface ListRoute extends Route {
   readonly record: z.ZodObject
   /** All records of the list, as they were known at `at` (Unix milliseconds) if the route has `asOf`. */
-  toSource(surroundings: Pick<Surroundings, 'config' | 'registry'>, at?: number): ListSource
+  toSource(appContext: Pick<AppContext, 'config' | 'registry'>, at?: number): ListSource
 }
 
 /** The statement that loads the records: `key`, `name`, `market_cap`, `as_of`, `record`. */

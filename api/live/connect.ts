@@ -1,9 +1,9 @@
 import type { Gauge } from 'prom-client'
-import type { CommitLog, LoggedCommit } from '../../shared/store/commit-log.ts'
+import type { ChangeStream, StreamedChange } from '../../shared/store/change-stream.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'
-import type { Connect } from '../route/exchange.ts'
+import type { Connect } from '../route/request-context.ts'
 import { createStreams } from './streams.ts'
 
 /** The client's delay before it reconnects, in milliseconds. */
@@ -19,7 +19,7 @@ export const HEARTBEAT = Buffer.from(': still here\n\n')
 export const toMark = (version: string): Buffer => Buffer.from(`: still here\nid: ${version}\n\n`)
 
 /** A change event in the format of the stream. */
-export const toChange = ({ version, id: _, ...change }: LoggedCommit): Buffer =>
+export const toChange = ({ version, id: _, ...change }: StreamedChange): Buffer =>
   Buffer.from(`id: ${version}\nevent: change\ndata: ${JSON.stringify(change)}\n\n`)
 
 /** Reports that change events may have been missed: any data may have changed. */
@@ -69,7 +69,7 @@ const HEADERS = [
 ]
 
 interface Options {
-  readonly commitLog: CommitLog
+  readonly changeStream: ChangeStream
   readonly bounds: { readonly all: number; readonly perClient: number }
   readonly toClient: ToClient
   readonly gauge: Gauge
@@ -79,9 +79,9 @@ interface Options {
 }
 
 /** The handler of `/data/stream`. */
-export function createConnect({ commitLog, bounds, toClient, gauge, heartbeatMs, stopping }: Options): Connect {
+export function createConnect({ changeStream, bounds, toClient, gauge, heartbeatMs, stopping }: Options): Connect {
   const places = createPlaces(bounds)
-  const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
+  const streams = createStreams(changeStream, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
   return ({ request, response, requestId }, datasets) => {
     // While the process stops, the stream is accepted and then closed: after an error status browsers would not

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type CommitLog, isNewer, type LoggedCommit } from '../../shared/store/commit-log.ts'
+import { type ChangeStream, isNewer, type StreamedChange } from '../../shared/store/change-stream.ts'
 import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './connect.ts'
 
 /** Interval of a comment that keeps proxies from closing a silent connection (docs/contract.md, section 11). */
@@ -58,16 +58,17 @@ const untilTaken = ({ response }: Follower): Promise<void> =>
     response.once('drain', taken).once('close', taken)
   })
 
-const isSubscribed = ({ datasets }: Follower, { dataset }: LoggedCommit) => datasets?.has(dataset) ?? true
+const isSubscribed = ({ datasets }: Follower, { dataset }: StreamedChange) => datasets?.has(dataset) ?? true
 
 /** Change events with their bytes, which all clients share. */
-const toEvents = (commits: readonly LoggedCommit[]) => commits.map((commit) => ({ commit, bytes: toChange(commit) }))
+const toEvents = (changeEvents: readonly StreamedChange[]) =>
+  changeEvents.map((change) => ({ change, bytes: toChange(change) }))
 
 function send(follower: Follower, events: ReturnType<typeof toEvents>): void {
-  for (const { commit, bytes } of events) {
-    if (follower.version !== undefined && !isNewer(commit.version, follower.version)) continue
-    if (isSubscribed(follower, commit)) write(follower, bytes)
-    follower.version = commit.version
+  for (const { change, bytes } of events) {
+    if (follower.version !== undefined && !isNewer(change.version, follower.version)) continue
+    if (isSubscribed(follower, change)) write(follower, bytes)
+    follower.version = change.version
   }
 }
 
@@ -81,25 +82,25 @@ function reset(follower: Follower, version: string): void {
  * synchronously, before further events are sent; never for a disconnected client. A client that missed too many events
  * gets a reset.
  */
-async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => void): Promise<void> {
+async function catchUp(follower: Follower, changeStream: ChangeStream, arrived: () => void): Promise<void> {
   for (let missed = 0; !isOver(follower); ) {
     const { version } = follower
-    if (version === undefined || version === commitLog.version) return arrived()
-    if (missed >= MOST_MISSED && commitLog.version !== undefined && isNewer(commitLog.version, version)) {
-      reset(follower, commitLog.version)
+    if (version === undefined || version === changeStream.version) return arrived()
+    if (missed >= MOST_MISSED && changeStream.version !== undefined && isNewer(changeStream.version, version)) {
+      reset(follower, changeStream.version)
       continue
     }
-    const commits = await commitLog.after(version)
-    if (commits === 'away') await wait(RETRY_MS)
-    else if (commits === undefined) {
-      if (commitLog.version === undefined) await wait(RETRY_MS)
-      else reset(follower, commitLog.version)
-    } else if (commits.length > 0) {
-      missed += commits.length
-      send(follower, toEvents(commits))
+    const changeEvents = await changeStream.after(version)
+    if (changeEvents === 'away') await wait(RETRY_MS)
+    else if (changeEvents === undefined) {
+      if (changeStream.version === undefined) await wait(RETRY_MS)
+      else reset(follower, changeStream.version)
+    } else if (changeEvents.length > 0) {
+      missed += changeEvents.length
+      send(follower, toEvents(changeEvents))
     }
     // Another process may have sent the client newer events than this one has received.
-    else if (commitLog.version === undefined || isNewer(version, commitLog.version)) return arrived()
+    else if (changeStream.version === undefined || isNewer(version, changeStream.version)) return arrived()
     await untilTaken(follower)
   }
 }
@@ -108,14 +109,14 @@ async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => 
  * The clients of the change stream. Each event is serialized once and sent to all clients. A reconnecting client reads
  * the missed events from the change stream and then follows like the others.
  */
-export function createStreams(commitLog: CommitLog, options: { readonly heartbeatMs?: number } = {}): Streams {
+export function createStreams(changeStream: ChangeStream, options: { readonly heartbeatMs?: number } = {}): Streams {
   const all = new Set<Follower>()
   /** Clients that are at this process's position. */
   const following = new Set<Follower>()
-  const follow = (follower: Follower) => void catchUp(follower, commitLog, () => following.add(follower))
-  commitLog.follow({
-    committed: (commits) => {
-      const events = toEvents(commits)
+  const follow = (follower: Follower) => void catchUp(follower, changeStream, () => following.add(follower))
+  changeStream.follow({
+    changed: (changeEvents) => {
+      const events = toEvents(changeEvents)
       for (const follower of following) send(follower, events)
     },
     lost: (version) => {
@@ -127,7 +128,7 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
     },
   })
   const beat = () => {
-    const { version } = commitLog
+    const { version } = changeStream
     const mark = version === undefined ? HEARTBEAT : toMark(version)
     for (const follower of following) {
       const isBehind = version !== undefined && follower.version !== undefined && !isNewer(follower.version, version)
@@ -145,9 +146,9 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
         following.delete(follower)
       })
       write(follower, OPENING)
-      if (follower.version === undefined && commitLog.version !== undefined) {
-        follower.version = commitLog.version
-        write(follower, toMark(commitLog.version))
+      if (follower.version === undefined && changeStream.version !== undefined) {
+        follower.version = changeStream.version
+        write(follower, toMark(changeStream.version))
       }
       follow(follower)
     },

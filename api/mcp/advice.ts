@@ -12,9 +12,9 @@ export async function toAdvice(
 ): Promise<string> {
   const said = [`${code}: ${detail}`]
   if (candidates !== undefined)
-    said.push(`It could be ${candidates.map(({ id, name }) => `${name} (${id})`).join(', ')}: ask with an id.`)
+    said.push(`It could be ${candidates.map(({ id, name }) => `${name} (${id})`).join(', ')}: use an id.`)
   if (allowed !== undefined) said.push(`Allowed: ${allowed.slice(0, MOST_ALLOWED).join(', ')}.`)
   if (code === 'not_found' && of !== undefined) said.push(await findNear(source, of, signal))
-  if (retryAfter !== undefined) said.push(`Ask again after ${retryAfter} seconds.`)
+  if (retryAfter !== undefined) said.push(`Retry after ${retryAfter} seconds.`)
   return said.join(' ')
 }

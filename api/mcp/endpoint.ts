@@ -17,7 +17,7 @@ import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem, toProblem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { RequestContext } from '../route/request-context.ts'
 import type { Serving } from '../serving/serve.ts'
 import { MCP_METHODS, MCP_PATH } from './path.ts'
 import { createMcpServer, type DataIn } from './server.ts'
@@ -120,7 +120,7 @@ function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Option
   const inClientQueue = createClientQueues()
   const send = async (url: string, signal: AbortSignal): Promise<Reply> => {
     const route = byPath.get(url.split('?', 1)[0] ?? '')
-    if (route === undefined) throw new Refused({ code: 'not_found', detail: 'There is nothing at this path.' })
+    if (route === undefined) throw new Refused({ code: 'not_found', detail: 'No resource has this path.' })
     const call = toCall()
     return inClientQueue(call.client, async () => {
       signal.throwIfAborted()
@@ -244,14 +244,14 @@ function createHandler(createServer: () => McpServer) {
 }
 
 /** Handles `/mcp`: streamable HTTP of the Model Context Protocol, without state between requests. */
-export type McpEndpoint = (exchange: Exchange) => Promise<void>
+export type McpEndpoint = (context: RequestContext) => Promise<void>
 
 export function createMcpEndpoint(options: Options): McpEndpoint {
   const asking = new AsyncLocalStorage<Asking>()
   const source = createOwnSource(options, () => {
     const call = asking.getStore()
     // Without a client, its requests would queue and count as another client's.
-    if (call === undefined) throw new Error('a tool asks outside of a request')
+    if (call === undefined) throw new Error('a tool sent a request outside of a call')
     return call
   })
   const onFailure = (error: unknown) =>

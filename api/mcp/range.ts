@@ -33,7 +33,7 @@ function toLength(last: string): number {
 
 /** Parses the range to Unix milliseconds, limited to the start of the history. */
 export function toRange({ start, end, last }: Said, now: number): { readonly from: number; readonly to: number } {
-  if (start !== undefined && last !== undefined) throw new Mistake('Give start or last, not both.')
+  if (start !== undefined && last !== undefined) throw new Mistake('Use start or last, not both.')
   const to = end === undefined ? now : Math.min(toTime('end', end), now)
   const requestedFrom = start === undefined ? to - toLength(last ?? DEFAULT_LAST) : toTime('start', start)
   const from = Math.max(requestedFrom, Date.parse(HISTORY_START))
@@ -50,6 +50,6 @@ export function chooseInterval(
   points: number,
 ): Interval {
   const interval = intervals.find((one) => countBuckets(from, to, one) <= points) ?? intervals.at(-1)
-  if (interval === undefined) throw new Mistake('This topic is no series: ask for it with query.')
+  if (interval === undefined) throw new Mistake('This topic is not a series: use the tool query.')
   return interval
 }

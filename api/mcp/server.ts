@@ -41,10 +41,10 @@ export function createMcpServer(source: Source, { dataIn, onFailure }: Options):
   const toText = async (error: unknown, input: Json, signal: AbortSignal): Promise<string> => {
     if (error instanceof Mistake) return error.message
     if (signal.aborted)
-      return 'unavailable: It took too long. Ask for fewer entities, a shorter range or a coarser interval.'
+      return 'unavailable: The request took too long. Request fewer entities, a shorter range or a coarser interval.'
     if (error instanceof Refused) return toAdvice({ source, signal }, error, toNamed(input))
     onFailure(error)
-    return 'internal: The service failed to answer. Ask for something else, or tell whoever runs it.'
+    return 'internal: The service failed. Change the request, or contact the operator.'
   }
   const server = new McpServer({ name: 'dao-data', version }, { instructions: INSTRUCTIONS })
   const register = ({ name, title, description, input, output, call }: Tool) =>

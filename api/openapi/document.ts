@@ -15,9 +15,9 @@ const TAGS: Readonly<Record<string, string>> = {
   DAOs: 'DAOs themselves: links, governance, treasuries, ratings and communities.',
   Aggregated: 'Sums over all tokens or all DAOs, by day.',
   Index: 'The Index, a basket of DAO tokens, and the Index Token.',
-  Registry: 'What is there: search, and the records behind ids of categories and chains.',
-  Charts: 'Images that stand alone, for pages and lists.',
-  Alerts: 'What the rules of the operator reported, as records and as feeds.',
+  Registry: 'Search, and the records behind ids of categories and chains.',
+  Charts: 'Images for pages and lists.',
+  Alerts: "Alerts of the operator's rules, as records and as feeds.",
   Service: 'The state of the service and of its data.',
 }
 

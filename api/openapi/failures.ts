@@ -22,7 +22,7 @@ const NAMES: Readonly<Record<(typeof PROBLEM_CODES)[ProblemCode]['status'], stri
 }
 
 const EVERY_FAILURE = { 'X-Request-Id': ANSWER_HEADERS['X-Request-Id'] }
-const RETRY_AFTER = { 'Retry-After': 'Seconds after which to try again.' }
+const RETRY_AFTER = { 'Retry-After': 'Seconds until a retry can succeed.' }
 const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   405: { Allow: 'The methods that are allowed.' },
   401: { 'WWW-Authenticate': 'How a key is sent.' },

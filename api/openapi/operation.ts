@@ -59,13 +59,17 @@ function toColumnsText(
   { record, recordWith }: { record: z.ZodObject } & Pick<Route, 'recordWith'>,
   format: Parameters<typeof toColumns>[2],
 ): string {
-  const namesOf = (one: z.ZodObject) => toColumns(one, Object.keys(one.shape), format).map(({ name }) => name)
-  const usual = namesOf(record)
-  const all = `Columns: ${usual.join(', ')}.`
+  const namesOf = (one: z.ZodObject, members: readonly string[]) =>
+    toColumns(one, members, format)
+      .map(({ name }) => name)
+      .join(', ')
+  const all = `Columns: ${namesOf(record, Object.keys(record.shape))}.`
   if (recordWith === undefined) return all
-  const brought = namesOf(recordWith.record).filter((name) => !usual.includes(name))
-  const byCondition = groupBy(brought, (name) => recordWith.members[name] ?? '')
-  const texts = [...byCondition].map(([condition, names]) => ` With \`${condition}\` also ${names.join(', ')}.`)
+  const brought = Object.keys(recordWith.record.shape).filter((member) => member in recordWith.members)
+  const byCondition = groupBy(brought, (member) => recordWith.members[member] ?? '')
+  const texts = [...byCondition].map(
+    ([condition, members]) => ` With \`${condition}\` also ${namesOf(recordWith.record, members)}.`,
+  )
   return [all, ...texts].join('')
 }
 
@@ -117,7 +121,7 @@ export function toOperation(route: Route, components: Components): Operation {
     responses: {
       200: {
         description:
-          route.record === undefined ? 'The answer.' : 'The answer, as JSON unless another format is asked for.',
+          route.record === undefined ? 'The answer.' : 'The response, as JSON unless another format is requested.',
         headers: components.headers.toJson({
           ...(route.volatile ? HEADERS_WITHOUT_ETAG : ANSWER_HEADERS),
           ...LIMIT_HEADERS,

@@ -1,7 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import type { RequestHandler } from 'express'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import type { Request, RequestHandler, Response } from 'express'
 import type { Config } from '../../shared/config/config.ts'
+import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import { toRoot } from './links.ts'
 import { createPageHandler, type Page } from './page-handler.ts'
@@ -11,7 +14,7 @@ const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. Other unknown addresses get a JSON answer. */
 const ADDRESSES =
-  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
+  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -21,6 +24,16 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** File names contain a hash of their content. */
 const FOREVER = 'public, max-age=31536000, immutable'
+
+/**
+ * DuckDB's worker, the only script that compiles WebAssembly. A worker has the policy of its own file, so no document of
+ * the page needs this permission.
+ */
+const ENGINE_WORKER = /^duckdb-browser-.*\.worker-.*\.js$/
+const ENGINE_POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
+
+/** WebAssembly of 34 MB, which the build leaves only in this form. */
+const COMPRESSED = /\.wasm\.gz$/
 
 /**
  * The document for an address. Its base is relative to the address, so that the page works behind a proxy with any path
@@ -34,11 +47,13 @@ function toDocument(html: string, path: string): { key: string; page: Page } {
 }
 
 /** The built files by path, and the icon at the path that browsers request by default. */
-function readAssets(): ReadonlyMap<string, Page> {
-  const names = readdirSync(join(BUILT, 'assets'))
+function readAssets(all: readonly string[]): ReadonlyMap<string, Page> {
+  const names = all.filter((name) => !COMPRESSED.test(name))
   const toFile = (name: string): Page => {
     const bytes = readFileSync(join(BUILT, 'assets', name))
-    return { type: TYPES[extname(name)] ?? 'application/octet-stream', make: () => bytes, cacheControl: FOREVER }
+    const policy = ENGINE_WORKER.test(name) ? { policy: ENGINE_POLICY } : {}
+    const type = TYPES[extname(name)] ?? 'application/octet-stream'
+    return { type, make: () => bytes, cacheControl: FOREVER, ...policy }
   }
   const icons = names
     .filter((name) => name.endsWith('.svg'))
@@ -47,6 +62,26 @@ function readAssets(): ReadonlyMap<string, Page> {
     ...names.map((name): [string, Page] => [`/assets/${name}`, toFile(name)]),
     ...icons.slice(0, 1).map((icon): [string, Page] => ['/favicon.ico', icon]),
   ])
+}
+
+/** Streams a compressed file from the disk: it is too large for the memory of this process. */
+async function sendCompressed(request: Request, response: Response, file: string): Promise<void> {
+  const { requestId } = response.locals as { readonly requestId: string }
+  setHeaders(response, [
+    ...FIXED_HEADERS,
+    ...['X-Request-Id', requestId, 'Content-Type', 'application/wasm'],
+    ...['Cache-Control', FOREVER, 'Vary', 'Accept-Encoding'],
+  ])
+  const isCompressed = request.acceptsEncodings('gzip') !== false
+  if (isCompressed) response.setHeader('Content-Encoding', 'gzip')
+  if (request.method === 'HEAD') return void response.end()
+  const bytes = createReadStream(file)
+  try {
+    await (isCompressed ? pipeline(bytes, response) : pipeline(bytes, createGunzip(), response))
+  } catch (error) {
+    // A client may disconnect before the end.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  }
 }
 
 /**
@@ -63,8 +98,14 @@ export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
   // Read together at the start: documents and files of two builds do not fit together.
   const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
   const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
-  const assets = readAssets()
-  return createPageHandler({
+  const names = readdirSync(join(BUILT, 'assets'))
+  const assets = readAssets(names)
+  const compressed = new Map(
+    names
+      .filter((name) => COMPRESSED.test(name))
+      .map((name) => [`/assets/${name.replace(/\.gz$/, '')}`, join(BUILT, 'assets', name)]),
+  )
+  const pages = createPageHandler({
     base: 'self',
     find: (path) => {
       if (ADDRESSES.test(path)) return toDocument(html, path)
@@ -72,4 +113,8 @@ export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
       return page === undefined ? undefined : { key: path, page }
     },
   })
+  return (request, response, next) => {
+    const file = compressed.get(request.path)
+    return file === undefined ? pages(request, response, next) : sendCompressed(request, response, file)
+  }
 }

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express'
 import { toTagValue } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { RequestContext } from '../route/request-context.ts'
 import type { ReadyAnswer } from '../serving/respond.ts'
 import { sendReady } from '../serving/respond.ts'
 
@@ -65,7 +65,10 @@ export function createPageHandler(options: {
     if (page.takesQuery !== true) parseParameters({}, readQuery(request.originalUrl))
     const answer = cached.get(key) ?? toAnswer(page, policy)
     cached.set(key, answer)
-    const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
+    const { requestId, startedAt, caller } = response.locals as Pick<
+      RequestContext,
+      'requestId' | 'startedAt' | 'caller'
+    >
     await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, {
       now: Date.now(),
       from: 'cache',

@@ -38,7 +38,7 @@ function toProblem(error: unknown): unknown {
   const more = headers === undefined ? {} : { headers }
   if (status === 416) return new Problem('range_not_satisfiable', 'The file has no bytes in this range.', more)
   if (status === 412) return new Problem('precondition_failed', 'The file has changed: it has another ETag.', more)
-  if (status !== undefined && status < 500) return new Problem('not_found', 'There is no such file.')
+  if (status !== undefined && status < 500) return new Problem('not_found', 'No such file.')
   return error
 }
 
@@ -70,7 +70,7 @@ export function createPublished(folder: string): RequestHandler {
     () => {
       throw new Problem(
         'not_found',
-        'There is no such file: /published/catalog.json lists those that there are, if the operator publishes any.',
+        'No such file. /published/catalog.json lists the published files, if the operator publishes any.',
       )
     },
   )

@@ -100,7 +100,8 @@ export const oneName = (noun: string, example: string) =>
 
 /** Search text, in lower case. */
 export const searchText = name.meta({
-  description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one, or a category.',
+  description:
+    'Text to search for: a current or former symbol, name, slug or contract address or a part of one; an address of a treasury, governor or voting token; a category or a chain.',
   examples: ['uni'],
 })
 
@@ -169,7 +170,7 @@ const cursor = () =>
     .optional()
     .meta({
       description:
-        'Goes on where another answer to the same query ended: take it from the `Link` with `rel="next"`, or follow that link. `limit`, `fields` and `format` may change on the way.',
+        'Position after the last record of another response to the same query: copy it from the `Link` with `rel="next"`, or follow that link. `limit`, `fields` and `format` may change between pages.',
     })
 
 /** The parameters of a paged answer: maximum records per page, and its start. */

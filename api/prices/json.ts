@@ -19,7 +19,7 @@ import { type ChunkCache, type ChunkKey, doIfCached, type Sized } from '../cache
 import { toCoarseHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import type { AppContext } from '../route/define-route.ts'
 import { readChunks, readFirst, toChunks } from '../series/chunks.ts'
 import {
   describeSeries,
@@ -65,7 +65,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
 export async function answerPricesInForm(
-  call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
+  call: AppContext & { readonly representation: Representation; readonly entities: readonly Token[] },
   question: SeriesQuestion & {
     readonly start: number
     readonly end?: number | undefined
@@ -74,9 +74,13 @@ export async function answerPricesInForm(
 ): Promise<Answer> {
   const [token, second] = call.entities
   if (token === undefined || second !== undefined) {
-    throw new Problem('invalid_parameter', 'order=desc, points and fill take one token: ask for each alone.', {
-      param: 'id',
-    })
+    throw new Problem(
+      'invalid_parameter',
+      'order=desc, points and fill work with one token: send one request per token.',
+      {
+        param: 'id',
+      },
+    )
   }
   const isTable = call.representation.format !== 'json'
   const { answer, interval, covered, points } = await answerQuestion(call, toSource(token, isTable), question)
@@ -146,9 +150,9 @@ interface Found extends PointCounts {
   readonly isCut: boolean
 }
 
-const isSpread = ({ config }: Pick<Surroundings, 'config'>) => config.clickhouse.cluster !== undefined
+const isSpread = ({ config }: Pick<AppContext, 'config'>) => config.clickhouse.cluster !== undefined
 
-type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 
 const toDue = ({ now }: Pick<Call, 'now'>, interval: Interval) => toSeriesDueEnd(tokenPrices, interval, now())
 

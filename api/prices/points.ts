@@ -13,17 +13,15 @@ const quote = z
     USD: z
       .strictObject({
         price: z.number().describe('Price of one token.'),
-        volume_24h: numberOrNull.describe(
-          'What was traded in the 24 hours before, on all markets; null where no source tells it.',
-        ),
-        market_cap: numberOrNull.describe('Price times circulating supply; null where no source tells it.'),
-        total_supply: numberOrNull.describe('Tokens that existed; null where no source tells it.'),
-        circulating_supply: numberOrNull.describe('Tokens that were in circulation; null where no source tells it.'),
+        volume_24h: numberOrNull.describe('Trading volume of the previous 24 hours on all markets; null if unknown.'),
+        market_cap: numberOrNull.describe('Price times circulating supply; null if unknown.'),
+        total_supply: numberOrNull.describe('Total supply in tokens; null if unknown.'),
+        circulating_supply: numberOrNull.describe('Circulating supply in tokens; null if unknown.'),
         timestamp: timeValue.describe('Time of the observation itself.'),
       })
       .describe('In US dollars.'),
   })
-  .meta({ id: 'PriceQuote', description: 'What was observed, by currency.' })
+  .meta({ id: 'PriceQuote', description: 'Observed values by currency.' })
 
 /** A point of a series; a table row has the same members after those of its token. */
 export const pricePoint = z

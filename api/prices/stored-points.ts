@@ -2,7 +2,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { DAY_MS, INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { NO_ROWS, type Rows, readAnswer, toRows } from '../answers/rows.ts'
-import { createGathering, withSignal } from '../cache/flight.ts'
+import { createBatcher, withSignal } from '../cache/single-flight.ts'
 import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
 import { toChunkMs } from '../series/chunks.ts'
 
@@ -230,7 +230,7 @@ export function createStoredPoints(db: Database, maxAnswers: number): StoredPoin
   const createRead = (interval: Interval): StoredPoints[Interval] => {
     const read = (ranges: readonly PointsRange[], signal: AbortSignal) =>
       readStoredPoints(withSignal(db, signal), interval, ranges)
-    const gather = createGathering({
+    const gather = createBatcher({
       read,
       concurrency: Math.max(2, Math.floor(maxAnswers / ANSWERS_PER_STATEMENT)),
       most: SHORT_READ_CHUNKS,

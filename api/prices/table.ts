@@ -14,7 +14,7 @@ import { refuseCursor } from '../answers/keyset.ts'
 import { toCoarseHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import type { AppContext } from '../route/define-route.ts'
 import { type SeriesRange, startAfter, toExpiry, toSeriesHeaders } from '../series/series.ts'
 import { POINT, priceRow, VALUES } from './points.ts'
 import { toTier } from './stored-points.ts'
@@ -188,7 +188,7 @@ function countPlaces(keys: readonly number[], range: TimeRange, interval: Interv
  * tokens together.
  */
 export async function answerPriceTable(
-  call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
+  call: AppContext & { readonly representation: Representation; readonly entities: readonly Token[] },
   query: { readonly interval: Interval; readonly limit?: number | undefined },
   range: SeriesRange,
   after: PricePlace | undefined,

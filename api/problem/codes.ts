@@ -6,17 +6,17 @@ export const PROBLEM_CODES = {
   missing_parameter: {
     status: 400,
     title: 'A required parameter is missing',
-    meaning: 'Give the parameter that `param` names. Single-entity routes take one `id` or one `name`.',
+    meaning: 'Add the parameter in `param`. Single-entity routes take one `id` or one `name`.',
   },
   invalid_parameter: {
     status: 400,
     title: 'A parameter has an invalid value',
-    meaning: '`param` names the parameter, `detail` what is wrong, `allowed` the accepted values where they are few.',
+    meaning: '`param` is the parameter, `detail` the reason, `allowed` the accepted values if they are few.',
   },
   unknown_parameter: {
     status: 400,
     title: 'A parameter is not known here',
-    meaning: '`detail` names the nearest known parameter, `allowed` all of them. Nothing is ignored in silence.',
+    meaning: '`detail` has the nearest known parameter, `allowed` all of them. Unknown parameters are never ignored.',
   },
   invalid_key: {
     status: 401,
@@ -26,17 +26,17 @@ export const PROBLEM_CODES = {
   not_found: {
     status: 404,
     title: 'Not found',
-    meaning: 'There is no such path, or no entity with this id or name.',
+    meaning: 'No such path, or no entity with this id or name.',
   },
   no_data: {
     status: 404,
     title: 'No data yet',
-    meaning: 'What was asked for exists, and there is no data of it, or not yet: `detail` says why. Ask again later.',
+    meaning: 'The requested entity exists but has no data, or not yet: `detail` has the reason. Retry later.',
   },
   method_not_allowed: {
     status: 405,
     title: 'The method is not allowed',
-    meaning: 'The service is read-only: GET, HEAD and OPTIONS, as the `Allow` header says.',
+    meaning: 'The service is read-only: it accepts the methods in the `Allow` header.',
   },
   not_acceptable: {
     status: 406,
@@ -46,7 +46,7 @@ export const PROBLEM_CODES = {
   ambiguous_name: {
     status: 409,
     title: 'The name fits several entities',
-    meaning: '`candidates` lists them with their ids: ask again with one `id`.',
+    meaning: '`candidates` lists them with their ids: repeat the request with one `id`.',
   },
   precondition_failed: {
     status: 412,
@@ -56,12 +56,12 @@ export const PROBLEM_CODES = {
   range_not_satisfiable: {
     status: 416,
     title: 'The range is not satisfiable',
-    meaning: 'The `Range` header asks for bytes behind the end. `Content-Range` says how many there are.',
+    meaning: 'The `Range` header requests bytes after the end. `Content-Range` has the number of bytes.',
   },
   rate_limited: {
     status: 429,
     title: 'Too many requests',
-    meaning: 'Wait for the seconds that `Retry-After` says.',
+    meaning: 'Wait for the number of seconds in `Retry-After`.',
   },
   internal: {
     status: 500,
@@ -71,7 +71,7 @@ export const PROBLEM_CODES = {
   unavailable: {
     status: 503,
     title: 'Temporarily unavailable',
-    meaning: 'The database cannot answer now. Try again after the seconds that `Retry-After` says.',
+    meaning: 'The database is unavailable. Retry after the number of seconds in `Retry-After`.',
   },
 } as const satisfies Record<string, { status: number; title: string; meaning: string }>
 

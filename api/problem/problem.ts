@@ -13,16 +13,14 @@ const candidate = z
 export const problemBody = z
   .strictObject({
     type: z.string().describe('URL of the explanation of `code`.'),
-    title: z.string().describe('What `code` means, in a few words.'),
+    title: z.string().describe('Short meaning of `code`.'),
     status: z.int().describe('The HTTP status.'),
-    detail: z.string().describe('What is wrong with this request, for a person to read.'),
-    instance: z.string().describe('The path that was asked for.'),
-    code: z
-      .enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]])
-      .describe('What went wrong, for programs to decide by.'),
+    detail: z.string().describe('The reason, as readable text.'),
+    instance: z.string().describe('The requested path.'),
+    code: z.enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]]).describe('Error code for programs.'),
     requestId: z.string().describe('Id of the request, as in `X-Request-Id`.'),
     param: z.string().optional().describe('The parameter that is wrong, where it is one.'),
-    allowed: z.array(z.string()).optional().describe('What could stand there, where that is known.'),
+    allowed: z.array(z.string()).optional().describe('Accepted values, if known.'),
     candidates: z.array(candidate).optional().describe('Those that a name could mean, where it fits several.'),
   })
   .meta({ id: 'Problem', description: 'Why a request failed (RFC 9457).' })

@@ -8,7 +8,7 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import { idValue } from '../records/table.ts'
 import type { Described } from '../route/define-route.ts'
-import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import { type AppContext, defineRoute, type Route } from '../route/define-route.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
 /** A section of a profile: the record that another route returns for the same entity, or for a related one. */
@@ -27,7 +27,7 @@ export interface Section<E extends Named> {
   readonly query?: (id: string) => Readonly<Record<string, string>>
   /** The datasets whose ledger explains a missing record; without any, `otherwise` does. */
   readonly datasets: readonly DatasetFacts[]
-  readonly otherwise?: string | ((id: string, call: Surroundings) => Promise<string>)
+  readonly otherwise?: string | ((id: string, call: AppContext) => Promise<string>)
 }
 
 interface Profile<E extends Named> extends Omit<Described, 'description'> {
@@ -51,7 +51,7 @@ const REASON_HOLDS_MS = 60_000
 
 const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const
 
-type Call = Surroundings & { readonly signal: AbortSignal }
+type Call = AppContext & { readonly signal: AbortSignal }
 
 /** The answer of a section's route; undefined if it has no data. */
 async function callRoute(
@@ -61,7 +61,7 @@ async function callRoute(
 ): Promise<Answer | undefined> {
   const parsedQuery = parseParameters(route.query, readQuery(`?${new URLSearchParams(query)}`))
   try {
-    return await route.settle(parsedQuery, 'json', call).answer(call.signal, call.now())
+    return await route.resolve(parsedQuery, 'json', call).answer(call.signal, call.now())
   } catch (error) {
     if (error instanceof Problem && error.code === 'no_data') return undefined
     throw error
@@ -70,7 +70,7 @@ async function callRoute(
 
 /** Why a section has no record. */
 async function toReason<E extends Named>(call: Call, section: Section<E>, id: string): Promise<string> {
-  const { datasets, otherwise = 'there is no record of it' } = section
+  const { datasets, otherwise = 'it has no record' } = section
   const reasons = await Promise.all(
     datasets.map(async (dataset) => {
       const reason = await findReason(call, { dataset, id }, call.now())
@@ -82,7 +82,12 @@ async function toReason<E extends Named>(call: Call, section: Section<E>, id: st
 }
 
 async function readSection<E extends Named>(call: Call, section: Section<E>, entity: E): Promise<SectionResult> {
-  const { route, of = ({ id }) => id, nobody = 'there is nobody whose it could be', query = (id) => ({ id }) } = section
+  const {
+    route,
+    of = ({ id }) => id,
+    nobody = 'no entity of this kind is related to it',
+    query = (id) => ({ id }),
+  } = section
   const id = of(entity, call.registry)
   if (id === undefined) return { ...NONE, reason: nobody }
   const answer = await callRoute(call, route, query(id))
@@ -136,7 +141,7 @@ function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
   const unavailable = z
     .strictObject({
       section: z.enum(names).describe('The member that is null.'),
-      reason: z.string().describe('Why, as what is known of the collecting of its data says.'),
+      reason: z.string().describe('Reason, from the state of data collection.'),
     })
     .meta({ id: `${schema}Unavailable`, description: 'A section of a profile that is not there.' })
   return z

@@ -2,16 +2,16 @@ import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import { toFixed } from '../../shared/registry/ends.ts'
+import { snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Caller, RateLimits } from '../admission/admission.ts'
 import type { Answer } from '../answers/answer.ts'
 import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
 import type { ChunkCache } from '../cache/chunks.ts'
-import { withSignal } from '../cache/flight.ts'
+import { withSignal } from '../cache/single-flight.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { type FlatHeaders, PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
@@ -19,7 +19,7 @@ import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
 import { type EntityKind, eachOfKind, findEach, findOne, type Named, oneOfKind } from './entities.ts'
-import type { Connect, Exchange } from './exchange.ts'
+import type { Connect, RequestContext } from './request-context.ts'
 import type { StoredPoints } from './stored-points.ts'
 
 /** A deprecated route. Days are UTC, as `2027-01-31`. */
@@ -76,11 +76,11 @@ export function toDescribed({
 }
 
 /** Dependencies of every route. `now` is the only clock, in Unix milliseconds. */
-export interface Surroundings {
+export interface AppContext {
   readonly db: Database
   readonly registry: Registry
   readonly config: Config
-  readonly commits: CommitFeed
+  readonly changeFeed: ChangeFeed
   readonly chunks: ChunkCache
   readonly storedPoints: StoredPoints
   readonly readiness: Readiness
@@ -101,7 +101,7 @@ export interface Surroundings {
 type NoEntity = undefined
 type NoRecord = undefined
 
-type Call<Query, Found, R> = Surroundings & {
+type Call<Query, Found, R> = AppContext & {
   readonly query: Query
   readonly found: Found
   /** All requested entities, ordered by id; one unless the route takes several. */
@@ -177,7 +177,7 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
     call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>,
   ): Answer | undefined | Promise<Answer | undefined>
   /** Handles the response itself, without an end. */
-  connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, exchange: Exchange): void
+  connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, context: RequestContext): void
 }
 
 /** A declared route with its own types hidden, so that one list can contain all routes. */
@@ -206,17 +206,17 @@ export interface Route extends Required<Described> {
    * Resolves a parsed query. `key` is equal for all queries with the same answer; `answer` finds it.
    * @throws Problem if the query selects no entity or several, or has a cursor of another query.
    */
-  settle(query: Query, format: Format, surroundings: Surroundings): Settled
+  resolve(query: Query, format: Format, appContext: AppContext): ResolvedRequest
 }
 
 type Query = Readonly<Record<string, unknown>>
 
-interface Settled {
+interface ResolvedRequest {
   readonly key: string
   /** The registry version that it was resolved with. */
   readonly basis: string
   /** Handles a request itself; undefined for every route with finite answers. */
-  readonly connect: ((exchange: Exchange) => void) | undefined
+  readonly connect: ((context: RequestContext) => void) | undefined
   /** The answer at a given time, if it can be assembled from the caches. */
   peek(at: number): Answer | undefined | Promise<Answer | undefined>
   /**
@@ -294,30 +294,29 @@ export function defineRoute<
       ...(record === undefined ? {} : { ...RECORD_HEADERS, ...RANGE_HEADERS }),
       ...('cursor' in query ? PAGE_HEADERS : {}),
     },
-    settle: (parsed, format, surroundings) => {
+    resolve: (parsed, format, appContext) => {
       if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
       const isMany = severalInTables && format !== 'json'
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
       // The active registry may change before the answer is made.
-      const registry = toFixed(surroundings.registry)
+      const registry = snapshot(appContext.registry)
       const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, registry)
       const names = entities.map(({ name }) => name)
       const usual = record && toUsual(record, recordWith, parsed)
       const representation =
         widest && usual && toRepresentation({ path, query: canonical, format, record: widest, usual, names })
-      const call = { ...surroundings, registry, query: parsed, found: entities[0], entities, representation }
+      const call = { ...appContext, registry, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
         basis: registry.version,
         connect:
           route.connect &&
-          ((exchange) =>
-            route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], exchange)),
+          ((context) => route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], context)),
         peek: (at) => {
           const bound = { ...call, now: () => at }
           return route.peek?.(bound as unknown as Parameters<NonNullable<typeof route.peek>>[0])
         },
-        answer: async (signal, at = surroundings.now()) => {
+        answer: async (signal, at = appContext.now()) => {
           const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
           if (route.handle === undefined) throw new Error(NO_ANSWER)
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])

@@ -15,13 +15,13 @@ const entity = z
     id: idValue.describe('Its id.'),
     name: z.string().describe('Its name when the alert fired.'),
   })
-  .meta({ id: 'AlertEntity', description: 'What an alert is about.' })
+  .meta({ id: 'AlertEntity', description: 'The subject of an alert.' })
 
 const values = z
   .strictObject({
-    observedAt: timeValue.nullable().describe('Time of the value or event; null where there is none.'),
+    observedAt: timeValue.nullable().describe('Time of the value or event; null if there is none.'),
     value: numberOrNull.describe('The value that fired the rule; null for events.'),
-    before: numberOrNull.describe('The value that it is compared with; null where there is none.'),
+    before: numberOrNull.describe('The value that it is compared with; null if there is none.'),
     threshold: numberOrNull.describe('The bound of the rule; null where it has none.'),
     unit: z.string().nullable().describe('`USD`, or null for counts and shares.'),
   })
@@ -32,12 +32,12 @@ const alert = z
     _id: idValue.describe('Id of the alert. The webhook of a single alert has it as `webhook-id`.'),
     rule: z.string().describe('Name of the rule.'),
     firedAt: timeValue.describe('When the rule fired.'),
-    title: z.string().describe('What happened, in a line.'),
+    title: z.string().describe('The event in one line.'),
     text: z.string().describe('More about it.'),
     entity: entity.nullable().describe('The token or DAO that it is about; null for other alerts.'),
     values: values.describe('The numbers behind it.'),
-    url: z.string().nullable().describe('URL of the page about it; null where there is none.'),
-    request: z.string().nullable().describe('URL of the data behind it; null where there is none.'),
+    url: z.string().nullable().describe('URL of its page; null if there is none.'),
+    request: z.string().nullable().describe('URL of its data; null if there is none.'),
   })
   .meta({ id: 'Alert', description: 'A rule of the operator that fired.' })
 

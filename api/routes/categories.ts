@@ -6,16 +6,16 @@ const categoryRecord = z
   .strictObject({
     _id: idValue.describe('Id of the category.'),
     name: z.string().describe('Name of the category.'),
-    slug: z.string().describe('Its name as it stands in URLs; `category` takes it as well as the id.'),
+    slug: z.string().describe('Name in URLs; the parameter `category` accepts it and the id.'),
   })
-  .meta({ id: 'Category', description: 'What DAOs are about, such as lending.' })
+  .meta({ id: 'Category', description: 'A field of DAOs, such as lending.' })
 
 export const categoriesRoute = defineComputedList({
   operation: 'listCategories',
   path: '/data/categories',
   tag: 'Registry',
   summary: 'The records behind category ids',
-  description: 'All categories at once, by name: what `category` of a DAO and the parameter of the same name mean.',
+  description: 'All categories in one page, by name: the meaning of `category` of a DAO, and of the parameter.',
   name: 'categories',
   record: categoryRecord,
   find: ({ registry }) => ({

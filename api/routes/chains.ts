@@ -6,7 +6,7 @@ const chainRecord = z
   .strictObject({
     _id: idValue.describe('Id of the chain.'),
     name: z.string().describe('Name of the chain.'),
-    slug: z.string().describe('Its name as it stands in URLs; `chain` takes it as well as the id.'),
+    slug: z.string().describe('Name in URLs; the parameter `chain` accepts it and the id.'),
     chainId: z.int().nullable().describe('EIP-155 number; null where the chain has none.'),
   })
   .meta({ id: 'Chain', description: 'A blockchain.' })
@@ -16,7 +16,7 @@ export const chainsRoute = defineComputedList({
   path: '/data/chains',
   tag: 'Registry',
   summary: 'The records behind chain ids',
-  description: 'All chains at once, by name: what `chain` of tokens and DAOs and the parameter of the same name mean.',
+  description: 'All chains in one page, by name: the meaning of `chain` of tokens and DAOs, and of the parameter.',
   name: 'chains',
   record: chainRecord,
   find: ({ registry }) => ({

@@ -19,14 +19,14 @@ const change = z
   .strictObject({
     dataset: z.string().describe('Name of the dataset.'),
     entity: idValue.nullable().meta({
-      description: 'The token, DAO or index whose past was changed; null for all of the dataset together.',
+      description: 'The token, DAO or index of the range; null for all of the dataset.',
     }),
     from: timeValue.describe('Where the range begins, inclusive.'),
     to: timeValue.describe('Where the range ends, exclusive.'),
     at: timeValue.describe('When it was stored.'),
     job: z.string().describe('The job that stored it.'),
   })
-  .meta({ id: 'HistoryChange', description: 'A range of the past that was stored anew.' })
+  .meta({ id: 'HistoryChange', description: 'A range of history that was stored or replaced.' })
 
 const stored = z.object({
   dataset: z.string(),
@@ -68,7 +68,7 @@ export const changesRoute = defineRoute({
   tag: 'Service',
   summary: 'Which of the past was changed, when and by which job',
   description:
-    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here, nor what is computed from that: `/data/stream` tells of it as it happens. Ranges are whole buckets of the refresh cadence; whoever reads a series at a longer interval begins with its bucket that holds `from`. The same work done again is told once, with its latest time. `limit` parts nothing that was stored in the same millisecond: the rest of that comes as well. Jobs store at the same time, so that one may appear a moment after another with a later time: whoever asks for what is new with `start` begins a minute before the newest that they have. Where `X-Total-Count` says that there are more than came, ask for those before the oldest of them with `end`, or for more with `limit`.',
+    'Ranges of history that were filled, corrected or recomputed, newest first. If you keep a copy of a series, read these ranges again. Scheduled data is not listed: `/data/stream` reports it. Ranges are whole buckets of the refresh cadence; for a longer interval, start with the bucket that contains `from`. Repeated work on a range is listed once, with its latest time. Ranges stored in the same millisecond stay together, so you may get more than `limit`. Jobs run in parallel, so a range may appear shortly after one with a later time: to poll with `start`, start one minute before your newest range. If `X-Total-Count` is larger than the number of ranges, request older ones with `end`, or more with `limit`.',
   headers: { 'X-Total-Count': LIST_HEADERS['X-Total-Count'] },
   query: {
     dataset: z
@@ -76,8 +76,8 @@ export const changesRoute = defineRoute({
       .optional()
       .meta({ description: 'Only of this dataset, by its name in `/data/status`.', examples: ['prices'] }),
     id: oneId('token, DAO or index', tokenKind.example.id).optional(),
-    start: time('Only what was stored at this moment or later.', '2024-01-01', { earliest: '1970-01-01' }).optional(),
-    end: time('Only what was stored before this moment.', '2024-02-01', { earliest: '1970-01-01' }).optional(),
+    start: time('Only ranges stored at this time or later.', '2024-01-01', { earliest: '1970-01-01' }).optional(),
+    end: time('Only ranges stored before this time.', '2024-02-01', { earliest: '1970-01-01' }).optional(),
     limit: limit('changes', { default: 100, max: 10_000 }),
   },
   response: z.array(change),

@@ -88,7 +88,7 @@ const jsonFeed = z
         z.strictObject({
           id: z.string().describe('Id of the alert.'),
           url: z.url().describe('URL of the page about it, or of the data behind it.'),
-          title: z.string().describe('What happened, in a line.'),
+          title: z.string().describe('The event in one line.'),
           content_text: z.string().describe('More about it, and the URL of the data behind it.'),
           date_published: timeValue.describe('When the rule fired.'),
           tags: z.array(z.string()).describe('The name of the rule.'),

@@ -8,7 +8,8 @@ export const openApiRoute = (write: () => object): Route =>
     path: '/openapi.json',
     tag: 'Service',
     summary: 'This service as an OpenAPI 3.1 document',
-    description: 'Every operation with its parameters, answers and failures, made from what validates requests.',
+    description:
+      'All operations with their parameters, responses and errors, generated from the schemas that validate requests.',
     query: {},
     response: z.looseObject({ openapi: z.string().describe('Version of OpenAPI.') }),
     datasets: [],

@@ -17,7 +17,7 @@ const failing = z
   .strictObject({
     provider: z.string().describe('Name of the provider.'),
     since: timeValue.meta({ description: 'The slot from which on it has failed.' }),
-    reason: z.string().describe('What it answered with, or why it did not.'),
+    reason: z.string().describe('The error response, or the reason why there was none.'),
   })
   .meta({ id: 'FailingProvider', description: 'A provider that gave no answer in the newest slot.' })
 
@@ -25,27 +25,27 @@ const freshness = z
   .strictObject({
     dataset: z.string().describe('Name of the dataset.'),
     cadence: z.enum(CADENCES).describe('How often it is collected.'),
-    lastUpdated: timeValue.nullable().describe('Time of its newest datum; null while there is none.'),
+    lastUpdated: timeValue.nullable().describe('Time of its newest value; null if there is none.'),
     expectedEvery: z.int().describe('The cadence in seconds.'),
     lagSeconds: z
       .number()
       .nullable()
-      .meta({ description: 'Age of the newest datum in seconds; null while there is none.' }),
+      .meta({ description: 'Age of the newest value in seconds; null if there is none.' }),
     state: z.enum(FRESHNESS_STATES).meta({
       description:
         '`fresh`, or `late` when the newest datum, or that of any entity that some provider serves, is over 1.5 cadences old, or `stale` when the newest datum is over 2 cadences old.',
     }),
     complete: z.number().min(0).max(1).meta({
       description:
-        'The share of what is expected up to now that is stored, over all entities, from 0 to 1. What a provider is known to have nothing of is not expected.',
+        'Stored share of the expected data up to now, over all entities, from 0 to 1. Data that no provider has is not expected.',
     }),
     failing: z.array(failing).meta({ description: 'The providers that gave no answer in the newest slot.' }),
     rows: z.int().describe('Stored rows.'),
     entities: z.int().describe('Tokens or DAOs that have rows; 1 where rows are about all together.'),
-    earliest: timeValue.nullable().describe('Time of its oldest datum; null while there is none.'),
+    earliest: timeValue.nullable().describe('Time of its oldest value; null if there is none.'),
     note: z.string().optional().meta({
       description:
-        'What the newest rows say of their origin, where they say it; which providers fail since when, which Snapshot spaces have had nothing new for 60 days and which members keep the index from having a value; that the service is set not to collect it. Absent where there is nothing to say.',
+        'Notes: the origin of the newest rows, if they have one; failing providers since when; Snapshot spaces without new proposals for 60 days; index members without a price that block the value of the index; whether collection is switched off. Absent if there are no notes.',
     }),
   })
   .meta({ id: 'DatasetStatus', description: 'How fresh and how complete a dataset is.' })
@@ -63,7 +63,7 @@ const status = z
   .meta({ id: 'Status', description: 'The state of the data.' })
 
 const UPSTREAM = {
-  demo: 'Demo mode: the data is simulated and comes from the local stand-in for the providers. It is not real.',
+  demo: 'Demo mode: the data is simulated and comes from the local stand-in for the providers. Do not use it for decisions.',
   live: 'The data providers themselves.',
 } as const
 
@@ -117,7 +117,7 @@ export const statusRoute = defineRoute({
   tag: 'Service',
   summary: 'How fresh and how complete each dataset is',
   description:
-    'Of each dataset how often it is collected, how old its newest datum is, what share of the expected data is stored, and which providers fail. Asked anew at most every five seconds; of what is stored, only months that a commit concerns are counted again.',
+    'For each dataset: its cadence, the age of its newest value, the stored share of the expected data, and failing providers. Computed at most every five seconds; only months with new change events are counted again.',
   query: {},
   response: status,
   // It does not depend on change events: during a back-fill every event would require a new answer.

@@ -9,7 +9,7 @@ const selectedDatasets = z
   .array(z.enum([first as string, ...rest], `must be datasets: ${names.join(', ')}`))
   .optional()
   .meta({
-    description: 'Only commits of these datasets, repeated or with commas between; all when it is not given.',
+    description: 'Only change events of these datasets, repeated or separated by commas; default: all.',
     examples: [['prices', 'index']],
   })
 
@@ -17,8 +17,8 @@ export const streamRoute = defineRoute({
   operation: 'streamChanges',
   path: '/data/stream',
   tag: 'Service',
-  summary: 'What changes, as it happens',
-  description: `Server-sent events: one \`change\` as soon as data was stored, so that nobody has to ask again and again. Its \`id\` is the version of the commit, its data \`{dataset, asOf, entities, from, to}\`: the dataset, the time of its newest datum, how many tokens or DAOs it is about, and the range of times, from the start of a bucket of its cadence on and without \`to\` itself. What is null is not known: anything of the dataset may have changed then.
+  summary: 'Stream of change events',
+  description: `Server-sent events: one \`change\` as soon as data was stored, so that clients need not poll. Its \`id\` is the version of the change event, its data \`{dataset, asOf, entities, from, to}\`: the dataset, the time of its newest datum, how many tokens or DAOs it is about, and the range of times, from the start of a bucket of its cadence on and without \`to\` itself. What is null is not known: anything of the dataset may have changed then.
 
 A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, gets what it missed. Where that is too long ago or too much it gets one \`reset\`: everything may have changed. A comment comes every 15 seconds. A client that does not read is closed, and may come back.`,
   query: { datasets: selectedDatasets },
@@ -26,5 +26,5 @@ A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, 
   contentType: 'text/event-stream; charset=utf-8',
   datasets: [],
   volatile: true,
-  connect: ({ connect, query }, exchange) => connect(exchange, query.datasets),
+  connect: ({ connect, query }, context) => connect(context, query.datasets),
 })

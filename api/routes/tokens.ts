@@ -38,7 +38,7 @@ const priceChange = (over: string) =>
 const financialData = z
   .strictObject({
     lastUpdated: timeValue.describe('When these values were observed.'),
-    marketCap: numberOrNull.describe('Price times circulating supply, in US dollars; null where no source tells it.'),
+    marketCap: numberOrNull.describe('Price times circulating supply, in US dollars; null if unknown.'),
     percentChange1h: priceChange('1 hour'),
     percentChange24h: priceChange('24 hours'),
     percentChange7d: priceChange('7 days'),
@@ -47,24 +47,20 @@ const financialData = z
     percentChanged90d: priceChange('90 days'),
     price: z.number().describe('Price of one token in US dollars.'),
     volume24h: numberOrNull.describe(
-      'What was traded within 24 hours on all markets, in US dollars; null where no source tells it.',
+      'Trading volume of the last 24 hours on all markets, in US dollars; null if unknown.',
     ),
     volumeChange24h: numberOrNull.describe(
       'Change of `volume24h` against the 24 hours before, in percent; null where it is not known.',
     ),
-    totalSupply: numberOrNull.describe('Tokens that exist; null where no source tells it.'),
-    circulatingSupply: numberOrNull.describe('Tokens that are in circulation; null where no source tells it.'),
-    fullyDilutedMarketCap: numberOrNull.describe(
-      'Price times the most tokens that there can be, in US dollars; null where no source tells it.',
-    ),
-    maxSupply: numberOrNull.describe(
-      'Most tokens that there can ever be; null where there is no limit or none is known.',
-    ),
+    totalSupply: numberOrNull.describe('Total supply in tokens; null if unknown.'),
+    circulatingSupply: numberOrNull.describe('Circulating supply in tokens; null if unknown.'),
+    fullyDilutedMarketCap: numberOrNull.describe('Price times maximum supply, in US dollars; null if unknown.'),
+    maxSupply: numberOrNull.describe('Maximum supply in tokens; null if there is no limit or it is unknown.'),
     tvl: numberOrNull.describe(
       "Value locked in the DAO's protocols, in US dollars; null where it has none or none is known.",
     ),
   })
-  .meta({ id: 'FinancialData', description: 'What a token is worth, as it was last observed.' })
+  .meta({ id: 'FinancialData', description: 'The last observed quote of a token.' })
 
 /** A token with its financial data. */
 const tokenRecord = z

@@ -10,27 +10,27 @@ const usage = z
         name: z.string().describe('Whose key it is.'),
       })
       .nullable()
-      .meta({ description: 'The key that came with this request; null without one.' }),
+      .meta({ description: 'The key of this request; null without a key.' }),
     limit: z
       .strictObject({
         requests: z.int().describe('Most requests in a window.'),
         seconds: z.int().describe('How long a window is.'),
         used: z.int().describe('Requests of this window so far, with this one.'),
-        remaining: z.int().describe('Requests that are left in this window.'),
+        remaining: z.int().describe('Remaining requests in this window.'),
         resetsAt: timeValue.meta({ description: 'When the next window begins at the earliest.' }),
       })
       .nullable()
-      .meta({ description: 'How the window of the key stands, or of the address without one; null without a limit.' }),
+      .meta({ description: 'The window of the key, or of the IP address without a key; null without a limit.' }),
   })
-  .meta({ id: 'Usage', description: 'What a client has used of its limit.' })
+  .meta({ id: 'Usage', description: 'Usage of the request limit by one client.' })
 
 export const usageRoute = defineRoute({
   operation: 'getUsage',
   path: '/data/usage',
   tag: 'Service',
-  summary: 'What you have used of your limit',
+  summary: 'Usage of your request limit',
   description:
-    'The window of the key that comes with the request, as `X-API-Key` or `Authorization: Bearer`, or of the address without one. This request counts like any other. Every answer says the same in its headers `RateLimit-Policy` and `RateLimit`.',
+    "The window of the request's key (`X-API-Key` or `Authorization: Bearer`), or of the IP address without a key. This request counts too. Every response has the same values in the headers `RateLimit-Policy` and `RateLimit`.",
   query: {},
   response: usage,
   datasets: [],

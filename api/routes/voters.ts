@@ -14,16 +14,16 @@ const membership = z
     dao: idValue.describe('Id of the DAO.'),
     name: z.string().describe('Name of the DAO.'),
     votes: uint64.describe('Proposals of the DAO that the address voted on, on Snapshot and on governors.'),
-    firstVoteAt: timeValue.nullable().describe('When it cast the first of these votes; null if there is none.'),
-    lastVoteAt: timeValue.nullable().describe('When it cast the last of them; null if there is none.'),
+    firstVoteAt: timeValue.nullable().describe('Time of the first of these votes; null if there is none.'),
+    lastVoteAt: timeValue.nullable().describe('Time of the last of these votes; null if there is none.'),
     votingPower: numberOrNull.describe(
-      'Power that is delegated to it now on the token that the governors count; without such a token, the voting power of its last vote. Null where neither is known.',
+      'Power that is delegated to it now on the token that the governors count; without such a token, the voting power of its last vote. Null if neither is known.',
     ),
     delegators: countOrNull.describe(
       'Accounts that delegate to it; null where delegations are not collected, or were not read to their end yet.',
     ),
   })
-  .meta({ id: 'VoterInDao', description: 'What an address did in one DAO.' })
+  .meta({ id: 'VoterInDao', description: 'Votes and delegated power of an address in one DAO.' })
 
 const RECORD = toObject(
   membership,
@@ -69,7 +69,7 @@ export const votersRoute = defineRoute({
   operation: 'listVoterDaos',
   path: '/data/voters',
   tag: 'DAOs',
-  summary: 'What one address did in all DAOs',
+  summary: 'Votes and delegated power of one address in all DAOs',
   description:
     'The DAOs in which an address voted, on Snapshot and on governors, or in which it has delegated power, those with the most votes first. Votes count as in `/data/daos/governance/voters` with `source=all`. An address that never voted and has no power has none.',
   query: { address: account('The voter or delegate.') },

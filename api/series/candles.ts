@@ -52,7 +52,7 @@ export function defineCandles(candles: Candles): Route {
     query: {
       ...chosenParameters(candles.intervals),
       start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
-      end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+      end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
       ...optionalPage('candles', { max: MAX_CANDLES }),
     },
     record: candles.candle,
@@ -125,8 +125,7 @@ export const toPoints = (filled: Filled) => {
   const { id, description } = filled.record.meta() ?? {}
   const row = toFilledSchema(filled).meta({ id: `Filled${id}`, description: `${description} With \`fill=null\`.` })
   return z.union([z.array(filled.record), z.array(row)]).meta({
-    description:
-      'With `fill=null` there is a row for every bucket that is due, and its values are null where nothing was observed.',
+    description: 'With `fill=null` every due bucket has a row, with null values if nothing was observed.',
   })
 }
 

@@ -13,7 +13,7 @@ import { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { timeValue, uint32 } from '../records/table.ts'
-import { type Described, defineRoute, type Route, type Surroundings, toDescribed } from '../route/define-route.ts'
+import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { toPoints } from './candles.ts'
 import { countSince, countSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
 import {
@@ -84,16 +84,16 @@ const dailySumParameters = {
   start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', {
     earliest: HISTORY_START,
   }).optional(),
-  end: time('Last moment, exclusive; now when it is not given.', '2024-02-01').optional(),
+  end: time('Last moment, exclusive; default: now.', '2024-02-01').optional(),
   ...seriesParameters(['1d', '7d'], 'asc'),
   basis: oneOf(
     ['like-for-like'],
-    'What the sum changed for those that are in both days, instead of the sum of everybody.',
+    'Change of the sum over the members of both days, instead of the sum over all.',
     'like-for-like',
   ).optional(),
 }
 
-type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
 /** The sums of the last days or of a range, in the requested form. */
@@ -190,9 +190,7 @@ export interface SumNames {
  */
 function toSumRecords({ sum, count }: SumNames) {
   const metadata = (which: string) =>
-    z
-      .strictObject({ [count.name]: uint32.describe(`${count.noun} that ${which}.`) })
-      .describe('What the sum is made of.')
+    z.strictObject({ [count.name]: uint32.describe(`${count.noun} that ${which}.`) }).describe('The parts of the sum.')
   const toPoint = (members: z.ZodRawShape, description: string) =>
     z.strictObject({
       recordedAt: timeValue.describe('The day: its first moment.'),

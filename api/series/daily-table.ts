@@ -9,13 +9,13 @@ import { refuseCursor, toIdSql } from '../answers/keyset.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { idValue } from '../records/table.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import type { AppContext } from '../route/define-route.ts'
 import type { Named } from '../route/entities.ts'
 import type { DailySeries } from './daily.ts'
 import { countMissing, type SeriesQuestion, toExpiry, toSeriesHeaders, toSeriesRange } from './series.ts'
 import { toBucketSql } from './series-source.ts'
 
-type Call = Pick<Surroundings, 'db' | 'now'> & {
+type Call = Pick<AppContext, 'db' | 'now'> & {
   readonly entities: readonly Named[]
   readonly representation: Representation
   readonly query: SeriesQuestion & {

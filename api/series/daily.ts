@@ -193,8 +193,8 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     one: kind,
     severalInTables: !isOfOneOnly,
     query: {
-      start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
-      end: time('Last moment, exclusive; now when it is not given.', '2026-02-01').optional(),
+      start: time('First moment, inclusive; default: the first point.', '2026-01-01').optional(),
+      end: time('Last moment, exclusive; default: now.', '2026-02-01').optional(),
       ...seriesParameters(intervals, 'desc'),
       ...page('points', { default: 365, max: 10_000 }),
     },

@@ -7,7 +7,7 @@ import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { refuseCursor } from '../answers/keyset.ts'
 import { answerRecords } from '../records/answer.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import type { AppContext } from '../route/define-route.ts'
 import { toFilledSchema } from './candles.ts'
 import {
   checkFill,
@@ -39,7 +39,7 @@ interface Described extends PointCounts {
   readonly last: number
 }
 
-type Call = Pick<Surroundings, 'now' | 'db'> & { readonly representation: Representation }
+type Call = Pick<AppContext, 'now' | 'db'> & { readonly representation: Representation }
 
 const AT = 'toUnixTimestamp64Milli(bucket)'
 const ORDERS = { asc: AT, desc: `${AT} DESC` } as const

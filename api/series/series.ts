@@ -31,7 +31,7 @@ export const order = (usual: 'asc' | 'desc') =>
 
 const fill = oneOf(
   ['null'],
-  'A row for every bucket of the range that is due: where nothing was observed its values are null.',
+  'A row for every due bucket of the range, with null values if nothing was observed.',
   'null',
 ).optional()
 
@@ -65,7 +65,7 @@ export const chosenParameters = (intervals: readonly [Interval, ...Interval[]]) 
 /** @throws Problem `invalid_parameter` if both an interval and a number of points are given. */
 export function checkInterval({ interval, points: count }: SeriesQuestion): void {
   if (interval === undefined || count === undefined) return
-  const detail = 'points stands instead of interval: give one of them, for example points=100.'
+  const detail = 'points replaces interval: use one of them, for example points=100.'
   throw new Problem('invalid_parameter', detail, { param: 'points' })
 }
 

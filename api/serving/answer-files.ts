@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
-import { createFlights } from '../cache/flight.ts'
+import { createSingleFlight } from '../cache/single-flight.ts'
 import type { ByteRange } from '../http/negotiation.ts'
 import { openUnnamed, writeAt } from './spool.ts'
 
@@ -64,7 +64,7 @@ async function* readPart(file: FileHandle, { start, end }: ByteRange): AsyncGene
 export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed }: Options): AnswerFiles {
   // Ordered by last use.
   const cached = new Map<string, CachedFile>()
-  const flights = createFlights<CachedFile | undefined>(queue)
+  const singleFlight = createSingleFlight<CachedFile | undefined>(queue)
   let used = 0
 
   const close = (file: FileHandle) =>
@@ -150,7 +150,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
           cached.set(tag, existing)
         }
         const make = (abandoned: AbortSignal) => write(tag, open, abandoned)
-        const entry = existing ?? (await flights.board(tag, make, client).flight.join(signal))
+        const entry = existing ?? (await singleFlight.share(tag, make, client).call.join(signal))
         if (entry === undefined) return undefined
         // Another write may have evicted it already.
         if (!entry.isGone) return toAnswerFile(hold(entry))

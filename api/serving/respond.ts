@@ -19,7 +19,7 @@ import {
 } from '../http/negotiation.ts'
 import { Problem, toProblemBody } from '../problem/problem.ts'
 import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { RequestContext } from '../route/request-context.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
 export interface EncodedForm {
@@ -157,15 +157,12 @@ export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
   staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
 
 /** Headers of this request only: request id, timing, maximum age and staleness. */
-export function toRequestHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
-  const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
-  const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
+export function toRequestHeaders(context: RequestContext, head: Head, now: number, from: string): string[] {
+  const timing = `${from}, total;dur=${Math.round((performance.now() - context.startedAt) * 10) / 10}`
+  const headers = ['X-Request-Id', context.requestId, 'Server-Timing', timing]
   const cacheControl = toCacheControlAt(head, now, from === 'stale')
   // A shared cache would send one client's limit to other clients.
-  headers.push(
-    'Cache-Control',
-    exchange.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'),
-  )
+  headers.push('Cache-Control', context.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'))
   headers.push(...toStaleHeader(head, now))
   return headers
 }
@@ -208,8 +205,8 @@ interface Sending {
   readonly onSend?: (bytes: Buffer) => void
 }
 
-function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, { now, from, onSend }: Sending): void {
-  const { request, response, extra, limit } = exchange
+function writeForm(context: RequestContext, answer: ReadyAnswer, form: EncodedForm, { now, from, onSend }: Sending): void {
+  const { request, response, extra, limit } = context
   if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
   const noneMatch = request.headers['if-none-match']
   const isCurrent = noneMatch !== undefined && answer.tag !== null && matchesTag(noneMatch, answer.tag)
@@ -217,7 +214,7 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, {
   const part =
     isCurrent || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
   const headers = (isCurrent || part !== undefined ? form.headers : form.full).concat(
-    toRequestHeaders(exchange, answer.head, now, from),
+    toRequestHeaders(context, answer.head, now, from),
   )
   if (extra.length > 0) headers.push(...extra)
   if (limit !== undefined) headers.push(...limit)
@@ -233,8 +230,8 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, {
 }
 
 /** Sends a complete answer, or 304 if the client has it. Synchronous if nothing must be compressed. */
-export function sendReady(exchange: Exchange, answer: ReadyAnswer, sending: Sending): Promise<void> | undefined {
-  const { headers } = exchange.request
+export function sendReady(context: RequestContext, answer: ReadyAnswer, sending: Sending): Promise<void> | undefined {
+  const { headers } = context.request
   const isSmall = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
     isSmall || answer.isPacked || (answer.hasRanges && headers.range !== undefined)
@@ -242,19 +239,19 @@ export function sendReady(exchange: Exchange, answer: ReadyAnswer, sending: Send
       : (sending.encoding ?? chooseEncoding(headers['accept-encoding']))
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
-    writeForm(exchange, answer, form, sending)
+    writeForm(context, answer, form, sending)
     return undefined
   }
   const bytes = toBytes(answer.body, encoding)
-  const write = (made: Buffer) => writeForm(exchange, answer, toForm(answer, encoding, made), sending)
+  const write = (made: Buffer) => writeForm(context, answer, toForm(answer, encoding, made), sending)
   if (!Buffer.isBuffer(bytes)) return bytes.then(write)
   write(bytes)
   return undefined
 }
 
 /** Sends a failure as problem+json. */
-export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: string): void {
-  const { request, response, requestId } = exchange
+export function sendProblem(context: RequestContext, problem: Problem, publicUrl: string): void {
+  const { request, response, requestId } = context
   const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
   // A string body is sent in one write with the headers.
   const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))

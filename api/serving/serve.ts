@@ -2,15 +2,15 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Admission, ClientKey } from '../admission/admission.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, formatByName } from '../answers/formats.ts'
-import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/flight.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
+import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/single-flight.ts'
 import { breakOff } from '../http/break-off.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
-import type { Route, Surroundings } from '../route/define-route.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { AppContext, Route } from '../route/define-route.ts'
+import type { RequestContext } from '../route/request-context.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
 import {
   type LongAnswer,
@@ -29,9 +29,9 @@ type InPath = Readonly<Record<string, string | string[]>>
 
 export interface Serving {
   /** Answers from the response cache, before anything is parsed. Returns whether it did. */
-  serveCached(exchange: Exchange): boolean
+  serveCached(context: RequestContext): boolean
   /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
-  serve(route: Route, exchange: Exchange, inPath: InPath): Promise<void>
+  serve(route: Route, context: RequestContext, inPath: InPath): Promise<void>
   /**
    * Returns the complete answer to an in-process GET request on behalf of a client.
    * @throws Problem, or the signal's reason after it is aborted.
@@ -42,7 +42,7 @@ export interface Serving {
     signal: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
   /** Answers with a failure. Failures of the service itself are logged. */
-  fail(exchange: Exchange, error: unknown): void
+  fail(context: RequestContext, error: unknown): void
 }
 
 /**
@@ -103,21 +103,18 @@ function createFail(
   publicUrl: string,
   logProblem: ReturnType<typeof createProblemLogger>,
 ): Serving['fail'] {
-  return (exchange, error) => {
-    if (exchange.response.headersSent || exchange.response.destroyed) {
-      breakOff(exchange.response)
-      log.warn({ requestId: exchange.requestId, err: error }, 'response aborted after its headers were sent')
+  return (context, error) => {
+    if (context.response.headersSent || context.response.destroyed) {
+      breakOff(context.response)
+      log.warn({ requestId: context.requestId, err: error }, 'response aborted after its headers were sent')
       return
     }
-    sendProblem(exchange, logProblem(exchange.requestId, error), publicUrl)
+    sendProblem(context, logProblem(context.requestId, error), publicUrl)
   }
 }
 
 const tooLong = () =>
-  new Problem(
-    'invalid_parameter',
-    'The answer is too long to be given whole: ask for a shorter range or fewer records.',
-  )
+  new Problem('invalid_parameter', 'The response is too long: request a shorter range or fewer records.')
 
 /** Maximum attempts for an answer whose data changes each time while it is read. */
 const MOST_TRIES = 5
@@ -153,7 +150,7 @@ interface Resolved {
 
 /** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
-  surroundings: Surroundings,
+  appContext: AppContext,
   options: {
     log: Logger
     metrics: ApiMetrics
@@ -162,17 +159,17 @@ export function createServing(
     sendStream: SendStream
   },
 ): Serving {
-  const { now, config, commits, chunks } = surroundings
+  const { now, config, changeFeed, chunks } = appContext
   const { metrics, log, cacheBytes, admission, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
   const logProblem = createProblemLogger(log)
   const onRenewalFailed = (error: unknown) => {
     if (!isRejection(error)) log.warn({ err: error }, 'stale answer could not be renewed')
   }
-  const registryVersion = () => surroundings.registry.version
+  const registryVersion = () => appContext.registry.version
   const cache = createResponseCache<ReadyAnswer, LongAnswer>({
     maxBytes: cacheBytes,
-    commits,
+    changeFeed,
     registryVersion,
     queue,
     now,
@@ -184,7 +181,7 @@ export function createServing(
   const fail = createFail(log, config.api.publicUrl, logProblem)
 
   /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
-  const findReady = async (route: Route, settled: ReturnType<Route['settle']>) => {
+  const findReady = async (route: Route, settled: ReturnType<Route['resolve']>) => {
     const at = now()
     const { datasets } = route
     const cached = cache.find(settled.key, datasets, at)
@@ -200,7 +197,7 @@ export function createServing(
   /** Finds an answer in the caches or makes it. */
   const find = async (
     route: Route,
-    settled: ReturnType<Route['settle']>,
+    settled: ReturnType<Route['resolve']>,
     client: ClientKey,
     disconnected: DisconnectSignal,
   ) => {
@@ -222,41 +219,41 @@ export function createServing(
   /** Handles a request: parse, resolve, find the answer, send. */
   const serveAttempt = async (
     route: Route,
-    exchange: Exchange,
+    context: RequestContext,
     inPath: InPath,
     client: ClientKey,
     disconnected: DisconnectSignal,
   ): Promise<void> => {
-    const { url = '', headers } = exchange.request
+    const { url = '', headers } = context.request
     const parsed = parse(route, headers.accept, readQuery(url), inPath)
-    const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
-    const settled = route.settle(parsed.query, parsed.format, around)
-    if (settled.connect !== undefined) return settled.connect(exchange)
+    const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
+    const settled = route.resolve(parsed.query, parsed.format, around)
+    if (settled.connect !== undefined) return settled.connect(context)
     const { answer, from, isTransient } = await find(route, settled, client, disconnected)
-    if (!('body' in answer)) return sendStream(exchange, client, answer, toHead(route, answer), now(), disconnected())
+    if (!('body' in answer)) return sendStream(context, client, answer, toHead(route, answer), now(), disconnected())
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isTransient === true && Buffer.isBuffer(body))
-      exchange.response.once('close', () => chunks.buffers.release(body))
-    const onSend = from === 'cache' ? undefined : (bytes: Buffer) => admission.unreadBytes.add(exchange.response, bytes)
+      context.response.once('close', () => chunks.buffers.release(body))
+    const onSend = from === 'cache' ? undefined : (bytes: Buffer) => admission.unreadBytes.add(context.response, bytes)
     // Answers of volatile routes are never cached.
-    if (exchange.extra.length === 0 && !route.volatile) {
+    if (context.extra.length === 0 && !route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])
       const resolved = { route, key: settled.key, meters: metrics.of(route.path), encoding }
-      resolvedRequests.add(exchange.request, resolved, settled.basis)
+      resolvedRequests.add(context.request, resolved, settled.basis)
     }
-    await sendReady(exchange, answer, { now: now(), from, ...(onSend && { onSend }) })
+    await sendReady(context, answer, { now: now(), from, ...(onSend && { onSend }) })
   }
 
   return {
-    serve: async (route, exchange, inPath) => {
-      const { request, response } = exchange
+    serve: async (route, context, inPath) => {
+      const { request, response } = context
       const client = clientKeyOf(request)
       // An answer that was served before may be cached, or another request may be making it.
       const isResolved = resolvedRequests.find(request) !== undefined
       if (!isResolved && !route.volatile && !route.isUrgent) queue.rejectEarly(client)
       const disconnected = createDisconnectSignal(response)
-      const work = () => serveAttempt(route, exchange, inPath, client, disconnected)
+      const work = () => serveAttempt(route, context, inPath, client, disconnected)
       await retryChanged(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientDisconnected)) throw error
       })
@@ -264,7 +261,7 @@ export function createServing(
     answer: async (route, { url, client, requestId }, signal) => {
       try {
         const { query, format } = parse(route, undefined, readQuery(url), {})
-        const attempt = () => find(route, route.settle(query, format, surroundings), client, () => signal)
+        const attempt = () => find(route, route.resolve(query, format, appContext), client, () => signal)
         const { answer } = await retryChanged(() => false, attempt)
         if (!('body' in answer)) throw tooLong()
         const body = await toBytes(answer.body, 'identity')
@@ -273,21 +270,21 @@ export function createServing(
         throw signal.aborted ? error : logProblem(requestId, error)
       }
     },
-    serveCached: (exchange) => {
-      const { method, headers } = exchange.request
+    serveCached: (context) => {
+      const { method, headers } = context.request
       // Range requests and preconditions may fail, and only `serve` reports failures.
       if (headers.range !== undefined || headers['if-match'] !== undefined) return false
       if (method !== 'GET' && method !== 'HEAD') return false
-      const resolved = resolvedRequests.find(exchange.request)
+      const resolved = resolvedRequests.find(context.request)
       if (resolved === undefined) return false
       const at = now()
       const answer = cache.find(resolved.key, resolved.route.datasets, at)
       if (answer === undefined) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
-      const count = () => resolved.meters.servedFromCache(exchange.response.statusCode, exchange.startedAt)
-      const sending = sendReady(exchange, answer, { now: at, from: 'cache', encoding: resolved.encoding })
+      const count = () => resolved.meters.servedFromCache(context.response.statusCode, context.startedAt)
+      const sending = sendReady(context, answer, { now: at, from: 'cache', encoding: resolved.encoding })
       if (sending === undefined) count()
-      else sending.then(count).catch((error: unknown) => fail(exchange, error))
+      else sending.then(count).catch((error: unknown) => fail(context, error))
       return true
     },
     fail,

@@ -18,7 +18,7 @@ import {
   toEntityTag,
   toTagValue,
 } from '../http/negotiation.ts'
-import type { Exchange } from '../route/exchange.ts'
+import type { RequestContext } from '../route/request-context.ts'
 import type { AnswerFile, AnswerFiles } from './answer-files.ts'
 import type { Head, LongAnswer } from './respond.ts'
 import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
@@ -71,7 +71,7 @@ async function* toWrites(
 }
 
 export type SendStream = (
-  exchange: Exchange,
+  context: RequestContext,
   client: ClientKey,
   answer: LongAnswer,
   head: Head,
@@ -86,7 +86,7 @@ const selectsRange = ({ headers }: IncomingMessage, tag: string): boolean =>
 
 /** Sends a file or a range of it; for HEAD only its length. */
 async function sendFile(
-  { request, response }: Exchange,
+  { request, response }: RequestContext,
   file: AnswerFile,
   part: ByteRange | undefined,
   headers: string[],
@@ -113,7 +113,7 @@ interface StreamingOptions {
 }
 
 /** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
-function toForm({ request }: Exchange, answer: LongAnswer) {
+function toForm({ request }: RequestContext, answer: LongAnswer) {
   const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
   const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
@@ -134,7 +134,7 @@ function toForm({ request }: Exchange, answer: LongAnswer) {
 export function createStreaming({ spools, files, admission }: StreamingOptions): SendStream {
   const { downloads, longAnswers, statements } = admission
   const deliver = async (
-    { response }: Exchange,
+    { response }: RequestContext,
     { client, answer, disconnected }: { client: ClientKey; answer: LongAnswer; disconnected: AbortSignal },
     { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
   ) => {
@@ -173,16 +173,16 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
       void rest?.return(undefined)
     }
   }
-  return async (exchange, client, answer, head, now, disconnected) => {
+  return async (context, client, answer, head, now, disconnected) => {
     disconnected.throwIfAborted()
-    const { request, response } = exchange
-    const { encoding, tag, usesFile } = toForm(exchange, answer)
+    const { request, response } = context
+    const { encoding, tag, usesFile } = toForm(context, answer)
     const toHeaders = () => [
       ...FIXED_HEADERS,
       ...head.headers,
       ...['ETag', toEntityTag(tag, encoding)],
-      ...toRequestHeaders(exchange, head, now, 'made'),
-      ...exchange.extra,
+      ...toRequestHeaders(context, head, now, 'made'),
+      ...context.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
     checkIfMatch(request, tag)
@@ -198,10 +198,10 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
           : undefined
       if (file !== undefined) {
         const part = toPart(request, toEntityTag(tag, 'identity'), file.length)
-        return await sendFile(exchange, file, part, toHeaders())
+        return await sendFile(context, file, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
-      await deliver(exchange, { client, answer, disconnected }, { encoding, toHeaders })
+      await deliver(context, { client, answer, disconnected }, { encoding, toHeaders })
     } finally {
       longAnswers.remove(response)
     }

@@ -81,8 +81,8 @@ export function explain(
 
 /** Reason for missing data of a time without any request for it, and the possible remedy. */
 function toUnasked({ hasHistory, resumes }: Pick<Dataset, 'hasHistory' | 'resumes'>): string {
-  if (hasHistory) return 'nobody asked for it: a back-fill collects it'
-  if (resumes) return 'before the first slot, whose reading also read what happened before it'
+  if (hasHistory) return 'it was not requested: a back-fill collects it'
+  if (resumes) return 'before the first slot, whose reading covers the time before it'
   return 'it was not collected at its time, and no provider has its history'
 }
 

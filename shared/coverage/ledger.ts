@@ -206,7 +206,7 @@ export interface Note {
 /** A note with the engine's time at which it was written, in Unix milliseconds. */
 export type StoredNote = Note & { readonly writtenAt: number }
 
-/** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
+/** Whether a note is about a missed range: it was not collected in time, and no provider has it any more. It has no tries. */
 export const isMissed = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean =>
   state === 'unserved' && tries === 0
 

@@ -1,4 +1,4 @@
-import { type JobsOptions, Queue } from 'bullmq'
+import { type JobsOptions, Queue, type QueueOptions } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
@@ -82,9 +82,17 @@ export const toQueuePrefix = (prefix: string, queue: string): string =>
 
 /** The queue of one queue class of a dataset, under the configured key prefix. */
 export function createQueue(dataset: string, connection: Redis, prefix: string, lane: Lane = 'live'): DatasetQueue {
-  const name = toQueueName(dataset, lane)
-  const options = { connection, prefix: toQueuePrefix(prefix, name), defaultJobOptions: DEFAULT_OPTIONS }
-  const queue: DatasetQueue = new Queue(name, options)
+  return openQueue(toQueueName(dataset, lane), connection, prefix, { defaultJobOptions: DEFAULT_OPTIONS })
+}
+
+/** Opens a queue under the configured key prefix. */
+export function openQueue(
+  name: string,
+  connection: Redis,
+  prefix: string,
+  options: Pick<QueueOptions, 'defaultJobOptions'> = {},
+): Queue {
+  const queue = new Queue(name, { ...options, connection, prefix: toQueuePrefix(prefix, name) })
   // The connection logs its own errors. Without a listener the queue would print each of them a second time.
   queue.on('error', () => undefined)
   return queue

@@ -46,6 +46,8 @@ export interface Token extends Lifetime {
   key: number
   symbol: string
   name: string
+  /** Former names and symbols, the latest first. */
+  formerNames: string[]
   /** Slug of a chain. */
   chain: string
   /** Lower-case on EVM chains, else as written. */
@@ -104,6 +106,8 @@ export interface Dao extends Lifetime {
   key: number
   slug: string
   name: string
+  /** The latest first. */
+  formerNames: string[]
   image: string | null
   /** Slugs of categories. */
   categories: string[]

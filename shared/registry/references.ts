@@ -135,6 +135,7 @@ function tokenMistakes(
     ...unknownReference(place, 'dao', record.dao, files.daos),
     ...addressMistakes(place, 'contractAddress', record.contractAddress, evmBySlug.get(record.chain)),
     ...successorMistakes({ place, record }, files.tokens.file, findToken),
+    ...formerNameMistakes(place, record.formerNames, [record.symbol, record.name]),
     ...(record.live && !hasMarketDataId ? [`${place}: cmcId: a live token needs a cmcId or a coingeckoId`] : []),
     ...(record.livePrice === true && !(record.live && hasMarketDataId)
       ? [`${place}: livePrice: needs a live token with a market-data id`]
@@ -153,6 +154,15 @@ function successorMistakes(
   const named = findToken(chain, address)
   if (named === undefined) return [`${place}: ended.successor: ${successor} is not a <chain>/<address> of ${file}`]
   return named === record ? [`${place}: ended.successor: is the token itself`] : []
+}
+
+function formerNameMistakes(place: string, formerNames: readonly string[], current: readonly string[]): string[] {
+  return [
+    ...repeated(formerNames).map((name) => `${place}: formerNames: ${name} is listed twice`),
+    ...formerNames
+      .filter((name) => current.includes(name))
+      .map((name) => `${place}: formerNames: ${name} is the current name`),
+  ]
 }
 
 function daoMistakes(
@@ -178,6 +188,7 @@ function daoMistakes(
       ...unknownReference(place, 'votingToken.chain', chain, files.chains),
       ...governorMistakes(place, 'votingToken', address, evmBySlug.get(chain)),
     ]),
+    ...formerNameMistakes(place, record.formerNames, [record.name]),
     ...repeated(record.categories).map((slug) => `${place}: categories: ${slug} is listed twice`),
     ...repeated(record.chains).map((slug) => `${place}: chains: ${slug} is listed twice`),
     ...repeated(treasuryKeys).map((key) => `${place}: treasuries: ${key} is listed twice`),

@@ -69,6 +69,12 @@ const votingToken = z.strictObject({
 /** `checkReferences` validates the format, because it knows the chains. */
 const address = externalId
 
+/**
+ * Names and symbols that a token or DAO had before, or that were merged into it, the latest first. A token that was
+ * exchanged for another one is a record of its own with `ended.successor`.
+ */
+const formerNames = z.array(name).default([])
+
 /** A record of categories.json. */
 export const categoryRecord = z.strictObject({ slug, name })
 
@@ -93,6 +99,7 @@ export const chainRecord = z.strictObject({
 export const tokenRecord = z.strictObject({
   symbol: name,
   name,
+  formerNames,
   chain: slug,
   contractAddress: address,
   decimals: z.int('must be a whole number').min(0, 'must be at least 0').max(77, 'must be at most 77'),
@@ -112,6 +119,7 @@ export const tokenRecord = z.strictObject({
 export const daoRecord = z.strictObject({
   slug,
   name,
+  formerNames,
   image: secureLink.nullable().default(null),
   categories: z.array(slug).default([]),
   chains: z.array(slug).default([]),

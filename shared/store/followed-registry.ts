@@ -2,14 +2,14 @@ import { isDeepStrictEqual } from 'node:util'
 import { daoLinks } from '../datasets/daos.ts'
 import { DataError, toReason } from '../errors.ts'
 import { HOUR_MS } from '../intervals.ts'
-import { toLiving } from '../registry/ends.ts'
+import { liveProxy } from '../registry/ends.ts'
 import { type FoundLinks, SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
 import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
 import type { RegistryPart } from '../registry/source.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
+import type { ChangeFeed } from './change-feed.ts'
 import type { Database } from './clickhouse.ts'
-import type { CommitFeed } from './commits.ts'
 import { readFoundLinks } from './found-links.ts'
 import { findRegistryVersion, readStoredSource } from './stored-registry.ts'
 
@@ -78,7 +78,7 @@ export interface FollowOptions {
    * Signals newly found links. Its versions are renewed when the registry or its links change, because derived data is
    * then stale.
    */
-  readonly commits?: Pick<CommitFeed, 'follow' | 'renew'>
+  readonly changeFeed?: Pick<ChangeFeed, 'follow' | 'renew'>
 }
 
 /**
@@ -89,7 +89,7 @@ export interface FollowOptions {
 export function followRegistry(
   db: Database,
   first: Registry,
-  { log, part = 'whole', commits }: FollowOptions,
+  { log, part = 'whole', changeFeed }: FollowOptions,
 ): FollowedRegistry {
   let [base, now] = [first, first]
   const refusal = createRefusal(log)
@@ -115,12 +115,12 @@ export function followRegistry(
       now = withFoundLinks(base, links.found)
       logFound(now)
     } else base = now = newer ?? base
-    if (newer === undefined) return haveLinksChanged ? commits?.renew() : undefined
+    if (newer === undefined) return haveLinksChanged ? changeFeed?.renew() : undefined
     const { version, tokens } = newer
     const daos = part === 'whole' ? { daos: newer.daos.length } : {}
     const message = isNewVersion ? 'a new registry is active' : 'the registry is active again'
     log.info({ version, tokens: tokens.length, ...daos }, message)
-    commits?.renew()
+    changeFeed?.renew()
   }
 
   const outage = createOutageLog(log, 'warn')
@@ -147,13 +147,13 @@ export function followRegistry(
     if (looking === 0) void refresh(links.areDue())
   }, POLL_MS)
   timer.unref()
-  commits?.follow((change) => {
+  changeFeed?.follow((change) => {
     if (isStopped || (change !== undefined && change.dataset !== daoLinks.name)) return
     links.expire()
     void refresh(true)
   })
   return {
-    registry: toLiving(() => now),
+    registry: liveProxy(() => now),
     refresh: () => refresh(true),
     readCurrent: async () => {
       await inTurn(() => update(false))

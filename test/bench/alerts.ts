@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { publishCommit } from '../../shared/store/commits.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startAlerts } from '../../workers/alerts/alerts.ts'
 import { createAlertStore } from '../../workers/alerts/state.ts'
@@ -53,7 +53,7 @@ export const alerts: Benchmark = {
           tokens.map(({ key }) => ({ token: key, at: now - 1_000, price, is_latest: true })),
         )
         const at = performance.now()
-        await publishCommit({ db, redis, prefix }, { dataset: 'prices' })
+        await publishChange({ db, redis, prefix }, { dataset: 'prices' })
         return at
       }
       await tick(9)

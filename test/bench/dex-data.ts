@@ -1,14 +1,14 @@
-import type { Surroundings } from '../../api/route/define-route.ts'
+import type { AppContext } from '../../api/route/define-route.ts'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { HOUR_MS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { surround } from './app-context.ts'
 import { atMost, type BenchContext, type Benchmark, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { compare, compareWithItself, timed } from './measure.ts'
-import { surround } from './surroundings.ts'
 
 const FEW = 10_000
 const TOKENS = 10
@@ -47,9 +47,9 @@ async function measure({ quick, say }: BenchContext, few: BenchDatabase, many: B
   const keys = tokens.map(({ key }) => key)
   const ids = tokens.map(({ id }) => id)
   const sums = (of: BenchDatabase) => () =>
-    request(of, (surroundings) => dexDataRoute.settle({ id: ids, limit: TOKENS }, 'json', surroundings))
+    request(of, (appContext) => dexDataRoute.resolve({ id: ids, limit: TOKENS }, 'json', appContext))
   const newest = (of: BenchDatabase) => () =>
-    request(of, (surroundings) => historicDexTradesRoute.settle({ id: ids[0], limit: 100 }, 'json', surroundings))
+    request(of, (appContext) => historicDexTradesRoute.resolve({ id: ids[0], limit: 100 }, 'json', appContext))
   const name = (trades: number) => `${trades.toLocaleString('en-US')} trades a token`
   const against = (work: (of: BenchDatabase) => () => Promise<unknown>) => ({
     unit: 'ms',
@@ -100,7 +100,7 @@ async function derive({ db }: BenchDatabase, keys: readonly number[], times = {}
 
 function request(
   database: BenchDatabase,
-  settle: (surroundings: Surroundings) => { answer(signal: AbortSignal): Promise<unknown> },
+  resolve: (appContext: AppContext) => { answer(signal: AbortSignal): Promise<unknown> },
 ) {
-  return settle(surround(database, END)).answer(AbortSignal.timeout(60_000))
+  return resolve(surround(database, END)).answer(AbortSignal.timeout(60_000))
 }

@@ -85,7 +85,7 @@ function measureInBrowser(points: number): Promise<BenchRow[]> {
       const keys = registry.tokens.filter(({ live }) => live).map(({ key }) => key)
       const until = Math.floor(Date.now() / STEP) * STEP
       await storeMarket(db, { keys, until, points: 288, stepMs: STEP })
-      const api = await startApi({ config, db: reader, registry, commits: createHandFeed() })
+      const api = await startApi({ config, db: reader, registry, changeFeed: createHandFeed() })
       try {
         return await measurePage(api.url, points)
       } finally {

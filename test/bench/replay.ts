@@ -9,9 +9,9 @@ import { rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
 import { planChunks } from '../../workers/schedule/chunks.ts'
 import { silent } from '../support/silent.ts'
+import { surround } from './app-context.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { collect, type Stack, withStack } from './stack.ts'
-import { surround } from './surroundings.ts'
 
 const STEP = 300_000
 const DAY_POINTS = 288
@@ -92,7 +92,7 @@ async function observe({ database }: Stack, tokens: readonly Token[], { from, to
     for (const interval of INTERVALS) {
       const query = { id, interval, start: from, end: to, limit: undefined }
       const answer = await historicFinancialRoute
-        .settle(query, 'json', surround(database, to))
+        .resolve(query, 'json', surround(database, to))
         .answer(AbortSignal.timeout(60_000))
       if ('body' in answer) answers.push(answer.body)
       else if ('assembled' in answer) answers.push(answer.assembled.toText())

@@ -1,12 +1,12 @@
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
+import { surround } from './app-context.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { withEngine } from './engine.ts'
 import { compare, compareWithItself, timed } from './measure.ts'
 import { measurePostgres } from './postgres.ts'
 import { readResidentBytes } from './processes.ts'
 import { type Range, type Table, toEnd, toRanges, toToken, withTables } from './scale-tables.ts'
-import { surround } from './surroundings.ts'
 import { measureTick } from './ticks.ts'
 
 const TICKS = [50, 500, 5_000]
@@ -65,7 +65,7 @@ function toPeer(table: Table) {
 async function request(table: Table, range: Range): Promise<number> {
   const query = { id: toToken(table)?.id, interval: '5m', ...range, limit: undefined }
   const answer = await historicFinancialRoute
-    .settle(query, 'json', surround(table.database, toEnd(table)))
+    .resolve(query, 'json', surround(table.database, toEnd(table)))
     .answer(AbortSignal.timeout(60_000))
   if ('body' in answer) return answer.body.length
   if ('assembled' in answer) return [...answer.assembled.write('identity')].reduce((sum, { length }) => sum + length, 0)

@@ -194,9 +194,9 @@ async function measureCold(database: BenchDatabase, now: number): Promise<BenchR
     stream: (statement) => count(() => database.reader.stream(statement)),
   }
   const { config, registry } = database
-  const commits = createHandFeed()
+  const changeFeed = createHandFeed()
   const server = createApiServer({
-    ...{ db, config, registry, commits, commitLog: emptyLog, log: silent, metrics: createMetrics('bench') },
+    ...{ db, config, registry, changeFeed, changeStream: emptyLog, log: silent, metrics: createMetrics('bench') },
     now: () => now,
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

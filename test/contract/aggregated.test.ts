@@ -8,7 +8,7 @@ const TODAY = Date.parse('2024-03-10T00:00:00Z')
 const NOW = TODAY + DAY / 2
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 const clock = { now: NOW }
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
@@ -33,7 +33,7 @@ beforeAll(async () => {
     const gone = row(5, { value_usd: 0, member_count: 0, withdrawn: 1, computed_at: new Date(NOW + 1).toISOString() })
     await database.writer.insert({ table, rows: [gone] })
   }
-  api = await startApi({ config, ...database, commits, now: () => clock.now })
+  api = await startApi({ config, ...database, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -55,7 +55,7 @@ describe.each([
   /** Resets the clock and drops responses cached at a later time. */
   const turnBack = () => {
     clock.now = NOW
-    commits.commit(leaf)
+    changeFeed.commit(leaf)
   }
   const daysOf = async (query: string) => (await read(query)).map(({ recordedAt }) => recordedAt)
   const expected = (limit: number) =>
@@ -98,7 +98,7 @@ describe.each([
         computed_at: new Date(NOW + 2).toISOString(),
       })),
     })
-    commits.commit(leaf)
+    changeFeed.commit(leaf)
     const times = await daysOf('?start=2024-02-08&end=2024-02-26&interval=7d')
     expect(times).toEqual(['2024-02-12T00:00:00.000Z', '2024-02-19T00:00:00.000Z'])
     expect(await daysOf('?start=2024-02-08&end=2024-02-26&interval=7d&fill=null')).toEqual(times)
@@ -146,16 +146,16 @@ describe.each([
     const tag = (await target()).headers.get('etag') ?? ''
     const repeat = () => target('', { 'If-None-Match': tag })
     expect((await repeat()).status).toBe(304)
-    commits.commit('prices')
-    commits.commit(leaf)
+    changeFeed.commit('prices')
+    changeFeed.commit(leaf)
     expect((await repeat()).status).toBe(304)
     const later = new Date(NOW + 5).toISOString()
     await database.writer.insert({ table, rows: [row(1, { value_usd: 7, computed_at: later })] })
-    commits.commit(leaf)
+    changeFeed.commit(leaf)
     expect((await repeat()).status).toBe(200)
     const changed = new Date(NOW + 6).toISOString()
     await database.writer.insert({ table, rows: [row(1, { computed_at: changed })] })
-    commits.commit(leaf)
+    changeFeed.commit(leaf)
     expect((await repeat()).status).toBe(304)
   })
 
@@ -169,7 +169,7 @@ describe.each([
 it('/data/aggregated/market-cap returns an empty array if no data is stored', async () => {
   const fresh = createTestConfig()
   const second = await createApiDatabase(fresh)
-  const served = await startApi({ config: fresh, ...second, commits, now: () => NOW })
+  const served = await startApi({ config: fresh, ...second, changeFeed, now: () => NOW })
   const response = await fetch(`${served.url}/data/aggregated/market-cap`)
   expect(await response.json()).toEqual([])
   expect(response.headers.get('x-series-missing')).toBe('9')

@@ -60,7 +60,7 @@ beforeAll(async () => {
     { ...rule, rule: 'idle', state: 'paused' },
     { ...rule, rule: 'gone', state: 'removed' },
   ])
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

@@ -72,7 +72,7 @@ beforeAll(async () => {
       holders: [{ address: '0x1', amount: n, amount_usd: null, share: 1 }],
     })),
   })
-  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  const options = { ...database, changeFeed: createHandFeed(), now: () => NOW }
   cached = await startApi({ ...options, config })
   uncached = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })

@@ -22,10 +22,10 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   token = getToken(database.registry, 'UNI')
   await storeMarket(database.writer, { keys: [token.key], until: NOW, points: (DAYS * DAY_MS) / STEP, stepMs: STEP })
-  const commits = createHandFeed()
+  const changeFeed = createHandFeed()
   const start = (budget: Budget) =>
     startApi({
-      ...{ ...database, commits, metrics: metrics[budget], now: () => NOW },
+      ...{ ...database, changeFeed, metrics: metrics[budget], now: () => NOW },
       config: { ...config, api: { ...config.api, cacheBytes: BUDGETS[budget] } },
     })
   apis = { much: await start('much'), little: await start('little'), none: await start('none') }

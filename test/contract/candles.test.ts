@@ -51,7 +51,7 @@ beforeAll(async () => {
     database.writer,
     twice.filter((at) => at < NOW).map((at) => ({ token: key, at, price: 10 + 5 * random.next() })),
   )
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
@@ -148,8 +148,8 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
 describe('/data/tokens/historic-dex-ohlcv', () => {
   it('computes staleness from the last read, not from the last trade', async () => {
     const later = NOW + 5 * 3_600_000
-    const commits = createHandFeed()
-    const served = await startApi({ config, ...database, commits, now: () => later })
+    const changeFeed = createHandFeed()
+    const served = await startApi({ config, ...database, changeFeed, now: () => later })
     const isStale = async () => {
       const response = await fetch(`${served.url}${OHLCV}?name=aave&interval=1h&start=2024-03-01&order=desc`)
       const { data } = (await response.json()) as Series
@@ -162,7 +162,7 @@ describe('/data/tokens/historic-dex-ohlcv', () => {
 FROM dex_data FINAL WHERE token = {token: UInt64}`
       const at = new Date(later).toISOString().slice(0, -1)
       await database.writer.command({ name: 'read-on', sql: read, params: { at, token: key } })
-      commits.commit('dex-trades')
+      changeFeed.commit('dex-trades')
       expect(await isStale()).toBeNull()
     } finally {
       await served.close()

@@ -20,7 +20,7 @@ const BEGIN = Date.parse('2026-12-01T00:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
 const clock = { now: BEGIN }
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 /** With a cache, with a too small cache, and without a cache: the responses are equal. */
@@ -61,7 +61,7 @@ beforeAll(async () => {
   const queue = { slots: 24, maxWaiting: 100, clock: () => performance.now() }
   const start = (cacheBytes: number, through = database.db) =>
     startApi({
-      ...{ ...database, db: through, commits, queue, now: () => clock.now },
+      ...{ ...database, db: through, changeFeed, queue, now: () => clock.now },
       config: { ...config, api: { ...config.api, cacheBytes, maxAnswers: 8 } },
     })
   api = await start(64 * 2 ** 20, db)
@@ -164,7 +164,7 @@ async function change(key: number, turn: number): Promise<void> {
   const at = Math.floor(draw(1) < 0.4 ? clock.now - 20_000 : clock.now - 100 * DAY_MS * draw(2) * draw(3))
   await storeMarket(database.writer, { keys: [token.key], until: at, points: 1, stepMs: STEP, price: 5 + turn })
   await cover(token, [Math.floor(at / STEP)], draw(4) < 0.5 ? 300 : 3600)
-  commits.commit('prices', { from: at, to: at })
+  changeFeed.commit('prices', { from: at, to: at })
 }
 
 describe('responses built from chunks', () => {
@@ -217,7 +217,7 @@ const day = (daysAgo: number, more: Partial<RecordedRequest> = {}): RecordedRequ
 
 describe('statements of the series cache', () => {
   it('are one for all missing chunks, and none for cached chunks', async () => {
-    commits.commit('prices')
+    changeFeed.commit('prices')
     await request(api, toPath(day(12)))
     expect(statements.sort()).toEqual(['coarse-tokens', 'historic-financial'])
     statements = []
@@ -231,7 +231,7 @@ describe('statements of the series cache', () => {
   })
 
   it('are one for concurrent requests of the same or overlapping ranges', async () => {
-    commits.commit('prices')
+    changeFeed.commit('prices')
     await request(api, toPath(day(12)))
     statements = []
     const same = toPath(day(8, { end: day(6).end }))
@@ -247,7 +247,7 @@ describe('statements of the series cache', () => {
   })
 
   it('are batched for concurrent requests without common chunks', async () => {
-    commits.commit('prices')
+    changeFeed.commit('prices')
     await request(api, toPath(day(12)))
     statements = []
     const days = Array.from({ length: 12 }, (_, ago) => ago)
@@ -261,12 +261,12 @@ describe('statements of the series cache', () => {
   })
 
   it('are repeated exactly for the range of a change event', async () => {
-    commits.commit('prices')
+    changeFeed.commit('prices')
     for (const ago of [9, 8, 7]) await request(api, toPath(day(ago)))
     statements = []
     const at = day(8).start + 3 * HOUR_MS
     await storeMarket(database.writer, { keys: [quiet.key], until: at, points: 1, stepMs: STEP, price: 99 })
-    commits.commit('prices', { from: at, to: at })
+    changeFeed.commit('prices', { from: at, to: at })
     await compare(day(9))
     await compare(day(7))
     // Coverage is cached by year, so it is read again.
@@ -275,13 +275,13 @@ describe('statements of the series cache', () => {
     expect(body).toContain('"price":99')
     expect(statements).toEqual(['coarse-tokens', 'historic-financial'])
     statements = []
-    commits.commit('holders', { from: at, to: at })
+    changeFeed.commit('holders', { from: at, to: at })
     await compare(day(8, { limit: 50 }))
     expect(statements).toEqual([])
   })
 
   it('are two more to find the next point across any gap', async () => {
-    commits.commit('prices')
+    changeFeed.commit('prices')
     const grants = { token: sparse, interval: '5m', start: Date.parse('2022-02-01'), limit: 20 } as const
     await compare(grants)
     expect(statements.filter((name) => name.startsWith('historic'))).toEqual([
@@ -322,7 +322,7 @@ describe('short series', () => {
     expect(statements).toEqual(['discord'])
     await database.writer.insert({ table: 'discord_members', rows: points(key, [4], 7) })
     const at = BEGIN - 4 * DAY_MS
-    commits.commit('discord', { from: at, to: at })
+    changeFeed.commit('discord', { from: at, to: at })
     await compareAll()
     expect(statements).toEqual(['discord', 'discord'])
     const next = toNext((await request(api, `${path}&limit=2`)).headers.link)
@@ -339,7 +339,7 @@ describe('short series', () => {
 FROM (SELECT number, fromUnixTimestamp64Milli({end: Int64} - toInt64(number) * 300000, 'UTC') AS at FROM numbers(3000))`,
       params: { index: index.key, end: Math.floor(clock.now / STEP) * STEP, composition: index.compositions[0]?.id },
     })
-    commits.commit('index')
+    changeFeed.commit('index')
     const path = '/data/index/historic'
     for (const period of [5, 5, 1, 3, 2, 20]) {
       const [one, second] = await Promise.all([

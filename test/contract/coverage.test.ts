@@ -21,7 +21,7 @@ const BEGIN = Date.parse('2024-03-08T00:00:00Z')
 const PATH = '/data/status/coverage'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let fine: Token
@@ -107,7 +107,7 @@ beforeAll(async () => {
   const failing = toFailingText({ coinmarketcap: { since: iso(BEGIN), reason: 'no key' } })
   const state = { job: 'prices', name: FAILING_PROVIDERS, value: failing, written_at: iso(NOW) }
   await writer.insert({ table: 'job_state', rows: [state] })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
@@ -149,7 +149,7 @@ describe(PATH, () => {
       ['2024-03-10T12:05:00.000Z', iso(end), 'pending', null, null],
     ])
     expect(ranges.map(({ reason }) => reason)).toEqual([
-      'nobody asked for it: a back-fill collects it',
+      'it was not requested: a back-fill collects it',
       null,
       null,
       null,
@@ -283,7 +283,7 @@ describe('X-Series-Coarse', () => {
     const before = [await coarseOf(query), await tagOf()]
     await addCoverage(database.writer, tokenPrices, [toReport(mixed.key, BEGIN - HOUR_MS, BEGIN, 300)])
     expect([await coarseOf(query), await tagOf()]).toEqual(before)
-    commits.commit('prices')
+    changeFeed.commit('prices')
     await expect.poll(() => coarseOf(query)).toBe(43)
     expect([44, await tagOf()]).toEqual(before)
   })

@@ -16,7 +16,7 @@ const DAY = 86_400_000
 const SLUGS = ['uniswap', 'aave', 'ens', 'gitcoin']
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -94,7 +94,7 @@ beforeAll(async () => {
   const gone = registry.daos.find(({ live }) => !live)?.slug ?? ''
   await writer.insert({ table: 'dao_treasuries', rows: [toTreasury(gone, 0, 5)] })
   await writer.insert({ table: 'dao_ratings', rows: [toRating(gone, 0, 5)] })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

@@ -11,7 +11,7 @@ const MEMBERS =
 const TOKEN_MEMBERS = '_id,name,symbol,contractAddress,decimal,live,dao,cmcId,chain,livePrice,chart24h'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   const keys = ['AAVE', 'UNI', 'ENS'].map(keyOf)
   await storeMarket(database.writer, { keys, until: NOW - 60_000, points: 3, stepMs: 300_000 })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 
 afterAll(async () => {

@@ -108,7 +108,7 @@ beforeAll(async () => {
     holders: shares.map((share, n) => ({ address: holderOf(n), amount: 100 - n, amount_usd: null, share })),
   }))
   await writer.insert({ table: 'token_holders', rows: held })
-  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  const options = { ...database, changeFeed: createHandFeed(), now: () => NOW }
   memory = await startApi({ ...options, config })
   engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })
@@ -215,7 +215,7 @@ describe('/data/daos/treasury/holdings', () => {
       return [status, code, detail]
     }
     const noData = [404, 'no_data']
-    expect(await observed('name=aave')).toEqual([...noData, expect.stringContaining('Only what its tokens come to')])
+    expect(await observed('name=aave')).toEqual([...noData, expect.stringContaining('Only the total per token')])
     expect(await observed('name=gitcoin')).toEqual([...noData, expect.stringContaining('was not read')])
     expect(await holdings(`name=uniswap&${toAsOf(TODAY - 90 * DAY)}`)).toEqual([])
     expect((await observed(`name=uniswap&${toAsOf(NOW + DAY)}`))[1]).toBe('invalid_parameter')

@@ -16,7 +16,7 @@ const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 /** The same service without a cache. */
@@ -42,9 +42,9 @@ beforeAll(async () => {
     table: 'index_token',
     rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
   })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   const nothing = { ...config, api: { ...config.api, cacheBytes: 0 } }
-  forgetful = await startApi({ config: nothing, ...database, commits, now: () => NOW })
+  forgetful = await startApi({ config: nothing, ...database, changeFeed, now: () => NOW })
 })
 
 afterAll(async () => {

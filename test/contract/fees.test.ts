@@ -39,7 +39,7 @@ beforeAll(async () => {
     rowOf('ens', 2, 7, 3),
   ]
   await database.writer.insert({ table: 'dao_fees', rows })
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

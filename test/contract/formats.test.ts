@@ -15,7 +15,7 @@ const SERIES = '/data/tokens/historic-financial'
 const TABLES = FORMAT_NAMES.filter((name) => name !== 'json')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -25,7 +25,7 @@ const read = async (response: Response) => Buffer.from(await response.arrayBuffe
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

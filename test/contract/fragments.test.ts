@@ -11,7 +11,7 @@ const POINTS = 20_000
 const DAY = 86_400_000
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 /** The same service without a cache, as the reference. */
@@ -39,9 +39,9 @@ beforeAll(async () => {
     },
   }
   const now = () => NOW
-  api = await startApi({ config, ...database, db, commits, now })
+  api = await startApi({ config, ...database, db, changeFeed, now })
   const uncached = { ...config, api: { ...config.api, cacheBytes: 0 } }
-  plain = await startApi({ config: uncached, ...database, commits, now })
+  plain = await startApi({ config: uncached, ...database, changeFeed, now })
 })
 
 afterAll(async () => {
@@ -66,7 +66,7 @@ async function request(query = '', id = uni) {
 /** Stores an observation before the first one of its bucket. */
 const correct = async (at: number) => {
   await storeMarket(database.writer, { keys: [key], until: at, points: 1, stepMs: STEP })
-  commits.commit('prices', { from: at, to: at })
+  changeFeed.commit('prices', { from: at, to: at })
 }
 
 /** Hours that were read; a chunk of 5-minute points covers a day. */
@@ -78,7 +78,7 @@ it('series cache: reads a long series once, and its open end again after a chang
   const again = await request()
   expect(again.body).toBe(first.body)
   expect(again.reads).toEqual([])
-  commits.commit('prices', { from: NOW - 60_000, to: NOW - 60_000 })
+  changeFeed.commit('prices', { from: NOW - 60_000, to: NOW - 60_000 })
   const { reads } = await request()
   expect(reads).toHaveLength(1)
   // The last bucket of the chunk before may contain an observation after its end.
@@ -104,17 +104,17 @@ it('series cache: reads only the corrected chunk after a change in the past', as
 })
 
 it('series cache: reuses nothing while the change stream is unavailable', async () => {
-  commits.unavailable(true)
+  changeFeed.unavailable(true)
   const { reads } = await request()
   expect((await request()).reads).toEqual(reads)
   expect(countHours(reads)).toBeGreaterThan(60 * 24)
-  commits.unavailable(false)
+  changeFeed.unavailable(false)
   expect((await request()).reads).toEqual(reads)
   expect((await request()).reads).toEqual([])
 })
 
 it('series cache: reads only the chunks that a limit needs', async () => {
-  commits.commit('prices')
+  changeFeed.commit('prices')
   const { body, reads } = await request('&limit=6000')
   expect(JSON.parse(body).data).toHaveLength(6000)
   expect(reads).toHaveLength(1)
@@ -129,7 +129,7 @@ it('series cache: detects changed prices of a token without supplies', async () 
   const before = await request('', aave.id)
   const at = NOW - 60_000 - 9_000 * STEP
   await store(at, 1, 7.25)
-  commits.commit('prices', { from: at, to: at })
+  changeFeed.commit('prices', { from: at, to: at })
   const after = await request('', aave.id)
   expect(after.body).not.toBe(before.body)
   expect(after.tag).not.toBe(before.tag)

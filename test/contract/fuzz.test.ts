@@ -14,7 +14,7 @@ let [memory, engine]: TestApi[] = []
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  const options = { ...database, changeFeed: createHandFeed(), now: () => NOW }
   memory = await startApi({ ...options, config })
   engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })

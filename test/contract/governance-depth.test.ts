@@ -14,7 +14,7 @@ const VOTERS = 200_000
 const MEMORY_BYTES = 250_000_000
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let dao: Dao
@@ -70,7 +70,7 @@ beforeAll(async () => {
   const withoutCache = { ...config, api: { ...config.api, cacheBytes: 0 } }
   api = await startApi({
     ...{ config: withoutCache, ...database, db: withLittleMemory(database.db) },
-    ...{ commits, now: () => NOW },
+    ...{ changeFeed, now: () => NOW },
   })
 })
 

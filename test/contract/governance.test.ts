@@ -13,7 +13,7 @@ const VOTERS = 100_000
 const MEMORY_BYTES = 150_000_000
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -60,7 +60,7 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeVotes(daoOf('uniswap'), 40)
   await storeVotes(daoOf('arbitrum'), VOTERS)
-  api = await startApi({ config, ...database, db: withLittleMemory(database.db), commits, now: () => NOW })
+  api = await startApi({ config, ...database, db: withLittleMemory(database.db), changeFeed, now: () => NOW })
 })
 
 afterAll(async () => {

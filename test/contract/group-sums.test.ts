@@ -27,7 +27,7 @@ const treasuryList = z.array(z.object({ treasuryData: z.object({ valueUsd: z.num
 const amount = z.number().nullable()
 
 const random = createRandom(SEED)
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -56,7 +56,7 @@ beforeAll(async () => {
     })),
   )
   await writer.insert({ table: 'dao_treasuries', rows: treasuries })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
@@ -167,11 +167,11 @@ describe.each([
 
   it('returns another ETag after a change of prices', async () => {
     const before = (await read()).headers.get('etag')
-    commits.commit('governance')
+    changeFeed.commit('governance')
     expect((await read()).headers.get('etag')).toBe(before)
     const token = database.registry.tokens.find(({ live }) => live)?.key ?? 0
     await storeQuotes(database.writer, [{ token, at: NOW - 1, is_latest: true, market_cap: 5e9 * random.next() }])
-    commits.commit('prices')
+    changeFeed.commit('prices')
     expect((await read()).headers.get('etag')).not.toBe(before)
   })
 })

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PROBLEM_CODES, type ProblemCode } from '../../api/problem/codes.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
+import { createChangeFeed, publishChange } from '../../shared/store/change-feed.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
-import { createCommitFeed, publishCommit } from '../../shared/store/commits.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
@@ -17,7 +17,7 @@ const NOW = Date.parse('2024-03-10T12:02:00Z')
 const UNI = '/data/tokens/historic-financial?name=uniswap&interval=1h&start=2024-03-10'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 const clock = { now: NOW }
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
@@ -29,7 +29,7 @@ const sendRequest = (path: string, init: RequestInit = {}) => fetch(api.url + pa
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeMarket(database.writer, { keys: keysOf('UNI', 'AAVE'), until: NOW - 60_000, points: 288, stepMs: 300_000 })
-  api = await startApi({ config, ...database, commits, now: () => clock.now })
+  api = await startApi({ config, ...database, changeFeed, now: () => clock.now })
 })
 
 afterAll(async () => {
@@ -114,7 +114,7 @@ describe('error responses', () => {
 
   it('returns 503 with Retry-After if the database is unavailable, also from /health/ready', async () => {
     const unavailable = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
-    const lonely = await startApi({ config, registry: database.registry, db: unavailable, commits })
+    const lonely = await startApi({ config, registry: database.registry, db: unavailable, changeFeed })
     try {
       for (const path of ['/data/tokens', UNI, '/data/status', '/health/ready']) {
         const response = await fetch(lonely.url + path)
@@ -252,9 +252,9 @@ describe('response cache', () => {
     await volume()
     const before = await volume()
     await quote(NOW - 50_000)
-    commits.commit('holders')
+    changeFeed.commit('holders')
     expect(await volume()).toEqual({ ...before, from: 'cache' })
-    commits.commit('prices')
+    changeFeed.commit('prices')
     const after = await volume()
     expect(after.from).toBe('made')
     expect(after.price).not.toBe(before.price)
@@ -272,7 +272,7 @@ describe('response cache', () => {
   })
 
   it('builds a response once for 20 concurrent requests', async () => {
-    commits.commit('prices')
+    changeFeed.commit('prices')
     const all = await Promise.all(Array.from({ length: 20 }, () => volume()))
     expect(all.filter(({ from }) => from === 'made')).toHaveLength(1)
   })
@@ -280,14 +280,14 @@ describe('response cache', () => {
   it('follows change events from Redis', async () => {
     const { url, prefix } = config.redis
     const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
-    const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
+    const feed = createChangeFeed(subscriber, { prefix, db: database.db, log: silent })
     await vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 60_000 })
-    const another = await startApi({ config, ...database, commits: feed, now: () => NOW })
+    const another = await startApi({ config, ...database, changeFeed: feed, now: () => NOW })
     try {
       await volume(another.url)
       expect((await volume(another.url)).from).toBe('cache')
       const receipt = new Promise((resolve) => subscriber.once('message', resolve))
-      await publishCommit({ db: database.writer, redis: publisher, prefix }, { dataset: 'prices' })
+      await publishChange({ db: database.writer, redis: publisher, prefix }, { dataset: 'prices' })
       await receipt
       expect((await volume(another.url)).from).toBe('made')
     } finally {

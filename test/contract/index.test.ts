@@ -20,7 +20,7 @@ const HISTORIC = '/data/index/historic'
 const CHANGE = Date.parse('2025-11-29T06:00:00Z')
 
 const clock = { now: NOW }
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let registry: Registry
 let index: BasketIndex
@@ -47,7 +47,7 @@ beforeAll(async () => {
 FROM (SELECT number, fromUnixTimestamp64Milli({launch: Int64} + toInt64(number) * 300000, 'UTC') AS at FROM numbers({points: UInt32}))`,
     params: { index: index.key, launch: index.launch, points, composition: first?.id },
   })
-  api = await startApi({ config, db: database.db, registry, commits, now: () => clock.now })
+  api = await startApi({ config, db: database.db, registry, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -221,7 +221,7 @@ describe('/data/index/token-data', () => {
       total_supply: '312345678901234567890.123456789012345678',
     }
     await database.writer.insert({ table: 'index_token', rows: [newer, older] })
-    commits.commit('index-token')
+    changeFeed.commit('index-token')
     const response = await read('/data/index/token-data')
     expect(await response.text()).toBe(
       `{"value":"${newer.value}","totalSupply":"${newer.total_supply}","valueUsd":91.25,"createdAt":"${newer.created_at}"}`,

@@ -82,7 +82,7 @@ beforeAll(async () => {
   const random = createRandom(SEED)
   parts['market-cap'] = await storeTokens(random)
   parts['treasury-value'] = await storeTreasuries(random)
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

@@ -22,7 +22,7 @@ setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let path: string
@@ -43,7 +43,7 @@ beforeAll(async () => {
     points: POINTS,
     stepMs: 300_000,
   })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   path = `/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2022-02-01`
   table = `${path}&format=ndjson`
 })
@@ -98,7 +98,7 @@ it('a long table aborts its query when the client disconnects', async () => {
       return source
     },
   }
-  const watched = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const watched = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await open(watched.url + table)
     await once(response, 'readable')
@@ -126,7 +126,7 @@ function createBreaking(thousands: number): Database {
 
 it('a long table is aborted if the database fails, and never looks complete', async () => {
   const db = createBreaking(100)
-  const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await fetch(broken.url + table)
     expect(response.status).toBe(200)
@@ -137,7 +137,7 @@ it('a long table is aborted if the database fails, and never looks complete', as
 })
 
 it('a long table is aborted with a TCP reset if the response has no length and no chunked encoding', async () => {
-  const broken = await startApi({ config, ...database, db: createBreaking(100), commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db: createBreaking(100), changeFeed, now: () => NOW })
   try {
     // Node's own client treats a reset after unread bytes as a normal end, so use bash.
     const { port } = new URL(broken.url)
@@ -215,7 +215,7 @@ it.each([
   ['before anything is sent', () => createBreaking(1)],
 ])('a long table whose database fails %s returns 503', async (_when, toDatabase) => {
   const db: Database = toDatabase()
-  const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     const response = await fetch(broken.url + table)
     expect(response.status).toBe(503)
@@ -239,7 +239,7 @@ it('a short table is built again if its data changes during the read', async () 
       return database.db.stream(statement)
     },
   }
-  const changing = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const changing = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   const sparse = table.replace(/id=\w+/, `id=${aave?.id}`)
   try {
     const response = await fetch(changing.url + sparse)
@@ -265,7 +265,7 @@ it('a long series has the same ETag only for the same bytes, also if its data ch
       return database.db.stream(statement)
     },
   }
-  const changing = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const changing = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   const recent = path.replace('2022-02-01', '2026-10-25')
   const read = async () => {
     const response = await fetch(changing.url + recent)
@@ -276,7 +276,7 @@ it('a long series has the same ETag only for the same bytes, also if its data ch
     const first = await read()
     expect(JSON.parse(first.text).data.length).toBeGreaterThan(5_000)
     expect(await read()).toEqual(first)
-    commits.commit('prices', { from: NOW - 3_060_000, to: NOW - 3_060_000 })
+    changeFeed.commit('prices', { from: NOW - 3_060_000, to: NOW - 3_060_000 })
     const second = await read()
     expect(second.text === first.text).toBe(false)
     expect(second.tag).not.toBe(first.tag)
@@ -287,7 +287,7 @@ it('a long series has the same ETag only for the same bytes, also if its data ch
 
 it('a long series in gzip decodes to the same text as without, and is the same without a cache', async () => {
   const uncached = await startApi({
-    ...{ ...database, commits, now: () => NOW },
+    ...{ ...database, changeFeed, now: () => NOW },
     config: { ...config, api: { ...config.api, cacheBytes: 0 } },
   })
   try {
@@ -306,7 +306,7 @@ it('a long series in gzip decodes to the same text as without, and is the same w
 })
 
 it('a long series whose database fails returns 503 and never a part of it', async () => {
-  const broken = await startApi({ config, ...database, db: createBreaking(1), commits, now: () => NOW })
+  const broken = await startApi({ config, ...database, db: createBreaking(1), changeFeed, now: () => NOW })
   try {
     expect((await fetch(broken.url + path)).status).toBe(503)
   } finally {

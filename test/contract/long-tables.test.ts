@@ -15,7 +15,7 @@ const POINTS = 16_000
 const FORMATS = ['csv', 'ndjson', 'parquet', 'arrow'] as const
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let path: string
@@ -24,7 +24,7 @@ let key: number
 /** Starts an API whose database streams are replaced, and passes the URL of its table. */
 async function withStreams<T>(stream: Database['stream'], use: (url: string) => Promise<T>): Promise<T> {
   const db: Database = { ...database.db, stream }
-  const changed = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const changed = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
     return await use(changed.url + path)
   } finally {
@@ -36,7 +36,13 @@ async function withStreams<T>(stream: Database['stream'], use: (url: string) => 
 async function withRenamedTokens<T>(use: (url: string) => Promise<T>): Promise<T> {
   const folder = createRegistryFolder()
   folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Renamed' } : row)))
-  const renamed = await startApi({ config, ...database, registry: loadRegistry(folder.dir), commits, now: () => NOW })
+  const renamed = await startApi({
+    config,
+    ...database,
+    registry: loadRegistry(folder.dir),
+    changeFeed,
+    now: () => NOW,
+  })
   try {
     return await use(renamed.url + path)
   } finally {
@@ -62,7 +68,7 @@ beforeAll(async () => {
   const uni = getToken(database.registry, 'UNI')
   key = uni.key
   await storeMarket(database.writer, { keys: [key], until: NOW - 60_000, points: POINTS, stepMs: 300_000 })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   path = `/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2026-01-01`
 })
 afterAll(async () => {

@@ -16,7 +16,7 @@ const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -59,7 +59,7 @@ const join = (pages: readonly Page[]) => pages.flatMap(({ records }) => records)
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
@@ -98,6 +98,7 @@ const PATHS = [
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
   '/data/daos/fees/historic?name=aave&',
+  '/data/daos/twitter-sentiment/samples?name=aave&',
   '/data/tokens/holders/historic?name=aave&',
   '/data/tokens/holders/historic-labels?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&',
@@ -193,7 +194,7 @@ describe('paging', () => {
     const moved = before.records.at(-1) as { _id: string; name: string }
     const key = database.registry.tokenById.get(moved._id)?.key ?? 0
     await storeQuotes(database.writer, [{ token: key, at: NOW - 1_000, is_latest: true, market_cap: 1e15 }])
-    commits.commit('prices')
+    changeFeed.commit('prices')
     const rest = (await walk((first.next ?? '').slice(api.url.length))).flatMap(names)
     const stayed = names(before).filter((name) => name !== moved.name)
     expect([...names(first), ...rest]).toEqual(stayed)

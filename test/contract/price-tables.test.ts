@@ -12,7 +12,7 @@ const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 /** Sorted by id, like the tables. The last token has no data. */
@@ -49,7 +49,7 @@ beforeAll(async () => {
   for (const until of [NOW - 60_000, NOW - 6 * 3_600_000]) {
     await storeMarket(database.writer, { keys: [third.key], until, points: 20, stepMs: 150_000 })
   }
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
@@ -112,7 +112,7 @@ describe('tables of several tokens', () => {
   it('are stale if none of their tokens has recent data', async () => {
     const query = `id=${idsOf(tokens)}&interval=1h&start=2024-03-10&format=csv`
     expect((await target(query)).headers.get('x-data-stale')).toBeNull()
-    const later = await startApi({ config, ...database, commits, now: () => NOW + 9 * 60_000 + 1 })
+    const later = await startApi({ config, ...database, changeFeed, now: () => NOW + 9 * 60_000 + 1 })
     try {
       expect((await fetch(`${later.url}${SERIES}?${query}`)).headers.get('x-data-stale')).toBe('true')
       const closed = await fetch(`${later.url}${SERIES}?${query}&end=2024-03-10T10:00:00Z`)

@@ -17,7 +17,7 @@ beforeAll(async () => {
   const plain = createTestConfig()
   const config = { ...plain, api: { ...plain.api, publicUrl: PUBLIC } }
   database = await createApiDatabase(config)
-  api = await startApi({ ...database, config, commits: createHandFeed() })
+  api = await startApi({ ...database, config, changeFeed: createHandFeed() })
   proxy = createServer(async (request, response) => {
     const { url = '' } = request
     if (!url.startsWith(`${PREFIX}/`)) return void response.writeHead(404).end()

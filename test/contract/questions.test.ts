@@ -16,7 +16,7 @@ const SEED = 20240310
 const QUESTIONS = 5
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 /** One API caches lists, one caches nothing, and the cache of one is smaller than any list. */
 let [cached, uncached, small]: TestApi[] = []
@@ -27,7 +27,7 @@ type Value = number | string | boolean | null
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  const options = { ...database, commits, now: () => NOW }
+  const options = { ...database, changeFeed, now: () => NOW }
   cached = await startApi({ ...options, config })
   const withCache = (cacheBytes: number) => ({ ...config, api: { ...config.api, cacheBytes } })
   uncached = await startApi({ ...options, config: withCache(0) })
@@ -231,7 +231,7 @@ describe('lists of tokens and DAOs', () => {
       name: 'long-texts',
       sql: `ALTER TABLE daos UPDATE description = ${text}, mission = ${text} WHERE true SETTINGS mutations_sync = 2`,
     })
-    commits.commit('daos')
+    changeFeed.commit('daos')
     const sort = '-description,mission'
     const pages = await readPages('/data/daos', { sort, limit: '30' })
     const begins = (row: Row) => (String(row.description).startsWith('odd') ? 0 : 1)
@@ -246,7 +246,7 @@ describe('lists of tokens and DAOs', () => {
     const dearest = { token: getToken(database.registry, 'UNI').key, price: 1e9 }
     await storeQuotes(database.writer, [{ ...dearest, at: NOW - 10_000, is_latest: true }])
     expect(await (await fetch(url)).json()).toEqual(before)
-    commits.commit('prices')
+    changeFeed.commit('prices')
     expect(await (await fetch(url)).json()).toMatchObject([{ symbol: 'UNI', financialData: { price: 1e9 } }])
   })
 

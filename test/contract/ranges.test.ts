@@ -26,7 +26,7 @@ beforeAll(async () => {
       return database.db.stream(statement)
     },
   }
-  api = await startApi({ config, ...database, db, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, db, changeFeed: createHandFeed(), now: () => NOW })
   series = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=2026-01-01`
 })
 afterAll(async () => {
@@ -104,7 +104,7 @@ it('range requests are ignored for JSON and CSV', async () => {
 
 it('range requests are ignored without a spool on disk', async () => {
   const none = { ...config, api: { ...config.api, spoolBytes: 0 } }
-  const second = await startApi({ config: none, ...database, commits: createHandFeed(), now: () => NOW })
+  const second = await startApi({ config: none, ...database, changeFeed: createHandFeed(), now: () => NOW })
   const { status, bytes } = await get(`${second.url}${series}&format=parquet`, { range: 'bytes=0-9' })
   expect([status, bytes.subarray(-4).toString()]).toEqual([200, 'PAR1'])
   await second.close()

@@ -6,7 +6,7 @@ import { storeQuotes } from '../support/quotes.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let [memory, engine]: TestApi[] = []
 
@@ -16,6 +16,7 @@ interface Found {
   name: string
   symbol: string | null
   matched: string
+  match?: { kind: string; text: string }
 }
 
 /** Searches and checks that the cached and the uncached service return the same bytes. */
@@ -42,7 +43,7 @@ beforeAll(async () => {
     market_cap,
   })
   await storeQuotes(database.writer, [cap('UNI', 10), cap('AAVE', 30), cap('COMP', 20)])
-  const options = { ...database, commits, now: () => NOW }
+  const options = { ...database, changeFeed, now: () => NOW }
   memory = await startApi({ ...options, config })
   engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })
@@ -102,6 +103,49 @@ describe('search', () => {
     },
   )
 
+  it('finds the token of today by a former symbol, and says why only if requested', async () => {
+    const [found] = (await search('q=MKR')).found
+    expect(found).toMatchObject({ type: 'token', symbol: 'SKY', matched: 'formerName' })
+    expect(found).not.toHaveProperty('match')
+    const [explained] = (await search('q=MKR&include=match')).found
+    expect(explained).toEqual({ ...found, match: { kind: 'exact', text: 'MKR' } })
+    expect((await search('q=MKR&fields=symbol,match&limit=1')).found).toEqual([
+      { symbol: 'SKY', match: { kind: 'exact', text: 'MKR' } },
+    ])
+  })
+
+  it('finds names with a typing error after all other matches', async () => {
+    expect(names((await search('q=uniswpa')).found)).toEqual(['token Uniswap', 'dao Uniswap'])
+    const { found } = await search('q=a&include=match&limit=100')
+    expect(found.map(({ match }) => match?.kind)).not.toContain('similar')
+  })
+
+  it('finds a DAO by the address of a treasury in any letter case', async () => {
+    const dao = database.registry.daos.find(({ live, treasuries }) => live && treasuries.length > 0)
+    for (const text of [dao?.treasuries[0]?.address, dao?.treasuries[0]?.address.toUpperCase()])
+      expect((await search(`q=${text}`)).found).toMatchObject([{ type: 'dao', _id: dao?.id, matched: 'treasury' }])
+  })
+
+  it('finds nothing by an address that differs in one letter', async () => {
+    const { contractAddress } = tokenOf('UNI')
+    expect((await search(`q=${contractAddress.slice(0, -1)}0`)).found).toEqual([])
+  })
+
+  it('lists the tokens and DAOs of a chain after those of that name', async () => {
+    const { found } = await search('q=arbitrum&limit=100')
+    expect(found[0]).toMatchObject({ type: 'token', symbol: 'ARB', matched: 'name' })
+    const first = found.findIndex(({ matched }) => matched === 'chain')
+    const onChain = found.slice(first)
+    expect(onChain.length).toBeGreaterThan(10)
+    expect(onChain.every(({ matched }) => matched === 'chain')).toBe(true)
+  })
+
+  it('returns 400 for another include', async () => {
+    const response = await fetch(`${memory?.url}/data/search?q=uni&include=reason`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'include' })
+  })
+
   it('returns an empty list if nothing matches, and counts all matches', async () => {
     const { found, headers } = await search('q=zzqqxxyy')
     expect(found).toEqual([])
@@ -130,7 +174,7 @@ describe('search', () => {
   it('returns the other formats', async () => {
     for (const format of ['csv', 'ndjson', 'parquet', 'arrow']) {
       const responses = await Promise.all(
-        [memory, engine].map((api) => fetch(`${api?.url}/data/search?q=uni&format=${format}`)),
+        [memory, engine].map((api) => fetch(`${api?.url}/data/search?q=uni&include=match&format=${format}`)),
       )
       expect(responses.map(({ status }) => status)).toEqual([200, 200])
       const [first, second] = await Promise.all(

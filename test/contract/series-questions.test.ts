@@ -46,7 +46,7 @@ beforeAll(async () => {
     database.writer,
     selected.map((at) => ({ token, at, price: 10 + random.next(), volume_24h: null })),
   )
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

@@ -11,7 +11,7 @@ const DAY = 86_400_000
 const TODAY = Date.parse('2024-03-10T00:00:00Z')
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -36,6 +36,7 @@ const SERIES = [
   ['/data/daos/socials/historic-discord', 'discord', 'lastUpdated'],
   ['/data/daos/socials/historic-telegram', 'telegram', 'recordedAt'],
   ['/data/daos/socials/historic-twitter-sentiment', 'twitter-sentiment', 'recordedAt'],
+  ['/data/daos/twitter-sentiment/samples', 'twitter-sentiment', 'recordedAt'],
 ] as const
 
 interface Point {
@@ -83,7 +84,7 @@ beforeAll(async () => {
     ],
   }
   for (const [table, rows] of Object.entries(tables)) await writer.insert({ table, rows })
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 
 afterAll(async () => {
@@ -117,28 +118,12 @@ describe('/data/daos/socials', () => {
 })
 
 describe('/data/daos/twitter-sentiment', () => {
-  it('returns shares that sum to one, with the sample and the model behind them', async () => {
+  it('returns shares that sum to one', async () => {
     const records = await json<{ twitterSentiment: object }[]>('/data/daos/twitter-sentiment')
     expect(records.map(({ twitterSentiment }) => twitterSentiment)).toEqual([
-      { positive: 0, neutral: 1, negative: 0, lastUpdated: at(0), posts: 1, unknownPosts: null, model: 'test-1' },
-      {
-        positive: 0.3333,
-        neutral: 0,
-        negative: 0.6667,
-        lastUpdated: at(0),
-        posts: 3,
-        unknownPosts: null,
-        model: 'test-1',
-      },
-      {
-        positive: 0.1234,
-        neutral: 0.3766,
-        negative: 0.5,
-        lastUpdated: at(0),
-        posts: 3,
-        unknownPosts: 1,
-        model: 'model-1',
-      },
+      { positive: 0, neutral: 1, negative: 0, lastUpdated: at(0) },
+      { positive: 0.3333, neutral: 0, negative: 0.6667, lastUpdated: at(0) },
+      { positive: 0.1234, neutral: 0.3766, negative: 0.5, lastUpdated: at(0) },
     ])
   })
 })
@@ -278,13 +263,16 @@ describe.each(SERIES)('table of several DAOs of %s', (path, _, time) => {
   })
 })
 
-it('names the model of each point of the historic sentiment', async () => {
-  const path = '/data/daos/socials/historic-twitter-sentiment'
-  const points = await json<object[]>(`${path}?name=${encodeURIComponent(daoOf('curve').name)}`)
-  expect(points).toMatchObject([
-    { sentiment: { positive: 0.1234, neutral: 0.3766, negative: 0.5 }, posts: 3, unknownPosts: 1, model: 'model-1' },
+it('returns the sample and the model behind each point of the historic sentiment, with the same ids', async () => {
+  const curve = `name=${encodeURIComponent(daoOf('curve').name)}`
+  const [shares] = await json<Point[]>(`/data/daos/socials/historic-twitter-sentiment?${curve}`)
+  expect(shares).toMatchObject({ sentiment: { positive: 0.1234, neutral: 0.3766, negative: 0.5 } })
+  const samples = '/data/daos/twitter-sentiment/samples'
+  const { _id, dao, recordedAt } = shares as Point
+  expect(await json<object[]>(`${samples}?${curve}`)).toEqual([
+    { recordedAt, _id, dao, posts: 3, unknownPosts: 1, model: 'model-1' },
   ])
-  expect(await json<object[]>(`${path}?name=aave&limit=1`)).toMatchObject([
+  expect(await json<object[]>(`${samples}?name=aave&limit=1`)).toMatchObject([
     { posts: 1, unknownPosts: null, model: 'test-1' },
   ])
 })

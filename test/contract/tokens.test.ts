@@ -12,7 +12,7 @@ const DAY = 86_400_000
 const SERIES = '/data/tokens/historic-financial'
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
@@ -52,7 +52,7 @@ beforeAll(async () => {
   for (const usd of [9, 7, 123.5]) await tvl('AAVE', NOW - 3_600_000, usd)
   await tvl('UNI', NOW - DAY, 55)
   await tvl('ENS', NOW - 3 * DAY, 66)
-  api = await startApi({ config, ...database, commits, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 
 afterAll(async () => {

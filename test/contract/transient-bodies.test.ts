@@ -27,7 +27,7 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   const keys = database.registry.tokens.slice(0, 2).map(({ key }) => key)
   await storeMarket(database.writer, { keys, until: UNTIL, points: DAYS * 288, stepMs: STEP })
-  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  const options = { ...database, changeFeed: createHandFeed(), now: () => NOW }
   memory = await startApi({ ...options, config })
   engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
 })

@@ -3,7 +3,7 @@ import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { deliver, findDue } from '../../workers/alerts/delivery.ts'
 import { evaluateGroup, toGroups } from '../../workers/alerts/evaluation.ts'
-import { parseRules } from '../../workers/alerts/rules.ts'
+import { parseRules } from '../../workers/alerts/rules-file.ts'
 import { createSend } from '../../workers/alerts/send.ts'
 import { createAlertStore } from '../../workers/alerts/state.ts'
 import { type AlertStage, openAlertStage, type Received, type Reply, WEBHOOK_SECRET } from '../support/alerts.ts'
@@ -116,7 +116,7 @@ describe('alerts under faults', () => {
       await setPrices()
       await deliverDue()
     }
-    // All faults are over: what is still due is delivered within a day.
+    // No more faults: remaining messages are delivered within a day.
     for (let hour = 0; hour < 24; hour++) {
       clock.now += 3_600_000
       await deliverDue()

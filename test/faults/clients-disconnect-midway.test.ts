@@ -91,7 +91,13 @@ beforeAll(async () => {
   }
   const queue = { slots: PLACES, maxWaiting: CROWD + 1, clock: () => 0 }
   const spared = { ...config, api: { ...config.api, maxAnswers: 4 * OWN } }
-  api = await startApi({ queue, config: spared, registry: database.registry, db: watched, commits: createHandFeed() })
+  api = await startApi({
+    queue,
+    config: spared,
+    registry: database.registry,
+    db: watched,
+    changeFeed: createHandFeed(),
+  })
   series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`
 })
 afterEach(() => {

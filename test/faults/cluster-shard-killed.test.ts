@@ -40,7 +40,7 @@ beforeAll(async () => {
   for (const { database, registry } of [sharded, single]) await storeEveryDataset(database.db, registry, SITE_NOW)
   const { config, registry } = sharded
   db = createDatabase(config.clickhouse, 'read')
-  api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
+  api = await startApi({ config, db, registry, changeFeed: createHandFeed(), now: () => SITE_NOW })
 }, 300_000)
 afterAll(async () => {
   await api?.close()

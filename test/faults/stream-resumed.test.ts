@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { logCommit } from '../../shared/store/commits.ts'
+import { appendToStream } from '../../shared/store/change-feed.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { createApiDatabase } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -57,7 +57,7 @@ it(`stream client that is killed ${KILLS} times receives every commit once from 
   const committing = (async () => {
     const datasets = ['prices', 'tvl', 'holders']
     for (let n = 0; n < COMMITS; n += 1) {
-      await logCommit(publisher, config.redis.prefix, { dataset: String(datasets[n % 3]), from: n, to: n })
+      await appendToStream(publisher, config.redis.prefix, { dataset: String(datasets[n % 3]), from: n, to: n })
       if (n % 20 === 0) await wait(20)
     }
   })()

@@ -75,8 +75,8 @@ export async function createWatchedPipeline(
   })
   const queueWatch = createQueueWatch({ queues: [{ queue: queues.live, cadence: job.cadence }], log, now })
   const readDb = createDatabase(config.clickhouse, 'read')
-  const commits = createHandFeed()
-  const api = await startApi({ config, db: readDb, registry, commits, now })
+  const changeFeed = createHandFeed()
+  const api = await startApi({ config, db: readDb, registry, changeFeed, now })
   const http = createHttpClients({ log, observe: workerMetrics.call, backoffMs: 1 })
   const runners: ReturnType<typeof createRunner>[] = []
   return {
@@ -100,7 +100,7 @@ export async function createWatchedPipeline(
     },
     status: async () => {
       // Notifies the API of the stored rows.
-      commits.commit(job.dataset.name)
+      changeFeed.commit(job.dataset.name)
       const { datasets: fields } = (await (await fetch(`${api.url}/data/status`)).json()) as {
         datasets: (Status & { dataset: string })[]
       }

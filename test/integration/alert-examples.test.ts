@@ -6,7 +6,8 @@ import { storeRegistry } from '../../clickhouse/registry.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { evaluateGroup, toGroups } from '../../workers/alerts/evaluation.ts'
-import { parseRules, type Rule } from '../../workers/alerts/rules.ts'
+import type { Rule } from '../../workers/alerts/rules.ts'
+import { parseRules } from '../../workers/alerts/rules-file.ts'
 import { type AlertStage, openAlertStage } from '../support/alerts.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { storeQuotes } from '../support/quotes.ts'
@@ -27,7 +28,7 @@ beforeAll(async () => {
   await storeRegistry(database.db, registry, silent)
   reader = createDatabase(config.clickhouse, 'read')
   feed = createHandFeed()
-  api = await startApi({ config, db: reader, registry, commits: feed, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed: feed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()

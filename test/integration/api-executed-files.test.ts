@@ -17,7 +17,7 @@ beforeAll(async () => {
   const { registry, writer, db } = database
   const keys = registry.tokens.slice(0, 5).map(({ key }) => key)
   await storeMarket(writer, { keys, until: NOW - STEP_MS, points: 3000, stepMs: STEP_MS })
-  api = await startApi({ config, db, registry, commits: feed, now: () => NOW })
+  api = await startApi({ config, db, registry, changeFeed: feed, now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

@@ -20,6 +20,7 @@ import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { planRepair } from '../../workers/schedule/gaps.ts'
+import { emptyRedis } from '../support/empty-redis.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -127,7 +128,7 @@ describe('back-fill', () => {
     const queue = pipeline.queue('prices', 'history')
     const collected = collect(sendRequest('UNI,AAVE'))
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
-    await redis.del(...(await redis.keys(`${pipeline.config.redis.prefix}*`)))
+    await emptyRedis(redis, pipeline.config.redis.prefix)
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
     start(prices)
     expect(count(await collected, 'covered')).toBe(2 * BUCKETS)
@@ -280,7 +281,7 @@ describe('table of back-fill outcomes', () => {
       'prices 5m   10 (2)   0        0              0         3 (1)   0',
       'holders 1h  0        0        0              7 (7)     0       0',
       'prices 5m: 3 buckets failed of B: x: 403',
-      '  it is tried again by itself, with growing pauses; the same command tries it now',
+      '  it is retried automatically, with increasing delays; the same command retries now',
       'holders 1h: 7 buckets unserved of A, B, C, D, E and 2 more: moralis: MORALIS_API_KEY is not set',
       '  set or check MORALIS_API_KEY and restart the workers: then it is collected by itself',
     ])

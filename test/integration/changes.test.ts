@@ -25,7 +25,7 @@ beforeAll(async () => {
   pipeline = await createPipeline({ now: NOW })
   reader = db()
   const { config, registry } = pipeline
-  api = await startApi({ config, db: reader, registry, commits: createHandFeed(), now: () => now })
+  api = await startApi({ config, db: reader, registry, changeFeed: createHandFeed(), now: () => now })
 })
 afterAll(async () => {
   await api?.close()

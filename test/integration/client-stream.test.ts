@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ChangeEvent, DaoData, StreamEvent } from '../../clients/typescript/src/index.ts'
 import { findFreePort } from '../../shared/free-port.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { logCommit } from '../../shared/store/commits.ts'
+import { appendToStream } from '../../shared/store/change-feed.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { createApiDatabase } from '../support/api.ts'
 import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
@@ -50,7 +50,7 @@ afterAll(async () => {
 })
 
 const commit = (dataset: string, at = Date.parse('2026-05-06')) =>
-  logCommit(publisher, config.redis.prefix, { dataset, from: at, to: at, entities: 2 })
+  appendToStream(publisher, config.redis.prefix, { dataset, from: at, to: at, entities: 2 })
 const newest = async () => (await publisher.xrevrange(key, '+', '-', 'COUNT', 1))[0]?.[0]
 
 /** Events from now on; `seen` grows as they arrive. */

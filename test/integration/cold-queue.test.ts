@@ -19,7 +19,7 @@ let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let door: Awaited<ReturnType<typeof startStatementDoor>>
 let db: Database
 let api: TestApi
-let commits: HandFeed
+let changeFeed: HandFeed
 
 beforeAll(async () => {
   stored = await createApiDatabase(config)
@@ -33,8 +33,8 @@ afterAll(async () => {
 /** Starts each test with an API that has received no request. */
 const startFresh = async (options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) => {
   db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  commits = createHandFeed()
-  api = await startApi({ config, db, registry: stored.registry, commits, ...options })
+  changeFeed = createHandFeed()
+  api = await startApi({ config, db, registry: stored.registry, changeFeed, ...options })
 }
 afterEach(async () => {
   door.release()
@@ -132,7 +132,7 @@ describe('admission of requests that are not cached', () => {
     const [cached, wrong] = ['/data/categories', `/data/tokens/historic-financial?id=${id}&interval=wrong`]
     expect(await isAnswered(FLOOD, cached)).toEqual([200, undefined])
     expect(await sendRequest(SECOND, 150).status).toBe(200)
-    commits.commit('prices', { from: END - 150 * DAY_MS, to: END - 149 * DAY_MS })
+    changeFeed.commit('prices', { from: END - 150 * DAY_MS, to: END - 149 * DAY_MS })
     door.hold()
     const seen = door.statements.length
     const rest = sendRequest(SECOND, 150)

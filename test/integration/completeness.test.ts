@@ -179,8 +179,8 @@ describe('completeness watch', () => {
     const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
     await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)
-    const fields = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
-    expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...fields }])
+    const fields = { lost: 12, entities: names, reasons: ['no answer', 'unknown reason'] }
+    expect(await check()).toEqual([{ msg: 'entities are overdue: their newest slots are not stored', ...fields }])
     expect(await check()).toEqual([])
     expect(watch.countOverdue('telegram')).toBe(12)
     expect(await value('dataset_lost_entities\\{dataset="telegram"')).toBe('12')
@@ -194,7 +194,7 @@ describe('completeness watch', () => {
       telegramMembers,
       keys.map((key) => toReport(key, [-3, 0])),
     )
-    expect(await check()).toMatchObject([{ msg: 'no entities are lost any more' }])
+    expect(await check()).toMatchObject([{ msg: 'no entities are overdue any more' }])
     expect([await value('dataset_complete'), await value('dataset_provider_failing_seconds')]).toEqual(['1', undefined])
   })
 })

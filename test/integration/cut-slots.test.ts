@@ -7,7 +7,7 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { isSlotEnqueued } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
-import { type Commit, createCommitFeed } from '../../shared/store/commits.ts'
+import { type ChangeEvent, createChangeFeed } from '../../shared/store/change-feed.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
@@ -96,9 +96,9 @@ const readUncovered = () => {
 async function followCommits() {
   const { db, config } = pipeline.context
   const subscriber = createRedis(config.redis.url, silent, 'subscriber')
-  const feed = createCommitFeed(subscriber, { db, prefix: config.redis.prefix, log: silent })
+  const feed = createChangeFeed(subscriber, { db, prefix: config.redis.prefix, log: silent })
   await vi.waitFor(() => expect(feed.source).toBe('redis'), { timeout: 60_000, interval: 20 })
-  const received: Commit[] = []
+  const received: ChangeEvent[] = []
   const enough = new Promise<void>((resolve) =>
     feed.follow((change) => {
       if (change?.dataset === 'prices') received.push(change)
@@ -113,20 +113,20 @@ const IDS = Array.from({ length: PIECES }, (_, piece) => `prices.20240506T070500
 describe('slot of five thousand tokens', () => {
   it('is divided into jobs that several workers collect: all tokens are stored, covered and announced', async () => {
     const { redis, config } = pipeline.context
-    const commits = await followCommits()
+    const changeEvents = await followCommits()
     await enqueue()
     expect(await isSlotEnqueued(redis, config.redis.prefix, 'prices', SLOT)).toBe(true)
     const { done, failed } = await work(PIECES)
-    await commits.enough
-    commits.close()
+    await changeEvents.enough
+    changeEvents.close()
     expect(failed).toEqual([])
     expect(done.map(({ id }) => id).sort()).toEqual(IDS)
     expect(new Set(done.map(({ worker }) => worker))).toEqual(new Set([0, 1]))
     expect(done.reduce((sum, { rows }) => sum + rows, 0)).toBe(live().length)
     expect(await readStored()).toMatchObject({ tokens: live().length, rows: live().length })
     expect((await readUncovered()).size).toBe(0)
-    expect(Math.min(...commits.heard.map(({ from = 0 }) => from))).toBeGreaterThanOrEqual(SLOT - 300_000)
-    expect(Math.max(...commits.heard.map(({ to = NOW }) => to))).toBeLessThan(SLOT)
+    expect(Math.min(...changeEvents.heard.map(({ from = 0 }) => from))).toBeGreaterThanOrEqual(SLOT - 300_000)
+    expect(Math.max(...changeEvents.heard.map(({ to = NOW }) => to))).toBeLessThan(SLOT)
   })
 
   it('stores nothing new when its jobs are enqueued and collected again', async () => {

@@ -26,14 +26,14 @@ type DaoRecord = { slug: string; __v: number; createdAt: string; updatedAt: stri
 let pipeline: Pipeline
 let reader: Database
 let api: TestApi
-let commits: HandFeed
+let changeFeed: HandFeed
 
 beforeEach(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: MORNING + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
+  changeFeed = createHandFeed()
   const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
 })
 afterEach(async () => {
   await api?.close()
@@ -45,7 +45,7 @@ async function collect(registry: Registry = pipeline.registry) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const context = { ...pipeline.context, registry }
   const report = await runJob(daos, daos.connect(context), context, { kind: 'slot', slot, again: true })
-  commits.commit('daos')
+  changeFeed.commit('daos')
   return report
 }
 const text = async () => (await fetch(`${api.url}/data/daos?limit=500`)).text()
@@ -118,7 +118,7 @@ describe('discovered links of DAOs', () => {
     const own = { ...curatedOf(slug), discord: 'https://discord.gg/curated' }
     const rest = pipeline.registry.daos.filter((dao) => dao.slug !== slug)
     await storeRegistry(pipeline.database.db, { ...pipeline.registry, daos: [...rest, own] }, silent)
-    commits.commit('daos')
+    changeFeed.commit('daos')
     expect(await recordOf(slug)).toMatchObject({ discord: own.discord, __v: 2 })
     await storeRegistry(pipeline.database.db, pipeline.registry, silent)
     await collect()
@@ -159,7 +159,7 @@ it('DAO record includes the X account id, unless the registry files have one', a
     slot: MORNING,
     again: true,
   })
-  commits.commit('twitter')
+  changeFeed.commit('twitter')
   const handle = open?.twitter?.slice(open.twitter.lastIndexOf('/') + 1)
   const headers = { authorization: 'Bearer demo' }
   const answer = await fetch(`${pipeline.upstream.url}/x/2/users/by?usernames=${handle}`, { headers })

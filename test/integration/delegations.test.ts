@@ -19,7 +19,7 @@ import {
   voterOf,
 } from '../support/governor-pipeline.ts'
 import type { ChainLog } from '../upstream/chain.ts'
-import { encodeDelegation, encodeEvent, encodePower, encodeVote, NOBODY } from '../upstream/governor-logs.ts'
+import { encodeDelegation, encodeEvent, encodePower, encodeVote, ZERO_ADDRESS } from '../upstream/governor-logs.ts'
 import { createLoggedChain } from '../upstream/logged-chain.ts'
 import { OP_TOKEN, readOptimismPowers } from '../upstream/recorded-governors.ts'
 import { hashOf, nowAt, ONE, UNI } from '../upstream/small-chain.ts'
@@ -38,9 +38,9 @@ const inTransaction = (n: number, ...all: Pick<ChainLog, 'topics' | 'data'>[]) =
 
 const BRAVO = governorOf(registry, 'uniswap', 'bravo').address
 const logs = [
-  ...inTransaction(10, encodeDelegation(HOLDER, NOBODY, FIRST), encodePower(FIRST, 0n, 10n * ONE)),
+  ...inTransaction(10, encodeDelegation(HOLDER, ZERO_ADDRESS, FIRST), encodePower(FIRST, 0n, 10n * ONE)),
   ...inTransaction(20, encodePower(FIRST, 10n * ONE, 7n * ONE)),
-  ...inTransaction(30, encodeDelegation(OTHER, NOBODY, SECOND), encodePower(SECOND, 0n, ONE + 1n)),
+  ...inTransaction(30, encodeDelegation(OTHER, ZERO_ADDRESS, SECOND), encodePower(SECOND, 0n, ONE + 1n)),
   ...[logAt(40, BRAVO, proposal(1n, [50, 100])), logAt(60, BRAVO, encodeVote(FIRST, 1n, 1, 7n * ONE))],
   ...[logAt(110, BRAVO, proposal(2n, [120, 150]))],
 ]
@@ -193,13 +193,24 @@ describe('collection of delegations', () => {
     const ens = registry.daoBySlug.get('ens')?.votingToken?.address ?? ''
     const own = encodeEvent('event DelegateChanged(address indexed a, address indexed b, address indexed c)', [
       HOLDER,
-      NOBODY,
+      ZERO_ADDRESS,
       FIRST,
     ])
     pipeline = await startGovernors(1_000, toGovernorChain([logAt(10, UNI, cut), logAt(11, ens, own)]))
     await expect(pipeline.collect(delegations)).rejects.toMatchObject({ entities: [idOf('uniswap')] })
     expect(await pipeline.get(`/delegations?id=${idOf('ens')}`)).toHaveLength(1)
     await pipeline.get(`/delegations?id=${idOf('uniswap')}`, 404)
+  })
+
+  it('counts a log that stays truncated for a day as rejected, and reads on', async () => {
+    const cut = { ...encodePower(FIRST, 0n, ONE), data: `0x${'0'.repeat(64)}` }
+    const after = encodeDelegation(HOLDER, ZERO_ADDRESS, FIRST)
+    pipeline = await startGovernors(1_000, toGovernorChain([logAt(10, UNI, cut), logAt(20, UNI, after)]))
+    await expect(pipeline.collect(delegations)).rejects.toMatchObject({ entities: [idOf('uniswap')] })
+    const blocksOfDay = 7_200
+    pipeline.clock.now = nowAt(1_000 + blocksOfDay + 400)
+    expect(await pipeline.collect(delegations)).toMatchObject({ rejected: 1 })
+    expect(await ask('/delegations')).toMatchObject([{ delegator: HOLDER, to: FIRST }])
   })
 })
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
 import { parseConfig } from '../../shared/config/config.ts'
@@ -20,6 +20,7 @@ const ADDRESSES = [
   '/index',
   '/compare',
   '/freshness',
+  '/sql',
   `/tokens/${UNKNOWN_ID}`,
   `/daos/${UNKNOWN_ID}`,
   `/daos/${UNKNOWN_ID}/proposals/${UNKNOWN_ID}`,
@@ -28,7 +29,7 @@ const ADDRESSES = [
 let api: TestApi
 beforeAll(async () => {
   const config = parseConfig({})
-  api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+  api = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
 })
 afterAll(() => api.close())
 
@@ -72,8 +73,36 @@ describe('the explorer page', () => {
     },
   )
 
+  const assetsOf = (pattern: RegExp) => readdirSync(join(BUILT, 'assets')).filter((name) => pattern.test(name))
+
+  it('streams DuckDB compressed or not, and allows WebAssembly only in its worker', async () => {
+    const [file = ''] = assetsOf(/\.wasm\.gz$/)
+    expect(assetsOf(/\.wasm$/)).toEqual([])
+    const path = `/assets/${file.replace(/\.gz$/, '')}`
+    const onDisk = readFileSync(join(BUILT, 'assets', file))
+    // The page says 8 MB.
+    expect(Math.round(onDisk.length / 1e6)).toBe(8)
+    for (const [accepted, encoding] of [
+      ['gzip', 'gzip'],
+      ['identity', null],
+    ] as const) {
+      const response = await get(path, { 'accept-encoding': accepted })
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toBe('application/wasm')
+      expect(response.headers.get('cache-control')).toContain('immutable')
+      expect(response.headers.get('content-encoding')).toBe(encoding)
+      expect(gunzipSync(onDisk).equals(Buffer.from(await response.arrayBuffer()))).toBe(true)
+    }
+    const [worker = ''] = assetsOf(/^duckdb-browser-.*\.js$/)
+    const policyOf = async (of: string) => (await get(of)).headers.get('content-security-policy')
+    expect(await policyOf(`/assets/${worker}`)).toContain("script-src 'self' 'wasm-unsafe-eval'")
+    for (const other of ['/sql', ...assetsOf(/^(?:reader|sql|index)-.*\.js$/).map((name) => `/assets/${name}`)])
+      expect(await policyOf(other), other).not.toContain('eval')
+  })
+
   it('stays below 60 kB of script and style for the first view and 130 kB with charts', () => {
-    const files = readdirSync(join(BUILT, 'assets')).filter((name) => /\.(?:js|css)$/.test(name))
+    // The page with SQL loads its own code.
+    const files = assetsOf(/\.(?:js|css)$/).filter((name) => !/^(?:sql|reader|duckdb-browser)/.test(name))
     const html = readFileSync(join(BUILT, 'index.html'), 'utf8')
     const size = (names: readonly string[]) =>
       names.reduce((sum, name) => sum + gzipSync(readFileSync(join(BUILT, 'assets', name))).length, 0)

@@ -94,7 +94,10 @@ describe('a failing provider', () => {
     const first = once(runner, 'failed')
     await pipeline.queue('prices').add('prices', slot)
     const [job, { message }] = await first
-    expect([message, job.finishedOn]).toEqual(['Redis, who is left of a job: OOM command not allowed', undefined])
+    expect([message, job.finishedOn]).toEqual([
+      'Redis, remaining entities of a job: OOM command not allowed',
+      undefined,
+    ])
   })
 
   it('postpones a range if its plan is exhausted, and the range is planned again after the reset', async () => {

@@ -23,14 +23,14 @@ describe('fees from provider to answer', () => {
   let pipeline: Pipeline
   let reader: Database
   let api: TestApi
-  let commits: HandFeed
+  let changeFeed: HandFeed
 
   beforeAll(async () => {
     pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
     reader = createDatabase(pipeline.config.clickhouse, 'read')
-    commits = createHandFeed()
+    changeFeed = createHandFeed()
     const { config, registry, clock } = pipeline
-    api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+    api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
   })
   afterAll(async () => {
     await api?.close()
@@ -46,7 +46,7 @@ describe('fees from provider to answer', () => {
     try {
       return await runJob(fees, fees.connect(pipeline.context), pipeline.context, payload)
     } finally {
-      commits.commit('fees')
+      changeFeed.commit('fees')
     }
   }
   const stored = () =>

@@ -47,8 +47,8 @@ beforeEach(async () => {
   pipeline = await createPipeline({ now: MORNING + 60_000 })
   ;({ db } = pipeline.database)
   await store()
-  const commits = { follow: () => {}, renew: () => void changes++ }
-  followed = followRegistry(db, await readInForce(db), { log: createListener(), commits })
+  const changeFeed = { follow: () => {}, renew: () => void changes++ }
+  followed = followRegistry(db, await readInForce(db), { log: createListener(), changeFeed })
 })
 afterEach(async () => {
   followed.stop()
@@ -223,9 +223,9 @@ describe('job and the active registry', () => {
 describe('API and the active registry', () => {
   it('returns data of the active registry, despite its cache', async () => {
     const reader = createDatabase(pipeline.config.clickhouse, 'read')
-    const commits = createHandFeed()
-    const own = followRegistry(reader, await readInForce(reader), { log: silent, commits })
-    const api = await startApi({ config: pipeline.config, db: reader, registry: own.registry, commits })
+    const changeFeed = createHandFeed()
+    const own = followRegistry(reader, await readInForce(reader), { log: silent, changeFeed })
+    const api = await startApi({ config: pipeline.config, db: reader, registry: own.registry, changeFeed })
     const sendRequest = async (path: string) => {
       const response = await fetch(`${api.url}${path}`)
       return { status: response.status, text: await response.text(), tag: response.headers.get('etag') }

@@ -93,9 +93,9 @@ describe('discovered links', () => {
 
   it('are served after they are stored, despite the cache', async () => {
     const { db } = pipeline.database
-    const commits = createHandFeed()
-    const own = followRegistry(db, await readInForce(db), { log: silent, commits })
-    const api = await startApi({ config: pipeline.config, db, registry: own.registry, commits })
+    const changeFeed = createHandFeed()
+    const own = followRegistry(db, await readInForce(db), { log: silent, changeFeed })
+    const api = await startApi({ config: pipeline.config, db, registry: own.registry, changeFeed })
     const read = async () => {
       const found = (await (await fetch(`${api.url}/data/search?q=Uniswap`)).json()) as {
         type: string
@@ -107,7 +107,7 @@ describe('discovered links', () => {
     await run(daos, own.registry).catch(() => undefined)
     // No change event was sent yet.
     expect(await read()).toBe(null)
-    commits.commit(daoLinks.name)
+    changeFeed.commit(daoLinks.name)
     await expect.poll(read).toMatch(/^https:/)
     own.stop()
     await api.close()
@@ -117,12 +117,12 @@ describe('discovered links', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
     const { db } = pipeline.database
-    const commits = createHandFeed()
-    const own = followRegistry(db, pipeline.registry, { log: silent, commits })
+    const changeFeed = createHandFeed()
+    const own = followRegistry(db, pipeline.registry, { log: silent, changeFeed })
     await run(daos, own.registry).catch(() => undefined)
     const rename = (from: string, to: string) => db.command({ name: 'rename', sql: `RENAME TABLE ${from} TO ${to}` })
     await rename('daos', 'other_daos')
-    commits.commit(daoLinks.name)
+    changeFeed.commit(daoLinks.name)
     // Queued after the refresh that the change event started.
     await own.readCurrent()
     await rename('other_daos', 'daos')

@@ -186,14 +186,14 @@ describe('governance lists in a simulated world', () => {
   })
 
   it('compute proposal states from the clock, without a collection', async () => {
-    const { clock, commits, database } = pipeline
+    const { clock, changeFeed, database } = pipeline
     const dao = pipeline.registry.daoBySlug.get('aave') as VotingDao
     const [start, end] = [NOW + DAY, NOW + 2 * DAY]
     const created = { dao: dao.key, space: dao.snapshotSpace, kind: 'proposal', proposal: '0xsoon', address: '0x1' }
     const times = { starts_at: new Date(start).toISOString(), ends_at: new Date(end).toISOString() }
     const row = { ...created, at: new Date(NOW).toISOString(), title: 'Soon', ...times }
     await database.db.insert({ table: 'governance_in', rows: [row] })
-    commits.commit('governance')
+    changeFeed.commit('governance')
     const [{ activeProposals: before } = { activeProposals: 0 }] = await get<Summary[]>(`/summary?id=${dao.id}`)
     const at = async (time: number) => {
       clock.now = time

@@ -37,7 +37,7 @@ const votes: SpaceVote[] = [
 
 let hub: Awaited<ReturnType<typeof startHub>>
 let pipeline: Pipeline
-let commits: HandFeed
+let changeFeed: HandFeed
 let reader: Database
 let api: TestApi
 
@@ -45,9 +45,9 @@ beforeAll(async () => {
   hub = await startHub({ id: SPACE, name: 'Aave', proposals, votes })
   pipeline = await createPipeline({ now: START, settings: { SNAPSHOT_BASE_URL: hub.baseUrl } })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
+  changeFeed = createHandFeed()
   const { config, clock } = pipeline
-  api = await startApi({ config, db: reader, registry: toRegistry(), commits, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry: toRegistry(), changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -69,7 +69,7 @@ async function collect(behind = 0) {
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
   const now = () => (behind > 0 ? slot - behind : pipeline.clock.now)
   await runJob(governance, governance.connect(context), { ...context, now }, { kind: 'slot', slot, again: true })
-  commits.commit('governance')
+  changeFeed.commit('governance')
 }
 async function get<T>(list: string): Promise<T[]> {
   const response = await fetch(`${api.url}/data/daos/governance${list}name=aave`)

@@ -33,7 +33,7 @@ let pipeline: Pipeline
 let registry: Registry
 let reader: Database
 let api: TestApi
-let commits: HandFeed
+let changeFeed: HandFeed
 
 async function open(options: { dataDir?: string; settings?: Record<string, string>; extra?: readonly Dao[] } = {}) {
   pipeline = await createPipeline({
@@ -48,9 +48,9 @@ async function open(options: { dataDir?: string; settings?: Record<string, strin
     daoById: new Map([...pipeline.registry.daoById, ...extra.map((dao) => [dao.id, dao] as const)]),
   }
   reader = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
+  changeFeed = createHandFeed()
   const { config, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
 }
 async function close() {
   await api?.close()
@@ -63,7 +63,7 @@ async function collect() {
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
   const context = { ...pipeline.context, registry }
   const report = await runJob(governance, governance.connect(context), context, { kind: 'slot', slot, again: true })
-  commits.commit('governance')
+  changeFeed.commit('governance')
   return report
 }
 const target = (query: string) => fetch(`${api.url}/data/daos/governance?${query}`)
@@ -148,7 +148,7 @@ describe('governance in a simulated world', () => {
     const { voter: address, ...rest } = vote ?? expect.unreachable('no vote')
     const repeated = { dao: params.dao, kind: 'vote', address, at: new Date(MORNING).toISOString(), ...rest }
     await pipeline.database.db.insert({ table: 'governance_in', rows: [repeated] })
-    commits.commit('governance')
+    changeFeed.commit('governance')
     expect((await get('name=aave')).votes).toEqual(votes)
   })
 
@@ -231,7 +231,7 @@ describe('DAO that moved to another space', () => {
   ]
   const store = async (rows: readonly object[]) => {
     await pipeline.database.db.insert({ table: 'governance_in', rows })
-    commits.commit('governance')
+    changeFeed.commit('governance')
   }
   beforeAll(() => open({ extra: [moved] }))
   afterAll(close)

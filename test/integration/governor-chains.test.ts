@@ -109,7 +109,7 @@ describe('governor votes of a chain', () => {
         ),
       },
     ])
-    pipeline.commits.commit('governors')
+    pipeline.changeFeed.commit('governors')
     expect(await pipeline.votesOf('ens')).toHaveLength(1)
   })
 
@@ -124,7 +124,7 @@ describe('governor votes of a chain', () => {
     ])
     expect(notes.map(({ entity, reason }) => [entity, reason]).sort()).toEqual(expected.sort())
     expect(await pipeline.get(`/proposals?id=${idOf('arbitrum')}`, 404)).toMatchObject({
-      detail: expect.stringContaining('ask with source=governor'),
+      detail: expect.stringContaining('use source=governor'),
     })
   })
 })

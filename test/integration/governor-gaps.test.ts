@@ -69,7 +69,7 @@ describe('votes on a governor', () => {
     isSpoiled = false
     pipeline.clock.now = nowAt(3_000)
     await pipeline.collectGovernors()
-    pipeline.commits.commit('governors')
+    pipeline.changeFeed.commit('governors')
     expect(await powersOf('ens')).toEqual([2, 1])
   })
 })

@@ -120,7 +120,7 @@ describe('token holders from provider to response', () => {
     for (const provider of ['moralis', 'ethplorer', 'binplorer'])
       pipeline.upstream.faults.set(provider, { kind: 'empty' })
     await expect(collect()).rejects.toMatchObject({ code: 'provider_unavailable' })
-    pipeline.commits.commit('holders')
+    pipeline.changeFeed.commit('holders')
     expect([await stored(), await text()]).toEqual(before)
   })
 
@@ -178,12 +178,12 @@ describe('token holders from provider to response', () => {
   })
 
   it('keeps its newest snapshot if an older one is stored later', async () => {
-    pipeline.commits.commit('holders')
+    pipeline.changeFeed.commit('holders')
     const before = await text()
     const [row] = await stored('token_holders_latest')
     const rows = [{ ...row, observed_at: new Date(MORNING - 24 * HOUR).toISOString(), total_holders: 1_000_000 }]
     await pipeline.database.db.insert({ table: 'token_holders', rows })
-    pipeline.commits.commit('holders')
+    pipeline.changeFeed.commit('holders')
     expect(await text()).toBe(before)
     expect((await stored()).filter(({ token }) => token === row?.token).length).toBeGreaterThan(2)
   })

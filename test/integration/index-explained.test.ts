@@ -120,7 +120,7 @@ beforeAll(async () => {
   await storeQuotes(pipeline.database.db, quotes)
   const { context } = pipeline
   await runJob(index, index.connect(context), context, { kind: 'range', from: FIRST, to: NOW, interval: '5m' })
-  pipeline.commits.commit('index')
+  pipeline.changeFeed.commit('index')
 })
 afterAll(() => pipeline?.close())
 

@@ -40,7 +40,7 @@ describe('index computation', () => {
   const compute = async (from: number, to: number, of: BasketIndex = basket) => {
     const context = { ...pipeline.context, registry: { ...pipeline.registry, index: of } }
     const report = await runJob(index, index.connect(context), context, range(from, to))
-    pipeline.commits.commit('index')
+    pipeline.changeFeed.commit('index')
     return report
   }
   const storePrices = (tokens: readonly number[], at: number, price: number) => {
@@ -108,7 +108,7 @@ describe('index computation', () => {
     }
     const { db } = pipeline.database
     await db.command({ name: 'forget', sql: 'TRUNCATE TABLE index_points' })
-    pipeline.commits.commit('index')
+    pipeline.changeFeed.commit('index')
     expect((await read()).points).toEqual([])
     expect(await compute(NOW, NOW + 1)).toMatchObject({ rows: 1 })
     expect(await compute(NOW - 300 * SLOT, NOW + 5 * SLOT)).toMatchObject({ rows: 3 })
@@ -190,7 +190,7 @@ describe('index computation', () => {
       computed_at: '2024-01-01T00:00:00.000Z',
     }
     await pipeline.database.db.insert({ table: 'index_points', rows: [stale] })
-    pipeline.commits.commit('index')
+    pipeline.changeFeed.commit('index')
     expect((await read()).points).toEqual(points)
   })
 })
@@ -218,7 +218,7 @@ describe('index after a back-fill and a late correction', () => {
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
     const outcome = await runChunks(pipeline.queue(dataset, 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
-    pipeline.commits.commit('index')
+    pipeline.changeFeed.commit('index')
     return outcome
   }
   const read = async () => {
@@ -250,7 +250,7 @@ describe('index after a back-fill and a late correction', () => {
     await pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
     await pipeline.context.recomputation.enqueue(prices.dataset, [row])
     await recomputed
-    pipeline.commits.commit('index')
+    pipeline.changeFeed.commit('index')
     const after = await read()
     expect(after.tag).not.toBe(before.tag)
     const changed = after.points.filter((point, n) => point.valueUsd !== before.points[n]?.valueUsd)

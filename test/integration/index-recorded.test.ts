@@ -49,7 +49,7 @@ describe.skipIf(!present)('index of real units at real prices', () => {
   let elements: Element[]
   let db: Database
   let api: TestApi
-  const commits: HandFeed = createHandFeed()
+  const changeFeed: HandFeed = createHandFeed()
   const runners: Worker[] = []
 
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describe.skipIf(!present)('index of real units at real prices', () => {
     const context = { ...pipeline.context, registry }
     runners.push(createRunner(prices, context, 'history'), createRunner(index, context, 'history'))
     db = createDatabase(pipeline.config.clickhouse, 'read')
-    api = await startApi({ config: pipeline.config, db, registry, commits, now: () => NOW })
+    api = await startApi({ config: pipeline.config, db, registry, changeFeed, now: () => NOW })
   })
   afterAll(async () => {
     await Promise.all(runners.map((runner) => runner.close()))
@@ -77,7 +77,7 @@ describe.skipIf(!present)('index of real units at real prices', () => {
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again: false, onStep: () => {} }
     const outcome = await runChunks(pipeline.queue(dataset, 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
-    commits.commit('index')
+    changeFeed.commit('index')
   }
   const read = async () => {
     const response = await fetch(`${api.url}/data/index/historic?period=305`)
@@ -116,7 +116,7 @@ describe.skipIf(!present)('index of real units at real prices', () => {
     await pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
     await pipeline.context.recomputation.enqueue(prices.dataset, [row])
     await computed
-    commits.commit('index')
+    changeFeed.commit('index')
     const after = await read()
     const changed = after.points.filter((point, n) => JSON.stringify(point) !== JSON.stringify(before.points[n]))
     expect(changed.map(({ createdAt }) => createdAt)).toEqual([at])

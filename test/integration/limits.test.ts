@@ -52,7 +52,7 @@ async function start(options: { anonymous?: number; redisUrl?: string; trustedPr
   const anonymous = requests === undefined ? undefined : { requests, seconds: WINDOW }
   const limits = { keys, anonymous, counting: createCounting(redis, `${config.redis.prefix}:${closers.length}`) }
   const api = { ...config.api, trustedProxies: options.trustedProxies ?? [] }
-  const service = await startApi({ config: { ...config, api }, ...database, commits: createHandFeed(), limits })
+  const service = await startApi({ config: { ...config, api }, ...database, changeFeed: createHandFeed(), limits })
   closers.push(service.close)
   return {
     request: (path = PATH, headers: Record<string, string> = {}) => fetch(service.url + path, { headers }),

@@ -8,8 +8,8 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { type ChangeFeed, createChangeFeed } from '../../shared/store/change-feed.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { type CommitFeed, createCommitFeed } from '../../shared/store/commits.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import { defineJob } from '../../workers/job/define-job.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
@@ -63,7 +63,7 @@ describe.skipIf(!present)('back-fill of ten months of recorded market caps', () 
   let runners: Worker[]
   let db: Database
   let subscriber: Redis
-  let feed: CommitFeed
+  let feed: ChangeFeed
   let api: TestApi
   let close: () => Promise<void>
   const caps = present ? readMarketCaps() : new Map<string, Map<string, number>>()
@@ -75,9 +75,9 @@ describe.skipIf(!present)('back-fill of ten months of recorded market caps', () 
     runners = [createRunner(prices, context, 'history'), createRunner(marketCap, context, 'history')]
     subscriber = createRedis(config.redis.url, silent, 'subscriber')
     db = createDatabase(config.clickhouse, 'read')
-    feed = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log: silent })
+    feed = createChangeFeed(subscriber, { prefix: config.redis.prefix, db, log: silent })
     await vi.waitFor(() => expect(feed.version('market-cap')).toBeDefined(), { timeout: 60_000 })
-    api = await startApi({ config, db, registry, commits: feed, now: () => clock.now })
+    api = await startApi({ config, db, registry, changeFeed: feed, now: () => clock.now })
     close = async () => {
       await api.close()
       feed.close()

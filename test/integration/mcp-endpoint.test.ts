@@ -13,7 +13,7 @@ let api: TestApi
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
@@ -117,7 +117,7 @@ describe('/mcp', () => {
       anonymous: { requests: 12, seconds: 3_600 },
       counting: createCounting(undefined, 'mcp-tools'),
     }
-    const limited = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW, limits })
+    const limited = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW, limits })
     const query = async (of: readonly string[]) => {
       const params = { name: 'query', arguments: { topic: 'daos/governance', of } }
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
@@ -138,7 +138,7 @@ describe('/mcp', () => {
       anonymous: { requests: 5, seconds: 3_600 },
       counting: createCounting(undefined, 'mcp'),
     }
-    const limited = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW, limits })
+    const limited = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW, limits })
     const call = () =>
       fetch(`${limited.url}/mcp`, {
         method: 'POST',

@@ -26,7 +26,7 @@ beforeAll(async () => {
   await runJob(prices, prices.connect(context), context, month)
   await storePastHolders(site, 'UNI', TODAY)
   db = createDatabase(config.clickhouse, 'read')
-  api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
+  api = await startApi({ config, db, registry, changeFeed: createHandFeed(), now: () => SITE_NOW })
   assistant = await connectTo(api.url)
 }, 300_000)
 afterAll(async () => {
@@ -254,4 +254,4 @@ WHERE q.market_cap IS NOT NULL AND q.percent_change_24h IS NOT NULL GROUP BY nam
   })
 })
 
-const served = () => ({ config: site.config, db, registry: site.registry, commits: createHandFeed() })
+const served = () => ({ config: site.config, db, registry: site.registry, changeFeed: createHandFeed() })

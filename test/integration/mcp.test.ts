@@ -24,7 +24,7 @@ let overStdio: Assistant
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
   overHttp = await connectTo(api.url)
   const args = ['--import', 'tsx', PROGRAM, '--url', api.url]
   overStdio = await connect(new StdioClientTransport({ command: process.execPath, args }))
@@ -145,7 +145,7 @@ describe('MCP tools', () => {
     const unknown = toRows(data).filter((row) => row['financialData.marketCap'] === null).length
     expect(unknown).toBeGreaterThan(0)
     expect(data.unknown).toEqual({ 'financialData.marketCap': unknown })
-    expect(data.showing).toMatch(/^7 of 12; ask again with cursor = next$/)
+    expect(data.showing).toMatch(/^7 of 12; repeat with cursor = next$/)
   })
 
   it.each([
@@ -297,7 +297,7 @@ describe('invalid MCP tool call', () => {
     ['query', { topic: 'tokens', fields: ['price'] }, /describe it to see its members/],
     ['query', { topic: 'tokens', where: { colour: 'red' } }, /takes no "colour" in where/],
     ['query', { topic: 'index/weights', cursor: 'abc' }, /takes no cursor/],
-    ['series', { topic: 'tokens', of: 'Uniswap' }, /no series: ask for it with query/],
+    ['series', { topic: 'tokens', of: 'Uniswap' }, /not a series: use the tool query/],
     ['series', { topic: 'daos/treasury/historic', of: 'Uniswap', interval: '5m' }, /has no 5m, but 1d, 7d/],
     ['series', { topic: 'daos/treasury/historic', of: 'Uniswap', last: 'long' }, /24h, 30d/],
     [

@@ -62,6 +62,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   getDaoTelegramHistory: '/data/daos/socials/historic-telegram?name=Aave&limit=2',
   listDaoTwitterSentiment: '/data/daos/twitter-sentiment?name=Uniswap&limit=1',
   getDaoTwitterSentimentHistory: '/data/daos/socials/historic-twitter-sentiment?name=Uniswap&limit=2',
+  getDaoTwitterSentimentSamples: '/data/daos/twitter-sentiment/samples?name=Uniswap&limit=2',
   getIndexToken: '/data/index/token-data',
   getIndexComposition: '/data/index/composition',
   listIndexCompositions: '/data/index/compositions',

@@ -5,6 +5,7 @@ import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { enqueueDue } from '../../workers/schedule/due-slots.ts'
 import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
+import { emptyRedis } from '../support/empty-redis.ts'
 import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
 import { runChunks } from '../support/run-chunks.ts'
 
@@ -99,7 +100,7 @@ describe('price slot', () => {
     await enqueueDue({ job: prices, queues }, pipeline.scheduler)
     await untilDone(pipeline.startWorker(), 1)
     const { redis } = pipeline.context
-    await redis.del(...(await redis.keys(`${pipeline.config.redis.prefix}:*`)))
+    await emptyRedis(redis, pipeline.config.redis.prefix)
     pipeline.clock.now += 20 * MINUTE
     expect(await enqueueMissing(prices, queues.history, pipeline.scheduler)).toBeGreaterThan(0)
     const missed = (await queues.history.getPrioritized()).map(({ data }) => data)

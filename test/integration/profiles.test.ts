@@ -39,20 +39,20 @@ const DAO_SECTIONS = {
   twitterSentiment: ['daos/twitter-sentiment', 'twitter-sentiment'],
 } as const
 
-const READ_AND_EMPTY = 'it was read, and there is no record of it'
+const READ_AND_EMPTY = 'it was read and has no record'
 
 const clock = { now: SITE_NOW }
 const random = createRandom(SEED)
 let pipeline: Pipeline
 let db: Database
-let commits: HandFeed
+let changeFeed: HandFeed
 let api: TestApi
 
 beforeAll(async () => {
   pipeline = await createSite()
   db = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
-  api = await startApi({ config: pipeline.config, db, registry: pipeline.registry, commits, now: () => clock.now })
+  changeFeed = createHandFeed()
+  api = await startApi({ config: pipeline.config, db, registry: pipeline.registry, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -99,7 +99,7 @@ async function expectSections(
       const observed = ranges.parse(JSON.parse(await read('status/coverage', { dataset, id, start })))
       const reasons = observed.flatMap((range) => (range.reason === null ? [] : [range.reason]))
       expect(
-        [...reasons, READ_AND_EMPTY, 'what is stored of it is not current'].some((one) => reason?.includes(one)),
+        [...reasons, READ_AND_EMPTY, 'its stored data is not current'].some((one) => reason?.includes(one)),
         `${name}: ${reason}; ${dataset}: ${reasons.join()}`,
       ).toBe(true)
     }
@@ -190,7 +190,7 @@ describe('GET /data/daos/profile', () => {
     const rows = [{ token: record?.token, observed_at: at, total_holders: 987654, top100_share: 1, holders: [] }]
     await pipeline.database.db.insert({ table: 'token_holders', rows })
     expect(await (await request('daos/profile', { id })).text()).toBe(await first.text())
-    commits.commit('holders')
+    changeFeed.commit('holders')
     expect(await read('daos/profile', { id })).toContain('"totalHolders":987654')
   })
 })
@@ -230,7 +230,7 @@ describe('GET /data/tokens/profile', () => {
     const rebalanced = toComposition(SITE_NOW - 1000, [...elements, { token: joined, quantity: '1' }])
     const compositions = [...index.compositions, rebalanced]
     const second = await startApi({
-      ...{ config: pipeline.config, db, commits: createHandFeed(), now: () => SITE_NOW },
+      ...{ config: pipeline.config, db, changeFeed: createHandFeed(), now: () => SITE_NOW },
       registry: { ...registry, index: { ...index, compositions } },
     })
     const reasonOf = async ({ id }: Token) => {

@@ -91,7 +91,7 @@ beforeAll(async () => {
       { token: tokenOf(n), at: Date.parse('2024-02-29T23:51:10Z'), price: 2 * n },
     ]),
   )
-  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
   await run()
 })
 afterAll(async () => {

@@ -26,16 +26,16 @@ interface RatingsRecord {
 let pipeline: Pipeline
 let reader: Database
 let api: TestApi
-let commits: HandFeed
+let changeFeed: HandFeed
 let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dao-data-ratings-'))
   pipeline = await createPipeline({ now: TODAY + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
+  changeFeed = createHandFeed()
   const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -54,7 +54,7 @@ async function collect(source: string | undefined) {
   const context = contextWith(source)
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const report = await runJob(ratings, ratings.connect(context), context, { kind: 'slot', slot, again: true })
-  commits.commit('ratings')
+  changeFeed.commit('ratings')
   return report
 }
 async function collectFile(...lines: string[]) {

@@ -22,7 +22,7 @@ beforeAll(async () => {
   stored = await createApiDatabase(config)
   door = await startStatementDoor(config.clickhouse.url)
   db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  api = await startApi({ config, db, registry: stored.registry, commits: createHandFeed() })
+  api = await startApi({ config, db, registry: stored.registry, changeFeed: createHandFeed() })
 })
 afterAll(async () => {
   await api.close()
@@ -33,7 +33,13 @@ afterAll(async () => {
 /** Another API behind the same proxy, without any request yet. */
 async function startSecond(options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  const second = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
+  const second = await startApi({
+    config,
+    db: fresh,
+    registry: stored.registry,
+    changeFeed: createHandFeed(),
+    ...options,
+  })
   return { url: second.url, close: async () => void (await Promise.all([second.close(), fresh.close()])) }
 }
 
@@ -100,7 +106,7 @@ describe('GET /health/ready', () => {
   it('returns 503 within seconds if the database is down or does not respond', async () => {
     const gone = await startStatementDoor(config.clickhouse.url)
     const db = createDatabase({ ...config.clickhouse, url: gone.url }, 'read')
-    const second = await startApi({ config, db, registry: stored.registry, commits: createHandFeed() })
+    const second = await startApi({ config, db, registry: stored.registry, changeFeed: createHandFeed() })
     const target = async () => (await fetch(`${second.url}/health/ready`)).status
     expect(await target()).toBe(200)
     const since = performance.now()

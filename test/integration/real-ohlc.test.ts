@@ -67,7 +67,7 @@ describe.skipIf(!present)('GET /data/tokens/historic-ohlc with eight months of r
       const quotes = readCandles(symbol, '5m').flatMap(toQuotes(key))
       for (const batch of toBatches(quotes, 50_000)) await storeQuotes(database.writer, batch)
     }
-    api = await startApi({ config, ...database, commits: createHandFeed(), now: () => END })
+    api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => END })
   }, 300_000)
   afterAll(async () => {
     await api?.close()

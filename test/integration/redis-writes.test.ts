@@ -76,7 +76,7 @@ describe('GET /health/ready', () => {
   async function start(anonymous: { requests: number; seconds: number } | undefined) {
     const counting = createCounting(connectTo('counter'), config.redis.prefix)
     const limits = { keys: undefined, anonymous, counting }
-    const api = await startApi({ config, ...database, commits: createHandFeed(), limits })
+    const api = await startApi({ config, ...database, changeFeed: createHandFeed(), limits })
     onTestFinished(api.close)
     return async () => {
       const answer = await fetch(`${api.url}/health/ready`)

@@ -142,7 +142,7 @@ describe('shared rate limit', () => {
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
     const { limit } = createLimit(100, 'redis://127.0.0.1:1', log)
     for (let n = 0; n < 20; n += 1) await limit.take(never)
-    expect(lines).toEqual(['Redis is away: each process keeps the rate limit for itself'])
+    expect(lines).toEqual(['Redis is unavailable: each process applies the rate limit on its own'])
   })
 })
 
@@ -249,6 +249,6 @@ describe('shared hourly limit', () => {
     await limit.take(never)
     await limit.take(never)
     await expect(limit.take(never)).rejects.toMatchObject({ code: 'provider_exhausted' })
-    expect(lines).toEqual(['Redis is away: each process keeps the rate limit for itself'])
+    expect(lines).toEqual(['Redis is unavailable: each process applies the rate limit on its own'])
   })
 })

@@ -35,14 +35,14 @@ interface SocialRecord {
 let pipeline: Pipeline
 let reader: Database
 let api: TestApi
-let commits: HandFeed
+let changeFeed: HandFeed
 
 beforeAll(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 3_600_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
+  changeFeed = createHandFeed()
   const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -58,7 +58,7 @@ beforeEach(() => {
 async function collect(job: Job) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const report = await runJob(job, job.connect(pipeline.context), pipeline.context, { kind: 'slot', slot, again: true })
-  commits.commit(job.dataset.name)
+  changeFeed.commit(job.dataset.name)
   return report
 }
 const text = async (path: string) => {
@@ -242,12 +242,12 @@ describe('social counts and sentiment from provider to response', () => {
     })
     const rows = [row(0, 1_500), row(1, 1_000), row(6, 10), row(8, 10), row(30, 3_000)]
     await pipeline.database.db.insert({ table: 'twitter_counts', rows })
-    commits.commit('twitter')
+    changeFeed.commit('twitter')
     const read = async () => (await get<SocialRecord>(socialsRoute, `id=${daoOf('uniswap').id}`))[0]?.twitterData
     const changes = { percentChange24h: 50, percentChange7d: null, percentChange30d: -50 }
     expect(await read()).toMatchObject({ followers: 1_500, lastUpdated: day(0), ...changes })
     await pipeline.database.db.insert({ table: 'twitter_counts', rows: [row(-1, null)] })
-    commits.commit('twitter')
+    changeFeed.commit('twitter')
     // The newest day's count is unknown: no earlier count replaces it.
     expect(await read()).toMatchObject({ followers: null, percentChange24h: null, lastUpdated: day(-1) })
   })

@@ -11,7 +11,7 @@ const FIVE_MINUTES = 300_000
 const [JANUARY, MARCH] = [Date.parse('2026-01-15T00:00:00Z'), Date.parse('2026-03-15T00:00:00Z')]
 
 const config = createTestConfig()
-const commits = createHandFeed()
+const changeFeed = createHandFeed()
 let now = Date.parse('2026-03-20T00:00:00Z')
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
@@ -36,7 +36,7 @@ beforeAll(async () => {
       return stored.db.rows(statement)
     },
   }
-  api = await startApi({ config, registry: stored.registry, db, commits, now: () => now })
+  api = await startApi({ config, registry: stored.registry, db, changeFeed, now: () => now })
 })
 afterAll(async () => {
   await api?.close()
@@ -74,34 +74,34 @@ const expectTrue = async () => expect(await readStatus()).toMatchObject(await co
 describe('counts of GET /data/status', () => {
   it('read all rows first, and later only the months of a change event', async () => {
     await store(JANUARY, 100)
-    commits.commit(tokenPrices.name, await store(MARCH, 50))
+    changeFeed.commit(tokenPrices.name, await store(MARCH, 50))
     await expectTrue()
     counted = []
     await expectTrue()
     expect(counted).toEqual([])
-    commits.commit(tokenPrices.name, await store(MARCH + FIVE_MINUTES, 20, 3))
+    changeFeed.commit(tokenPrices.name, await store(MARCH + FIVE_MINUTES, 20, 3))
     await expectTrue()
     expect(counted).toEqual([{ from0: Date.parse('2026-03-01'), to0: Date.parse('2026-04-01') }])
-    commits.commit(tokenPrices.name, await store(JANUARY, 200))
+    changeFeed.commit(tokenPrices.name, await store(JANUARY, 200))
     await expectTrue()
     expect(counted[1]).toEqual({ from0: Date.parse('2026-01-01'), to0: Date.parse('2026-02-01') })
   })
 
   it('are read again after a change event without a range, and after lost events', async () => {
     await store(JANUARY + 1000 * FIVE_MINUTES, 10)
-    commits.commit(tokenPrices.name)
+    changeFeed.commit(tokenPrices.name)
     await expectTrue()
-    commits.unavailable(true)
+    changeFeed.unavailable(true)
     await store(MARCH + 1000 * FIVE_MINUTES, 10)
     await expectTrue()
     await store(MARCH + 2000 * FIVE_MINUTES, 10)
     await expectTrue()
-    commits.unavailable(false)
+    changeFeed.unavailable(false)
     await expectTrue()
   })
 
   it('complete after their client disconnected, once for all waiting requests', async () => {
-    commits.commit(tokenPrices.name, await store(MARCH + 3000 * FIVE_MINUTES, 10))
+    changeFeed.commit(tokenPrices.name, await store(MARCH + 3000 * FIVE_MINUTES, 10))
     counted = []
     let release = () => {}
     held = new Promise((resolve) => {
@@ -116,7 +116,7 @@ describe('counts of GET /data/status', () => {
     await expect.poll(() => abandoned?.aborted).toBe(true)
     const rest = [readStatus(), readStatus()]
     // The running count excludes these rows.
-    commits.commit(tokenPrices.name, await store(JANUARY + 3000 * FIVE_MINUTES, 10))
+    changeFeed.commit(tokenPrices.name, await store(JANUARY + 3000 * FIVE_MINUTES, 10))
     release()
     held = undefined
     const all = await countAll()
@@ -127,7 +127,7 @@ describe('counts of GET /data/status', () => {
   it('use several statements if one would read too many rows', async () => {
     const { rows, entities } = await countAll()
     counted = []
-    expect((await createCounts(commits, db, 1).read()).get(tokenPrices.name)).toMatchObject({ rows, entities })
+    expect((await createCounts(changeFeed, db, 1).read()).get(tokenPrices.name)).toMatchObject({ rows, entities })
     expect(counted.length).toBeGreaterThan(5)
   })
 
@@ -140,20 +140,20 @@ describe('counts of GET /data/status', () => {
           settings: { max_rows_to_read: '1', read_overflow_mode: 'throw', ...statement.settings },
         }),
     }
-    await expect(createCounts(commits, refusing, 1).read()).rejects.toMatchObject({ code: 'storage' })
+    await expect(createCounts(changeFeed, refusing, 1).read()).rejects.toMatchObject({ code: 'storage' })
   })
 
   it('resume after a failure', async () => {
     const { rows, entities } = await countAll()
     counted = []
-    await createCounts(commits, db, 1).read()
+    await createCounts(changeFeed, db, 1).read()
     const statements = counted.length
     counted = []
     const breaking: Database = {
       ...db,
       rows: (statement) => (counted.length === statements - 2 ? Promise.reject(new Error('away')) : db.rows(statement)),
     }
-    const counts = createCounts(commits, breaking, 1)
+    const counts = createCounts(changeFeed, breaking, 1)
     await expect(counts.read()).rejects.toThrow('away')
     counted = []
     expect((await counts.read()).get(tokenPrices.name)).toMatchObject({ rows, entities })

@@ -4,8 +4,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { type CommitLog, followCommitLog } from '../../shared/store/commit-log.ts'
-import { logCommit } from '../../shared/store/commits.ts'
+import { appendToStream } from '../../shared/store/change-feed.ts'
+import { type ChangeStream, followChangeStream } from '../../shared/store/change-stream.ts'
 import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { openStream, type StreamClient } from '../support/event-stream.ts'
@@ -32,19 +32,19 @@ afterAll(async () => {
 })
 
 const commit = (dataset: string, from?: number, to?: number) =>
-  logCommit(publisher, redis.prefix, { dataset, from, to, entities: 2 })
+  appendToStream(publisher, redis.prefix, { dataset, from, to, entities: 2 })
 
-const followLog = (log = silent): CommitLog => {
+const followLog = (log = silent): ChangeStream => {
   const [waiting, asking] = [createRedis(redis.url, silent, 'reader'), createRedis(redis.url, silent, 'reader')]
-  const commitLog = followCommitLog({ waiting, asking }, redis.prefix, log)
-  closers.push(commitLog.close)
-  return commitLog
+  const changeStream = followChangeStream({ waiting, asking }, redis.prefix, log)
+  closers.push(changeStream.close)
+  return changeStream
 }
 
 async function start(options: Partial<Parameters<typeof startApi>[0]> = {}) {
-  const commitLog = options.commitLog ?? followLog()
-  await expect.poll(() => commitLog.version).toBeDefined()
-  const api = await startApi({ config, ...database, commits: createHandFeed(), ...options, commitLog })
+  const changeStream = options.changeStream ?? followLog()
+  await expect.poll(() => changeStream.version).toBeDefined()
+  const api = await startApi({ config, ...database, changeFeed: createHandFeed(), ...options, changeStream })
   closers.push(api.close)
   const open = async (query = '', from?: string) => {
     const client = await openStream(`${api.url}/data/stream${query}`, from)
@@ -148,14 +148,16 @@ describe('GET /data/stream', () => {
   it('resets a client that missed thousands of events, and continues', async () => {
     const log = createHandLog()
     const pages: string[] = []
-    const after: CommitLog['after'] = async (version) => {
+    const after: ChangeStream['after'] = async (version) => {
       pages.push(version)
-      const commits = await log.commitLog.after(version)
-      return Array.isArray(commits) ? commits.slice(0, 500) : commits
+      const changes = await log.changeStream.after(version)
+      return Array.isArray(changes) ? changes.slice(0, 500) : changes
     }
     for (let count = 0; count < 20_000; count += 1) log.commit('prices')
-    const { commitLog } = log
-    const { open } = await start({ commitLog: Object.create(commitLog, { after: { value: after } }) as CommitLog })
+    const { changeStream } = log
+    const { open } = await start({
+      changeStream: Object.create(changeStream, { after: { value: after } }) as ChangeStream,
+    })
     const client = await open('', '1-0')
     await expect.poll(() => client.events.at(-1)).toEqual({ id: '20000-0', event: 'reset', data: {} })
     expect(pages).toHaveLength(8)
@@ -183,7 +185,7 @@ describe('GET /data/stream', () => {
   ])('resets all clients over an entry that %s, and continues', async (_, text) => {
     const lines: { msg: string; version?: string }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
-    const { open } = await start({ commitLog: followLog(log) })
+    const { open } = await start({ changeStream: followLog(log) })
     const client = await open()
     await commit('prices')
     await expect.poll(() => client.events.length).toBe(1)
@@ -203,7 +205,7 @@ describe('GET /data/stream', () => {
   it('logs once that Redis rejects reads of the log, and continues afterwards', async () => {
     const lines: { level: number; reason?: string }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
-    const { open } = await start({ commitLog: followLog(log) })
+    const { open } = await start({ changeStream: followLog(log) })
     const client = await open()
     await publisher.set(key, 'no log')
     await expect.poll(() => lines).toEqual([expect.objectContaining({ level: 40 })])
@@ -268,7 +270,7 @@ describe('GET /data/stream', () => {
 
   it('closes only clients that do not read', async () => {
     const log = createHandLog()
-    const { open } = await start({ commitLog: log.commitLog })
+    const { open } = await start({ changeStream: log.changeStream })
     const [slow, quick] = [await open(), await open()]
     slow.response.pause()
     let isClosed = false
@@ -294,7 +296,7 @@ describe('GET /data/stream', () => {
   it('sends no further events to open clients while the service stops', async () => {
     const stop = new AbortController()
     const log = createHandLog()
-    const { open } = await start({ commitLog: log.commitLog, stopping: stop.signal })
+    const { open } = await start({ changeStream: log.changeStream, stopping: stop.signal })
     const client = await open()
     client.response.pause()
     // More than the system's buffer, and less than the limit of a slow client.

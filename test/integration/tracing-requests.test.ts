@@ -21,10 +21,10 @@ beforeAll(async () => {
   door = await startDoor(own.clickhouse.url)
   const clickhouse = { ...own.clickhouse, url: door.url }
   const config = { ...own, clickhouse }
-  const commits = createHandFeed()
-  api = await startApi({ config, registry, commits, db: createDatabase(clickhouse, 'read') })
+  const changeFeed = createHandFeed()
+  api = await startApi({ config, registry, changeFeed, db: createDatabase(clickhouse, 'read') })
   const unavailable = { ...clickhouse, url: 'http://127.0.0.1:1' }
-  broken = await startApi({ config, registry, commits, db: createDatabase(unavailable, 'read') })
+  broken = await startApi({ config, registry, changeFeed, db: createDatabase(unavailable, 'read') })
 })
 
 afterAll(async () => {

@@ -30,14 +30,14 @@ interface TreasuryRecord {
 let pipeline: Pipeline
 let reader: Database
 let api: TestApi
-let commits: HandFeed
+let changeFeed: HandFeed
 
 beforeAll(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
-  commits = createHandFeed()
+  changeFeed = createHandFeed()
   const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -54,7 +54,7 @@ const run = async (payload: object) => {
     return await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, payload)
   } finally {
     // A run that must be retried has stored its successful rows.
-    commits.commit('treasury')
+    changeFeed.commit('treasury')
   }
 }
 const collect = () => run({ kind: 'slot', slot: Math.floor(pipeline.clock.now / DAY) * DAY, again: true })
@@ -235,7 +235,7 @@ describe('treasuries from provider to response', () => {
       await expect(collect()).rejects.toMatchObject({ code: expect.stringMatching(/^provider_/) })
       pipeline.upstream.faults.clear()
     }
-    commits.commit('treasury')
+    changeFeed.commit('treasury')
     expect([await stored(), await text()]).toEqual(before)
   })
 

@@ -51,7 +51,7 @@ beforeAll(async () => {
   await putInForce(database.db, silent, folder.dir)
   reader = createDatabase(config.clickhouse, 'read')
   registry = await readRegistry(reader)
-  api = await startApi({ config, db: reader, registry, commits: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, db: reader, registry, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()

@@ -64,7 +64,7 @@ describe.skipIf(!present)('back-fill of eight months of real 5-minute candles th
       config: pipeline.config,
       db,
       registry: pipeline.registry,
-      commits: createHandFeed(),
+      changeFeed: createHandFeed(),
       now: () => pipeline.clock.now,
     })
     for (const symbol of SYMBOLS) opens.set(symbol, readOpens(symbol, '5m'))

@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { type Alerts, startAlerts } from '../../workers/alerts/alerts.ts'
 import { type AlertStore, createAlertStore } from '../../workers/alerts/state.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
+import { emptyRedis } from './empty-redis.ts'
 import { loadFewDaos } from './few-daos.ts'
 import { silent } from './silent.ts'
 
@@ -125,11 +126,8 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
       started.push(alerts)
       return alerts
     },
-    commit: (dataset) => publishCommit({ db: database.db, redis, prefix }, { dataset }),
-    emptyRedis: async () => {
-      const keys = await redis.keys(`${prefix}*`)
-      if (keys.length > 0) await redis.del(...keys)
-    },
+    commit: (dataset) => publishChange({ db: database.db, redis, prefix }, { dataset }),
+    emptyRedis: () => emptyRedis(redis, prefix),
     close: async () => {
       await Promise.all(started.map((alerts) => alerts.stop()))
       redis.disconnect()

@@ -4,25 +4,25 @@ import { createApiServer } from '../../api/server.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
+import type { ChangeStream } from '../../shared/store/change-stream.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import type { CommitLog } from '../../shared/store/commit-log.ts'
-import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
-/** A commit feed driven by a test; `unavailable()` makes it report that the source is unavailable. */
-export interface HandFeed extends CommitFeed {
+/** A change feed driven by a test; `unavailable()` makes it report that the source is unavailable. */
+export interface HandFeed extends ChangeFeed {
   commit(dataset: string, range?: { from: number; to: number }): void
   unavailable(is: boolean): void
 }
 
 export function createHandFeed(now: () => number = Date.now): HandFeed {
   const versions = new Map<string, { version: number; since: number }>()
-  const listeners: ((change: Commit | undefined) => void)[] = []
+  const listeners: ((change: ChangeEvent | undefined) => void)[] = []
   let [isUnavailable, changes, base] = [false, 0, { version: 0, since: 0 }]
   const of = (dataset: string) => versions.get(dataset) ?? base
-  const notify = (change: Commit | undefined) => {
+  const notify = (change: ChangeEvent | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
@@ -54,8 +54,8 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
   }
 }
 
-/** An empty commit log. */
-export const emptyLog: CommitLog = { version: '0-0', after: async () => [], follow: () => {}, close: () => {} }
+/** An empty change stream. */
+export const emptyLog: ChangeStream = { version: '0-0', after: async () => [], follow: () => {}, close: () => {} }
 
 export interface TestApi {
   readonly url: string
@@ -69,16 +69,16 @@ export async function startApi(options: {
   config: Config
   db: Database
   registry: Registry
-  commits: CommitFeed
+  changeFeed: ChangeFeed
   now?: () => number
   queue?: NonNullable<AppOptions['queue']>
-  commitLog?: CommitLog
+  changeStream?: ChangeStream
   limits?: NonNullable<AppOptions['limits']>
   heartbeatMs?: number
   stopping?: AbortSignal
   metrics?: AppOptions['metrics']
 }): Promise<TestApi> {
-  const server = createApiServer({ commitLog: emptyLog, metrics: createMetrics('test'), ...options, log: silent })
+  const server = createApiServer({ changeStream: emptyLog, metrics: createMetrics('test'), ...options, log: silent })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -3,11 +3,11 @@ import { inject } from 'vitest'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import type { ChangeStream } from '../../shared/store/change-stream.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
-import type { CommitLog } from '../../shared/store/commit-log.ts'
 import { collectPastDays } from '../../tools/demo-history.ts'
 import { evaluateGroup, toGroups } from '../../workers/alerts/evaluation.ts'
-import { loadRules } from '../../workers/alerts/rules.ts'
+import { loadRules } from '../../workers/alerts/rules-file.ts'
 import { createAlertStore } from '../../workers/alerts/state.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
@@ -32,16 +32,16 @@ export interface Demo {
 }
 
 /**
- * An API over the demo's data with a few days of history, at a fixed time. Has no change events, unless a commit log is
+ * An API over the demo's data with a few days of history, at a fixed time. Has no change events, unless a change stream is
  * given. All tests of a run read the same data, which the first one collects.
  */
-export async function startDemo(options: { commitLog?: CommitLog } = {}): Promise<Demo> {
+export async function startDemo(options: { changeStream?: ChangeStream } = {}): Promise<Demo> {
   const settings = { CLICKHOUSE_DATABASE: inject('stores').demo, DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS }
   await collectSlot(settings)
   const config = createTestConfig(settings)
   const db = createDatabase(config.clickhouse, 'read')
   const registry = loadRegistry()
-  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => DEMO_NOW, ...options })
+  const api = await startApi({ config, db, registry, changeFeed: createHandFeed(), now: () => DEMO_NOW, ...options })
   return {
     url: api.url,
     close: async () => {

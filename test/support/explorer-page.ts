@@ -43,7 +43,7 @@ export function serveExplorer(): ServedExplorer {
   let browser: TestBrowser
   beforeAll(async () => {
     const config = parseConfig({})
-    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
     browser = await startBrowser()
   })
   afterAll(async () => {

@@ -1,11 +1,11 @@
-import type { CommitListener, CommitLog, LoggedCommit } from '../../shared/store/commit-log.ts'
+import type { ChangeListener, ChangeStream, StreamedChange } from '../../shared/store/change-stream.ts'
 
-/** A commit log driven by a test. */
+/** A change stream driven by a test. */
 export function createHandLog() {
-  const listeners: CommitListener[] = []
-  const events: LoggedCommit[] = []
+  const listeners: ChangeListener[] = []
+  const events: StreamedChange[] = []
   let [count, forgotten] = [0, 0]
-  const commitLog: CommitLog = {
+  const changeStream: ChangeStream = {
     get version() {
       return `${count}-0`
     },
@@ -15,12 +15,12 @@ export function createHandLog() {
     close: () => {},
   }
   return {
-    commitLog,
+    changeStream,
     commit: (dataset: string, id?: string) => {
       count += 1
-      const commit = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null, id }
-      events.push(commit)
-      for (const listener of listeners) listener.committed([commit])
+      const change = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null, id }
+      events.push(change)
+      for (const listener of listeners) listener.changed([change])
     },
     /** Deletes the events up to now. */
     forget: () => {

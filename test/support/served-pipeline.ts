@@ -11,12 +11,12 @@ import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.
 
 /** The complete data path: the providers' stand-in, jobs, tables, and the API. */
 export interface ServedPipeline extends Pipeline {
-  readonly commits: HandFeed
+  readonly changeFeed: HandFeed
   /** The API's address. */
   readonly url: string
   /** Disconnects every stream. */
   drop(): void
-  /** Deletes the events of the commit log up to now. */
+  /** Deletes the events of the change stream up to now. */
   forget(): void
   /** Runs a job for the current slot and publishes its change event. */
   collect(job: Job): Promise<JobReport>
@@ -27,19 +27,19 @@ export async function createServedPipeline(options: PipelineOptions & { now: num
   const pipeline = await createPipeline(options)
   const { config, registry, clock, context } = pipeline
   const db = createDatabase(config.clickhouse, 'read')
-  const commits = createHandFeed()
+  const changeFeed = createHandFeed()
   const log = createHandLog()
-  const api = await startApi({ config, db, registry, commits, commitLog: log.commitLog, now: () => clock.now })
+  const api = await startApi({ config, db, registry, changeFeed, changeStream: log.changeStream, now: () => clock.now })
   return {
     ...pipeline,
-    commits,
+    changeFeed,
     url: api.url,
     drop: api.drop,
     forget: log.forget,
     collect: async (job) => {
       const slot = toBucketStart(clock.now, job.cadence)
       const report = await runJob(job, job.connect(context), context, { kind: 'slot', slot, again: true })
-      commits.commit(job.dataset.name)
+      changeFeed.commit(job.dataset.name)
       log.commit(job.dataset.name)
       return report
     },

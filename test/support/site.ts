@@ -106,7 +106,7 @@ export async function readAnswers(
   requests: readonly string[] = EVERY_TABLE,
 ): Promise<Readonly<Record<string, string>>> {
   const db = createDatabase(config.clickhouse, 'read')
-  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
+  const api = await startApi({ config, db, registry, changeFeed: createHandFeed(), now: () => SITE_NOW })
   const answers: Record<string, string> = {}
   const queue = requests.values()
   const requestNext = async () => {

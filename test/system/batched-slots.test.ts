@@ -5,8 +5,8 @@ import { toBucketStart } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { type ChangeEvent, createChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Commit, createCommitFeed } from '../../shared/store/commits.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import holders from '../../workers/jobs/holders.ts'
@@ -96,13 +96,16 @@ const toPaths = (dataset: string) => [
 const row = z.record(z.string(), z.unknown())
 
 /** Stored rows and served responses, by table or path. */
-async function readAll({ database, url, commits }: ServedPipeline, { dataset }: Job): Promise<Record<string, unknown>> {
+async function readAll(
+  { database, url, changeFeed }: ServedPipeline,
+  { dataset }: Job,
+): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {}
   for (const [table, sql] of Object.entries(TABLES)) {
     const rows = await database.db.rows({ name: 'all', sql: `SELECT ${sql} ORDER BY ALL`, schema: row })
     found[table] = rows.map((one) => JSON.stringify(one))
   }
-  commits.commit(dataset.name)
+  changeFeed.commit(dataset.name)
   for (const path of toPaths(dataset.name)) {
     const response = await fetch(url + path)
     expect(response.status, path).toBe(200)
@@ -122,12 +125,12 @@ const toQuery = ({ upstream }: ServedPipeline, name?: string) =>
 /** Records the change events of a dataset from now on. */
 async function followCommits({ context }: ServedPipeline, { dataset }: Job) {
   const { db, config } = context
-  const feed = createCommitFeed(createRedis(config.redis.url, silent, 'subscriber'), {
+  const feed = createChangeFeed(createRedis(config.redis.url, silent, 'subscriber'), {
     ...{ db, log: silent },
     prefix: config.redis.prefix,
   })
   await vi.waitFor(() => expect(feed.source).toBe('redis'), { timeout: 60_000, interval: 20 })
-  const received: Commit[] = []
+  const received: ChangeEvent[] = []
   feed.follow((change) => {
     if (change?.dataset === dataset.name && change.entities !== undefined) received.push(change)
   })

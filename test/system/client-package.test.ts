@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
-import type { CommitListener, CommitLog } from '../../shared/store/commit-log.ts'
+import type { ChangeListener, ChangeStream } from '../../shared/store/change-stream.ts'
 import { hasBrowser, startBrowser } from '../support/browser.ts'
 import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
@@ -26,14 +26,14 @@ const calls = routes
 
 /** A log that receives entries continuously. */
 function createBusyLog() {
-  const listeners: CommitListener[] = []
+  const listeners: ChangeListener[] = []
   let count = 0
   const timer = setInterval(() => {
     count += 1
     const commit = { version: `${count}-0`, dataset: 'prices', asOf: null, entities: 2, from: null, to: null }
-    for (const { committed } of listeners) committed([commit])
+    for (const { changed: committed } of listeners) committed([commit])
   }, 20)
-  const log: CommitLog = {
+  const log: ChangeStream = {
     get version() {
       return `${count}-0`
     },
@@ -44,7 +44,7 @@ function createBusyLog() {
   return log
 }
 
-const commitLog = createBusyLog()
+const changeStream = createBusyLog()
 let demo: Demo
 let built: ClientPackage
 /** A project that contains only the package, from its tarball. */
@@ -56,7 +56,7 @@ function npm(args: readonly string[], cwd: string): void {
 }
 
 beforeAll(async () => {
-  demo = await startDemo({ commitLog })
+  demo = await startDemo({ changeStream })
   built = await loadClientPackage()
   project = mkdtempSync(join(tmpdir(), 'dao-data-project-'))
   writeFileSync(join(project, 'package.json'), '{"type":"module"}')
@@ -73,7 +73,7 @@ afterAll(async () => {
   if (project !== undefined) rmSync(project, { recursive: true })
   built?.remove()
   await demo?.close()
-  commitLog.close()
+  changeStream.close()
 })
 
 /** Compiles all programs of the project with the strictest TypeScript options. */

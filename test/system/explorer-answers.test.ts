@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     ['live', []],
   ])('shows for mode %s whether its numbers are simulated, also if the service fails', async (mode, notices) => {
     const config = parseConfig({ DAO_DATA_MODE: mode })
-    const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
     const tokens = ['first', 'second', 'third', 'fourth'].map((name, at) => ({
       ...TOKEN,
       _id: `${at}`.repeat(24),
@@ -204,6 +204,28 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     release()
     await page.waitForURL(/tokens/)
     expect(new URL(page.url()).pathname).toBe(`/tokens/${ID}`)
+    await close()
+  })
+
+  it('shows the former name by which the search found a record', async () => {
+    const { page, close } = await open('/', {
+      search: [
+        { type: 'token', _id: ID, name: 'Sky', symbol: 'SKY', matched: 'formerName', match: { text: 'MKR' } },
+        {
+          type: 'token',
+          _id: 'b'.repeat(24),
+          name: 'Zero',
+          symbol: null,
+          matched: 'predecessor',
+          match: { text: 'STG' },
+        },
+        { type: 'dao', _id: 'c'.repeat(24), name: 'Sample', symbol: null, matched: 'name', match: { text: 'Sample' } },
+      ],
+    })
+    await page.getByRole('button', { name: 'Search ⌘K' }).click()
+    await page.keyboard.type('m')
+    for (const name of ['Sky (SKY) Token, formerly MKR', 'Zero Token, replaced STG', 'Sample DAO'])
+      await page.getByRole('option', { name, exact: true }).waitFor()
     await close()
   })
 
@@ -319,7 +341,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     await expect.poll(() => page.title()).toMatch(/^(?:Tokens|DAOs) – /)
     await page.evaluate(`document.querySelector('nav a').setAttribute('href', '${kind}/${ID}')`)
     await page.locator('nav a').first().click()
-    await page.getByText('with this id.').waitFor()
+    await page.getByText('has this id.').waitFor()
     await expect.poll(() => page.title(), { timeout: 10_000 }).toBe('Not found – dao-data')
     await close()
   })

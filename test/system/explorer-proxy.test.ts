@@ -31,7 +31,7 @@ describe.skipIf(!hasBrowser)('explorer behind a proxy with a path prefix', () =>
   let url: string
   beforeAll(async () => {
     const config = parseConfig({})
-    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed() })
     proxy = createProxy(api.url)
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
     url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${UNDER}`
@@ -54,14 +54,14 @@ describe.skipIf(!hasBrowser)('explorer behind a proxy with a path prefix', () =>
         await page.route('**/data/stream', (route) => route.fulfill(stream))
       },
     })
-    await page.getByText('There is no token with this id.').waitFor()
+    await page.getByText('No token has this id.').waitFor()
     await page.getByRole('link', { name: 'DAOs', exact: true }).click()
     await page.waitForURL(`${url}/daos`)
     await page.getByRole('heading', { level: 1, name: 'DAOs' }).waitFor()
     await page.reload()
     await page.getByRole('heading', { level: 1, name: 'DAOs' }).waitFor()
     await page.goBack()
-    await page.getByText('There is no token with this id.').waitFor()
+    await page.getByText('No token has this id.').waitFor()
     expect(requests.length).toBeGreaterThan(5)
     expect(requests.filter((path) => !path.startsWith(`${UNDER}/`))).toEqual([])
     expect(wrong).toEqual([])

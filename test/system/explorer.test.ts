@@ -34,8 +34,8 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
   const PAGES: readonly (readonly [path: string, heading: string, ...cards: string[]])[] = [
     ['/', 'DAOs and their tokens', 'Newest proposals'],
     ['/tokens', 'Tokens', 'All tokens'],
-    ['/daos', 'DAOs', 'DAOs whose treasury is known'],
-    ['/daos?about=communities', 'DAOs', 'DAOs whose community is known'],
+    ['/daos', 'DAOs', 'DAOs with a known treasury'],
+    ['/daos?about=communities', 'DAOs', 'DAOs with a known community'],
     ['/daos?about=all', 'DAOs', 'All DAOs'],
     [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],

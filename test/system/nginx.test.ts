@@ -48,7 +48,7 @@ beforeAll(async () => {
   if (!hasNginx) return
   const config = parseConfig({ TRUSTED_PROXIES: '127.0.0.1', STREAM_CLIENTS_PER_ADDRESS: '500' })
   server = createApiServer({
-    ...{ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed(), commitLog: emptyLog },
+    ...{ config, db: noDatabase, registry: loadRegistry(), changeFeed: createHandFeed(), changeStream: emptyLog },
     ...{ log: silent, metrics: createMetrics('test') },
   })
   server.on('request', ({ headers }) => seen.push(headers))

@@ -67,7 +67,7 @@ it('npm run coverage reports buckets without rows, and removes them with --repai
   expect(await readCommit()).not.toBe(committed)
   expect(await readStored()).toBe(before - 12 * ids.length)
   expect(recount('prices')).toMatchObject({ status: 0 })
-  expect(recount('governance')).toMatchObject({ status: 0, stdout: expect.stringContaining('rows tell only a part') })
+  expect(recount('governance')).toMatchObject({ status: 0, stdout: expect.stringContaining('rows cover only a part') })
   expect(recount('weather')).toMatchObject({ status: 1 })
 })
 

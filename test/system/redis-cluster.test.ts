@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
-import { createCommitFeed, publishCommit } from '../../shared/store/commits.ts'
+import { createChangeFeed, publishChange } from '../../shared/store/change-feed.ts'
 import { planBackfill, runBackfills } from '../../workers/backfill/plan.ts'
 import { createRateLimit } from '../../workers/http/limits.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -101,12 +101,12 @@ describe.skipIf(!canCluster)('Redis Cluster of three nodes', () => {
     const { context, config, database } = pipeline
     const { prefix } = config.redis
     const subscriber = createRedis(servers.url, silent, 'subscriber')
-    const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
+    const feed = createChangeFeed(subscriber, { prefix, db: database.db, log: silent })
     const onReceived = (expected: string) =>
       new Promise<void>((resolve) => feed.follow((change) => change?.dataset === expected && resolve()))
     await until(() => subscriber.status === 'ready' && feed.version('prices') !== undefined, feed)
     const received = onReceived('prices')
-    await publishCommit({ db: database.db, redis: context.redis, prefix }, { dataset: 'prices' })
+    await publishChange({ db: database.db, redis: context.redis, prefix }, { dataset: 'prices' })
     await received
     const before = feed.version('prices')
     const lost = once(subscriber, 'close')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { HOUR_MS } from '../../shared/intervals.ts'
-import { findMovement } from '../../workers/alerts/conditions.ts'
+import { findMovement } from '../../workers/alerts/conditions/treasuries.ts'
 import { toPauseMs } from '../../workers/alerts/delivery.ts'
 
 describe('toPauseMs', () => {

@@ -4,15 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { datasets } from '../../shared/datasets/list.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import {
-  editRules,
-  findEntities,
-  findUnknown,
-  loadRules,
-  parseRules,
-  type Rule,
-  toRevision,
-} from '../../workers/alerts/rules.ts'
+import { findEntities, findUnknown, type Rule, toRevision } from '../../workers/alerts/rules.ts'
+import { editRules, loadRules, parseRules } from '../../workers/alerts/rules-file.ts'
 import { LISTS, SERIES } from '../../workers/alerts/series.ts'
 
 const NONE = () => undefined
@@ -84,6 +77,11 @@ describe('parseRules', () => {
       'a missing level',
       'rules:\n  - name: a\n    what: {kind: level, series: price}\n',
       /:3:11: rules\[0\]\.what: needs either above or below/,
+    ],
+    [
+      'a cooldown of events',
+      'rules:\n  - name: a\n    cooldown: 1h\n    what: {kind: treasury, movedUsd: 1}\n',
+      /:3:15: rules\[0\]\.cooldown: is not for proposals and treasuries/,
     ],
     [
       'a wrong duration',
@@ -220,8 +218,8 @@ describe('findEntities', () => {
 
 describe('toRevision', () => {
   it('changes with the condition only', () => {
-    const what = { kind: 'treasury', movedUsd: 1 }
+    const what = { kind: 'level', series: 'price', above: 1 }
     expect(toRevision(toRule({ what }))).toBe(toRevision(toRule({ what, cooldown: '1h', description: 'x' })))
-    expect(toRevision(toRule({ what }))).not.toBe(toRevision(toRule({ what: { ...what, movedUsd: 2 } })))
+    expect(toRevision(toRule({ what }))).not.toBe(toRevision(toRule({ what: { ...what, above: 2 } })))
   })
 })

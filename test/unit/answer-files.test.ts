@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createAnswerFiles } from '../../api/serving/answer-files.ts'
 import { openUnnamed } from '../../api/serving/spool.ts'
@@ -14,6 +14,9 @@ const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC
 /** Counts open files and reads of the source. */
 function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
   const seen = { open: 0, asked: 0 }
+  const opened = new Set<FileHandle>()
+  // The cache ends with its process, so nothing closes its last files.
+  onTestFinished(async () => void (await Promise.all([...opened].map((file) => file.close()))))
   const files = createAnswerFiles({
     maxBytes: 1_000_000,
     queue: createFairQueue({ slots: 4, maxWaiting: 16, clock: () => 0 }, meters),
@@ -22,8 +25,10 @@ function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
       const file = await openFile()
       const close = file.close.bind(file)
       seen.open += 1
+      opened.add(file)
       file.close = async () => {
         seen.open -= 1
+        opened.delete(file)
         await close()
       }
       return file

@@ -4,7 +4,7 @@ import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createResponseCache } from '../../api/cache/responses.ts'
 import type { ReadyAnswer } from '../../api/serving/respond.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),
@@ -37,7 +37,7 @@ function setUp(maxBytes = 1_000_000) {
     lost: [] as unknown[],
   }
   let [changes, last] = [0, state.version]
-  const commits: CommitFeed = {
+  const changeFeed: ChangeFeed = {
     version: () => state.version,
     since: () => state.since,
     source: 'redis',
@@ -56,7 +56,7 @@ function setUp(maxBytes = 1_000_000) {
   const queue = createFairQueue({ slots: 64, maxWaiting: 0, clock: () => state.now }, meters)
   const cache = createResponseCache<ReadyAnswer, never>({
     maxBytes,
-    commits,
+    changeFeed,
     registryVersion: () => state.registryVersion,
     queue,
     now: () => state.now,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toInitials, toMark } from '../../api/drawings/mark.ts'
+import { toInitials, toMark } from '../../api/svg/mark.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 
 const ID = '893ec80ae8dcc44e6c2a0b49'

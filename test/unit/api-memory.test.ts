@@ -11,7 +11,7 @@ interface Text extends Sized {
 const toText = (text: string): Text => ({ text, size: text.length })
 
 function setUp(maxBytes = 100_000) {
-  const commits = createHandFeed()
+  const changeFeed = createHandFeed()
   let onSignal: (signal: AbortSignal) => void = () => {}
   // Statements never finish on their own, so only the reads of a test complete.
   const db = {
@@ -20,56 +20,56 @@ function setUp(maxBytes = 100_000) {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   } as unknown as Database
-  const chunks = createChunkCache({ maxBytes, commits, db })
+  const chunks = createChunkCache({ maxBytes, changeFeed, db })
   const place = (key: string, from: number, to: number): ChunkKey => ({ key, dataset: 'prices', from, to })
   const keep = (key: string, from: number, to: number, mark = chunks.mark()) =>
     chunks.store(place(key, from, to), mark, toText(key))
   const onStatement = (listener: typeof onSignal) => {
     onSignal = listener
   }
-  return { commits, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
+  return { changeFeed, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
 }
 
 describe('createChunkCache', () => {
   it('drops only entries in the time range of a change event', () => {
-    const { commits, get, keep } = setUp()
+    const { changeFeed, get, keep } = setUp()
     keep('a', 0, 10)
     keep('b', 10, 20)
     keep('c', 20, 30)
-    commits.commit('holders', { from: 0, to: 30 })
-    commits.commit('prices', { from: 10, to: 19 })
+    changeFeed.commit('holders', { from: 0, to: 30 })
+    changeFeed.commit('prices', { from: 10, to: 19 })
     expect([get('a'), get('b'), get('c')]).toEqual(['a', undefined, 'c'])
-    commits.commit('prices', { from: 20, to: 20 })
+    changeFeed.commit('prices', { from: 20, to: 20 })
     expect(get('c')).toBeUndefined()
-    commits.commit('prices')
+    changeFeed.commit('prices')
     expect(get('a')).toBeUndefined()
   })
 
   it('drops entries of several datasets at a change event of any of them', () => {
-    const { commits, chunks, get } = setUp()
+    const { changeFeed, chunks, get } = setUp()
     const ofTwo = (key: string): ChunkKey => ({ key, dataset: ['prices', 'holders'], from: 0, to: 10 })
     for (const dataset of ['prices', 'holders']) {
       chunks.store(ofTwo('a'), chunks.mark(), toText('a'))
-      commits.commit('daos')
+      changeFeed.commit('daos')
       expect(get('a')).toBe('a')
-      commits.commit(dataset)
+      changeFeed.commit(dataset)
       expect(get('a')).toBeUndefined()
     }
     const mark = chunks.mark()
-    commits.commit('holders')
+    changeFeed.commit('holders')
     chunks.store(ofTwo('b'), mark, toText('b'))
     expect(get('b')).toBeUndefined()
   })
 
   it('does not cache data that may have changed during the read', () => {
-    const { commits, chunks, get, keep } = setUp()
+    const { changeFeed, chunks, get, keep } = setUp()
     const mark = chunks.mark()
-    commits.commit('prices', { from: 15, to: 15 })
+    changeFeed.commit('prices', { from: 15, to: 15 })
     keep('a', 0, 10, mark)
     keep('b', 10, 20, mark)
     expect([get('a'), get('b')]).toEqual(['a', undefined])
     const old = chunks.mark()
-    for (let change = 0; change < 1000; change++) commits.commit('holders')
+    for (let change = 0; change < 1000; change++) changeFeed.commit('holders')
     keep('c', 20, 30, old)
     expect(get('c')).toBeUndefined()
     keep('c', 20, 30)
@@ -77,9 +77,9 @@ describe('createChunkCache', () => {
   })
 
   it('drops everything when the change stream is interrupted', () => {
-    const { commits, get, keep } = setUp()
+    const { changeFeed, get, keep } = setUp()
     keep('a', 0, 10)
-    commits.unavailable(true)
+    changeFeed.unavailable(true)
     expect(get('a')).toBeUndefined()
     keep('a', 0, 10)
     expect(get('a')).toBeUndefined()
@@ -137,7 +137,7 @@ describe('read', () => {
     const { requests, read, end } = createReading()
     const neverAborted = new AbortController().signal
     const before = setup.chunks.read([a, b], read, neverAborted)
-    setup.commits.commit('prices', { from: 12, to: 12 })
+    setup.changeFeed.commit('prices', { from: 12, to: 12 })
     const after = setup.chunks.read([a, b], read, neverAborted)
     expect(requests).toEqual([['a', 'b'], ['b']])
     end(2)

@@ -22,7 +22,7 @@ async function start(
   more: Partial<Parameters<typeof createApiServer>[0]> = {},
 ): Promise<{ url: string; join: (localAddress?: string) => Promise<Socket> }> {
   server = createApiServer({
-    ...{ config: parseConfig(env), db: noDatabase, registry, commits: createHandFeed(), commitLog: emptyLog },
+    ...{ config: parseConfig(env), db: noDatabase, registry, changeFeed: createHandFeed(), changeStream: emptyLog },
     ...{ log: silent, metrics: createMetrics('test'), ...more },
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type ImageStyle, toSparkline } from '../../api/drawings/sparkline.ts'
+import { type ImageStyle, toSparkline } from '../../api/svg/sparkline.ts'
 
 const range = { from: 0, to: 100 }
 const USUAL: ImageStyle = { width: 240, height: 64, theme: 'light' }

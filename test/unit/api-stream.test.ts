@@ -4,7 +4,7 @@ import type { ResponseLimit } from '../../api/admission/admission.ts'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import type { StreamAnswer } from '../../api/answers/answer.ts'
 import { Problem } from '../../api/problem/problem.ts'
-import type { Exchange } from '../../api/route/exchange.ts'
+import type { RequestContext } from '../../api/route/request-context.ts'
 import type { Spools } from '../../api/serving/spool.ts'
 import { createStreaming, type SendStream } from '../../api/serving/stream.ts'
 
@@ -37,7 +37,7 @@ const toStreaming = (spools: Spools, limits: { longAnswers?: ResponseLimit; stat
     },
   })
 const toExchange = (response: Writable) =>
-  ({ request: { method: 'GET', headers: {} }, response, extra: [] }) as unknown as Exchange
+  ({ request: { method: 'GET', headers: {} }, response, extra: [] }) as unknown as RequestContext
 
 /** A client whose response is open until the test ends it. The body is not read. */
 function startClient(sendStream: SendStream, client: string) {

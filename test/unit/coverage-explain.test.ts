@@ -99,7 +99,7 @@ describe('explain', () => {
     [
       'a back-fill if the dataset has history',
       { hasHistory: true, resumes: true } as const,
-      /^nobody asked for it: a back-fill/,
+      /^it was not requested: a back-fill/,
     ],
     ['the first slot if it reads all past events', { resumes: true } as const, /^before the first slot/],
     ['no provider otherwise', {}, /no provider has its history$/],

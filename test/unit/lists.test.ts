@@ -180,11 +180,11 @@ describe('loadRecords', () => {
 
   function setUp(lines: readonly string[], maxBytes = 1_000_000) {
     const { db, count } = createLines(lines)
-    const commits = createHandFeed()
-    const chunks = createChunkCache({ maxBytes, commits, db })
+    const changeFeed = createHandFeed()
+    const chunks = createChunkCache({ maxBytes, changeFeed, db })
     const find = (more: object = {}) =>
       findRecords(chunks, source, () => loadRecords({ chunks, signal }, { ...source, ...more }))
-    return { commits, count, find }
+    return { changeFeed, count, find }
   }
 
   it('reads keys, times, market caps and the JSON as ClickHouse wrote it', async () => {
@@ -197,12 +197,12 @@ describe('loadRecords', () => {
   })
 
   it('runs one statement for concurrent requests and returns a value once the records are in memory', async () => {
-    const { commits, count, find } = setUp(LINES)
+    const { changeFeed, count, find } = setUp(LINES)
     const [one, second] = await Promise.all([find(), find()])
     expect(one).toBe(second)
     expect(find()).toBe(one)
     expect(count()).toBe(1)
-    commits.commit('prices')
+    changeFeed.commit('prices')
     expect(find()).toBeInstanceOf(Promise)
     expect(count()).toBe(2)
   })

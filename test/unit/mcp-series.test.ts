@@ -99,7 +99,7 @@ describe('series', () => {
   it('suggests an interval if the range has more points than the limit', async () => {
     const { source, requestCount: requests } = sourceOf()
     const called = callTool(seriesTool, source, { ...PRICES, last: '1y', interval: '5m' })
-    await expect(called).rejects.toThrow(/105120 points at 5m.*at most 10000: ask with interval 1h/)
+    await expect(called).rejects.toThrow(/105120 points at 5m.*at most 10000: use interval 1h/)
     expect(requests).toEqual([])
   })
 })

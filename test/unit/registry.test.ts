@@ -302,6 +302,27 @@ describe('loadRegistry errors', () => {
     ])
   })
 
+  it('has no former names by default, and rejects repeated and current ones', () => {
+    write({ tokens: [{ ...token, formerNames: ['UNX', 'Unipeg'] }] })
+    expect(loadRegistry(dir)).toMatchObject({
+      tokens: [{ formerNames: ['UNX', 'Unipeg'] }],
+      daos: [{ formerNames: [] }],
+    })
+    expect(
+      mistakesOf({
+        tokens: [{ ...token, formerNames: ['UNX', 'UNX', 'UNI'] }],
+        daos: [{ ...dao, formerNames: ['Uniswap', ' '] }],
+      }),
+    ).toEqual([
+      'daos.json[0] (uniswap): formerNames[1]: must not begin or end with blanks',
+      'tokens.json[0] (UNI): formerNames: UNX is listed twice',
+      'tokens.json[0] (UNI): formerNames: UNI is the current name',
+    ])
+    expect(mistakesOf({ daos: [{ ...dao, formerNames: ['Uniswap'] }] })).toEqual([
+      'daos.json[0] (uniswap): formerNames: Uniswap is the current name',
+    ])
+  })
+
   it('duplicateMistakes() reports equal keys', () => {
     const records = ['a', 'b', 'c'].map((place, index) => ({ place, record: index === 1 ? 8 : 7 }))
     expect(duplicateMistakes(records, 'key', (key) => key)).toEqual(['c: key: 7 is already used by a'])

@@ -54,7 +54,7 @@ it('openSamples reads samples while others are saved, and does not buy pages aga
   expect(await samples.read(second)).toMatchObject({ posts: 20, positive: 20, next: null })
   expect(bought).toHaveLength(4)
   let isRemembered = false
-  const remembering = samples.remembered().then(() => {
+  const remembering = samples.stored().then(() => {
     isRemembered = true
   })
   await new Promise(setImmediate)
@@ -63,7 +63,7 @@ it('openSamples reads samples while others are saved, and does not buy pages aga
   await remembering
   const repeated = await open(source, state)
   expect(await repeated.read(one)).toMatchObject({ posts: 20 })
-  await repeated.remembered()
+  await repeated.stored()
   expect(bought).toHaveLength(4)
 })
 
@@ -85,7 +85,7 @@ it('openSamples buys nothing more after a failed save, and reports the failure',
   await new Promise(setImmediate)
   await expect(samples.read(second)).rejects.toThrow('the store is away')
   expect(bought).toHaveLength(2)
-  await expect(samples.remembered()).rejects.toThrow('the store is away')
+  await expect(samples.stored()).rejects.toThrow('the store is away')
 })
 
 it('openSamples buys at most eight samples ahead of their saves', async () => {
@@ -107,7 +107,7 @@ it('openSamples buys at most eight samples ahead of their saves', async () => {
   expect(bought).toHaveLength(16)
   store()
   expect(await read).toHaveLength(daos.length)
-  await samples.remembered()
+  await samples.stored()
   expect(state.values.size).toBe(daos.length)
   expect(bought).toHaveLength(2 * daos.length)
 })

@@ -48,7 +48,7 @@ const DELEGATE_CHANGED =
   'event DelegateChanged(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)'
 const POWER_CHANGED =
   'event DelegateVotesChanged(address indexed delegate, uint256 previousBalance, uint256 newBalance)'
-export const NOBODY = `0x${'0'.repeat(40)}`
+export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
 export const encodeDelegation = (delegator: string, from: string, to: string) =>
   encodeEvent(DELEGATE_CHANGED, [delegator, from, to])

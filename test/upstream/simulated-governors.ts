@@ -8,7 +8,7 @@ import {
   encodePower,
   encodeProposal,
   encodeVote,
-  NOBODY,
+  ZERO_ADDRESS,
 } from './governor-logs.ts'
 import { toNoiseKey, unit } from './noise.ts'
 
@@ -75,7 +75,7 @@ function toDelegationLogs(
     const place = { address, transactionIndex: 0 }
     const hash = (part: number) => `0x${toHex(`delegation ${address} ${voter} ${part}`, 64)}`
     return [
-      { ...place, ...encodeDelegation(who, NOBODY, who), blockNumber, transactionHash: hash(0), logIndex: 6_000 },
+      { ...place, ...encodeDelegation(who, ZERO_ADDRESS, who), blockNumber, transactionHash: hash(0), logIndex: 6_000 },
       { ...place, ...encodePower(who, 0n, power), blockNumber, transactionHash: hash(0), logIndex: 6_001 },
       {
         ...{ ...place, ...encodePower(who, power, power / 2n), blockNumber: blockNumber + 100_000 },

@@ -188,7 +188,7 @@ export function DaoPage({ id }: { id: string }) {
   const part = chosen('tab', PARTS, 'overview')
   useTitle(daos.received?.data)
   return (
-    <Shown of={daos} what="the DAO" isEmpty={(data) => data.length === 0} empty="There is no DAO with this id.">
+    <Shown of={daos} what="the DAO" isEmpty={(data) => data.length === 0} empty="No DAO has this id.">
       {([dao]) =>
         dao !== undefined && (
           <div class="column">

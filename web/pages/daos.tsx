@@ -18,7 +18,7 @@ function Treasuries() {
   const sorting = sortingOf('-treasuryData.valueUsd')
   const question = toQuestion('/data/daos/treasury', { ...listQuery(), sort: sorting.by })
   const records = useAnswer(question)
-  const title = 'DAOs whose treasury is known'
+  const title = 'DAOs with a known treasury'
   return <Listing {...{ title, question, records, sorting, columns: TREASURY, least: LEAST }} />
 }
 
@@ -26,7 +26,7 @@ function Communities() {
   const sorting = sortingOf('-twitterData.followers')
   const question = toQuestion('/data/daos/socials', { ...listQuery(), sort: sorting.by })
   const records = useAnswer(question)
-  return <Listing {...{ title: 'DAOs whose community is known', question, records, sorting, columns: COMMUNITY }} />
+  return <Listing {...{ title: 'DAOs with a known community', question, records, sorting, columns: COMMUNITY }} />
 }
 
 function Ratings() {
@@ -57,7 +57,7 @@ export function Daos() {
       <h1>DAOs</h1>
       <Choice
         name="about"
-        label="What the table is about"
+        label="Content of the table"
         options={ABOUT.map((value) => ({ value, text: TEXTS[value] }))}
         value={about}
         clears={['sort', 'cursor', 'filter', 'columns']}

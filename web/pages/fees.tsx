@@ -83,7 +83,7 @@ export function FeesHistory({ id, name }: { id: string; name: string }) {
   )
 }
 
-/** What users pay to a DAO's protocols, and what the protocols keep: in sums and over time. */
+/** Fees that users pay to a DAO's protocols, and their revenue: sums and history. */
 export function Fees({ id, name }: { id: string; name: string }) {
   return (
     <div class="column">

@@ -7,7 +7,7 @@ import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
 
-const REMOVED_NOTE = 'It left the Index and has no price.'
+const REMOVED_NOTE = 'Removed from the Index, without a price.'
 
 function Members() {
   const question = toQuestion('/data/index/weights', { sort: '-weight' })

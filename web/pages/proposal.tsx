@@ -106,7 +106,7 @@ function Votes({ id, of }: { id: string; of: Proposal }) {
   )
 }
 
-/** One proposal: its result, its dates and who voted how. */
+/** The page of a proposal: result, dates and votes. */
 export function ProposalPage({ dao, id }: { dao: string; id: string }) {
   const question = toQuestion('/data/daos/governance/proposals', { id: dao, source: 'all', filter: [`_id=${id}`] })
   const proposals = useAnswer(question)
@@ -114,12 +114,7 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
   const name = daos.received?.data[0]?.name
   useTitle(proposals.received?.data.map(({ title }) => ({ name: title || 'Proposal' })))
   return (
-    <Shown
-      of={proposals}
-      what="the proposal"
-      isEmpty={(data) => data.length === 0}
-      empty="There is no proposal with this id."
-    >
+    <Shown of={proposals} what="the proposal" isEmpty={(data) => data.length === 0} empty="No proposal has this id.">
       {([proposal], facts) =>
         proposal !== undefined && (
           <div class="column">

@@ -133,65 +133,10 @@ const DAO: Column<Named> = {
   title: 'DAO',
   cell: ({ dao, name }) => (
     <a key={dao} href={`daos/${dao}`}>
-      {name}
+      {name ?? '…'}
     </a>
   ),
 }
-
-/** Maximum rows; the pages of the DAOs have the others. */
-const MOST_SELECTED = 50
-
-/** Proposals of several DAOs that fulfil a condition, in an order. */
-function Selected(props: {
-  daos: Summaries
-  query: { readonly state: 'active' | 'closed'; readonly limit: number }
-  compare: (one: Proposal, other: Proposal) => number
-  columns: readonly Column<Named>[]
-  caption: string
-  empty: string
-}) {
-  const { daos, query } = props
-  const answers = useAnswers(
-    daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, ...query })),
-  )
-  const failed = answers.flatMap((answer, at) =>
-    answer.failure === undefined ? [] : [{ ...answer, of: daos[at]?.name }],
-  )
-  const failure = failed[0]?.failure
-  const isWaiting = answers.some(({ received, failure: why }) => received === undefined && why === undefined)
-  const records = answers
-    .flatMap(({ received }, at) => (received?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
-    .sort(props.compare)
-    .slice(0, MOST_SELECTED)
-  const retry = () => {
-    for (const one of failed) one.retry()
-  }
-  return (
-    <>
-      {failure !== undefined && <Failed failure={failure} retry={retry} of={failed.map(({ of }) => of).join(', ')} />}
-      {records.length > 0 && (
-        <div class="shown" aria-busy={isWaiting}>
-          <RecordTable<Named>
-            caption={props.caption}
-            records={records}
-            keyOf={({ _id }) => _id}
-            columns={props.columns}
-          />
-        </div>
-      )}
-      {records.length === 0 && isWaiting && (
-        <p class="state loading" role="status">
-          Loading proposals…
-        </p>
-      )}
-      {records.length === 0 && !isWaiting && failure === undefined && <p class="state empty">{props.empty}</p>}
-    </>
-  )
-}
-
-/** DAOs with active votes that are requested at most. */
-const MOST_ACTIVE = 50
-const [RECENT_DAOS, RECENT_EACH] = [12, 1]
 
 const QUORUM: Column<Proposal> = {
   title: 'Quorum',
@@ -210,25 +155,35 @@ const ALL_COLUMNS: readonly Column<Named>[] = [
   QUORUM,
 ]
 
-/** Every vote that is open now, the next deadline first. */
-export function ActiveProposals() {
-  const question = toQuestion('/data/daos/governance/summary', {
-    filter: ['activeProposals>0'],
-    sort: '-activeProposals',
-    limit: MOST_ACTIVE,
+/** `endsBefore` selects proposals of all DAOs: every vote ends before this. */
+const END_OF_TIME = '2100-01-01T00:00:00Z'
+
+/** Proposals of all DAOs in a state, on Snapshot and on chains, in an order. */
+function ProposalsOfAll(props: {
+  title: string
+  state: 'active' | 'closed'
+  sort: string
+  limit: number
+  columns: readonly Column<Named>[]
+  empty: string
+}) {
+  const { title, state, sort, limit } = props
+  const question = toQuestion('/data/daos/governance/proposals', {
+    ...{ endsBefore: END_OF_TIME, source: 'all', state, sort, limit },
   })
-  const daos = useAnswer(question)
+  const proposals = useAnswer(question)
+  const ids = [...new Set(proposals.received?.data.map(({ dao }) => dao))]
+  const names = useAnswer(ids.length === 0 ? undefined : toQuestion('/data/daos', { id: ids, limit: ids.length }))
+  const nameById = new Map(names.received?.data.map(({ _id, name }) => [_id, name]))
   return (
-    <Card title="Active votes" question={question} facts={daos.received?.facts}>
-      <Shown of={daos} what="votes" isEmpty={(data) => data.length === 0} empty="No vote is open." rows={5}>
+    <Card title={title} question={question} facts={proposals.received?.facts}>
+      <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={props.empty} rows={5}>
         {(data) => (
-          <Selected
-            daos={data}
-            query={{ state: 'active', limit: 100 }}
-            compare={(one, other) => (one.endsAt ?? '').localeCompare(other.endsAt ?? '')}
-            columns={ALL_COLUMNS}
-            caption="Active votes"
-            empty="No vote is open."
+          <RecordTable<Named>
+            caption={title}
+            records={data.map((proposal) => ({ ...proposal, name: nameById.get(proposal.dao) }))}
+            keyOf={({ _id }) => _id}
+            columns={props.columns}
           />
         )}
       </Shown>
@@ -236,34 +191,26 @@ export function ActiveProposals() {
   )
 }
 
-/** The newest results of the DAOs with the newest proposals. */
-export function RecentResults() {
-  const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: RECENT_DAOS })
-  const daos = useAnswer(question)
-  const columns = ALL_COLUMNS.map((column) =>
-    column.title === 'Ends'
-      ? { ...column, title: 'Ended' }
-      : column.title === 'Leading'
-        ? { ...column, title: 'Result' }
-        : column,
-  )
-  return (
-    <Card title="Recent results" question={question} facts={daos.received?.facts}>
-      <Shown of={daos} what="results" isEmpty={(data) => data.length === 0} empty={NO_SPACES} rows={RECENT_DAOS}>
-        {(data) => (
-          <Selected
-            daos={data.filter(({ lastProposalAt }) => lastProposalAt !== null)}
-            query={{ state: 'closed', limit: RECENT_EACH }}
-            compare={(one, other) => (other.endsAt ?? '').localeCompare(one.endsAt ?? '')}
-            columns={columns}
-            caption="Recent results"
-            empty={NONE}
-          />
-        )}
-      </Shown>
-    </Card>
-  )
-}
+/** Every vote that is open now, the next deadline first. */
+export const ActiveProposals = () => (
+  <ProposalsOfAll
+    {...{ title: 'Active votes', state: 'active', sort: 'endsAt', limit: 50 }}
+    columns={ALL_COLUMNS}
+    empty="No vote is open."
+  />
+)
+
+const RESULT_TITLES: Readonly<Record<string, string>> = { Ends: 'Ended', Leading: 'Result' }
+const RESULT_COLUMNS = ALL_COLUMNS.map((column) => ({ ...column, title: RESULT_TITLES[column.title] ?? column.title }))
+
+/** The newest results. */
+export const RecentResults = () => (
+  <ProposalsOfAll
+    {...{ title: 'Recent results', state: 'closed', sort: '-endsAt', limit: 12 }}
+    columns={RESULT_COLUMNS}
+    empty={NONE}
+  />
+)
 
 export function NewestProposals() {
   const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: MOST_OF_ALL })

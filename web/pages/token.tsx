@@ -101,7 +101,7 @@ export function TokenPage({ id }: { id: string }) {
   const tokens = useAnswer(question)
   useTitle(tokens.received?.data)
   return (
-    <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="There is no token with this id.">
+    <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="No token has this id.">
       {([token], facts) =>
         token !== undefined && (
           <div class="column">

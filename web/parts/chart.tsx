@@ -42,6 +42,9 @@ function toNext(key: string, at: number, last: number): number | undefined {
   return next === undefined ? undefined : Math.min(last, Math.max(0, next))
 }
 
+/** Whether a line has one point: axes around it would show a range that has no data. */
+const isLone = ({ kind, times }: Drawing) => kind === 'line' && times.length === 1
+
 /** Loads the chart library with the first chart; an error is shown instead of the chart. */
 function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefined) => void) {
   const place = useRef<HTMLDivElement>(null)
@@ -51,9 +54,10 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
   const [failure, fail] = useState<string | undefined>(undefined)
   const colors = theme.value
   const lines = drawing.lines.map(({ name }) => name).join('\n')
-  const isEmpty = drawing.times.length === 0
+  const isDrawn = drawing.times.length > 0 && !isLone(drawing)
   // Another name, or other lines or colours, create a new chart; newer points update the existing one.
   useEffect(() => {
+    if (!isDrawn) return
     const unmounted = new AbortController()
     import('./plot.ts').then(
       ({ draw }) => {
@@ -69,7 +73,7 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
       plot.current?.remove()
       plot.current = undefined
     }
-  }, [name, drawing.kind, drawing.as, lines, isEmpty, colors])
+  }, [name, drawing.kind, drawing.as, lines, isDrawn, colors])
   useEffect(() => plot.current?.show(drawing), [drawing])
   return { place, plot, failure }
 }
@@ -99,14 +103,6 @@ export function Chart(props: {
     plot.current?.point(next)
   }
   if (last < 0) return <p class="state empty">No data in this range.</p>
-  // A line needs two points: axes around a lone one would show a range that has no data.
-  if (last === 0 && drawing.kind === 'line')
-    return (
-      <div class="single">
-        <output class="point">{describePoint(drawing, 0)}</output>
-        <p class="note">{description}</p>
-      </div>
-    )
   if (failure !== undefined)
     return (
       <div class="state failed" role="alert">
@@ -120,15 +116,23 @@ export function Chart(props: {
   return (
     <>
       <div hidden={isTable}>
-        <div
-          class={isLow ? 'chart low' : 'chart'}
-          ref={place}
-          role="img"
-          aria-label={absent === undefined ? words : `${words} ${absent}`}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move its cursor.
-          tabIndex={0}
-          onKeyDown={onKeyDown}
-        />
+        {isLone(drawing) ? (
+          // As high as the chart that follows with the second point.
+          <div key="lone" class={isLow ? 'chart-space low' : 'chart-space'}>
+            <p class="state empty">A line needs two points, and this range has one.</p>
+          </div>
+        ) : (
+          <div
+            key="plot"
+            class={isLow ? 'chart low' : 'chart'}
+            ref={place}
+            role="img"
+            aria-label={absent === undefined ? words : `${words} ${absent}`}
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move its cursor.
+            tabIndex={0}
+            onKeyDown={onKeyDown}
+          />
+        )}
         {drawing.kind === 'line' && drawing.lines.length > 1 && (
           <ul class="key">
             {drawing.lines.map((line) => (
@@ -150,7 +154,11 @@ export function Chart(props: {
           <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
             Table
           </button>
-          {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
+          {!isTable && (
+            <span class={isLone(drawing) ? 'reserved' : ''}>
+              <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />
+            </span>
+          )}
         </span>
       </div>
     </>

@@ -7,7 +7,9 @@ import { toQuestion } from '../interface.ts'
  */
 export function useFound(words: string, limit = 10) {
   const q = words.trim().slice(0, 100)
-  const { received, failure, isBefore } = useAnswer(q === '' ? undefined : toQuestion('/data/search', { q, limit }))
+  const { received, failure, isBefore } = useAnswer(
+    q === '' ? undefined : toQuestion('/data/search', { q, limit, include: ['match'] }),
+  )
   const isSearching = q !== '' && failure === undefined && (received === undefined || isBefore)
   return { records: q === '' || isSearching ? [] : (received?.data ?? []), failure, isSearching }
 }

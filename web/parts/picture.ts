@@ -122,7 +122,7 @@ export function toPicture(
 ): Promise<Blob> {
   const picture = document.createElement('canvas')
   const context = picture.getContext('2d')
-  if (context === null) throw new Error('the browser gives no canvas to draw on')
+  if (context === null) throw new Error('the browser has no canvas')
   const [width, height] = [chart.width / scale, chart.height / scale]
   const { above, below } = lay(caption, width, (text, font) => {
     context.font = font

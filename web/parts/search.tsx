@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Answer } from '../interface.ts'
 import { go } from '../place.ts'
 import { useFound } from './found.ts'
 import { Mark } from './mark.tsx'
@@ -12,6 +13,7 @@ const PAGES = [
   { to: 'index', text: 'Index' },
   { to: 'compare', text: 'Compare' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
+  { to: 'sql', text: 'SQL over the published files' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },
 ] as const
@@ -25,15 +27,22 @@ interface Hit {
   readonly id?: string
 }
 
+/** The former name by which a record was found, which its own name does not show. */
+function toFormer(found: Answer<'/data/search'>[number]): string {
+  if (!('match' in found)) return ''
+  if (found.matched === 'formerName') return `, formerly ${found.match.text}`
+  return found.matched === 'predecessor' ? `, replaced ${found.match.text}` : ''
+}
+
 function useHits(words: string): { hits: Hit[]; state: string; isSearching: boolean } {
   const { records, failure, isSearching } = useFound(words)
   const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(words.trim().toLowerCase()))
   const hits = [
-    ...records.map(({ type, _id, name, symbol }) => ({
-      to: `${type}s/${_id}`,
-      text: symbol === null ? name : `${name} (${symbol})`,
-      note: type === 'dao' ? 'DAO' : 'Token',
-      id: _id,
+    ...records.map((record) => ({
+      to: `${record.type}s/${record._id}`,
+      text: record.symbol === null ? record.name : `${record.name} (${record.symbol})`,
+      note: `${record.type === 'dao' ? 'DAO' : 'Token'}${toFormer(record)}`,
+      id: record._id,
     })),
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
   ]
@@ -79,7 +88,7 @@ function SearchBox({ close }: { close: () => void }) {
         aria-expanded="true"
         aria-controls="hits"
         aria-activedescendant={chosen >= 0 ? `hit-${chosen}` : undefined}
-        placeholder="Name, symbol or contract address"
+        placeholder="Name, symbol or address"
         autocomplete="off"
         value={words}
         onInput={({ currentTarget }) => {

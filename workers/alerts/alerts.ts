@@ -1,22 +1,23 @@
 import { statSync } from 'node:fs'
-import { DelayedError, Queue, UnrecoverableError, Worker } from 'bullmq'
+import { DelayedError, type Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { type Config, readVariable } from '../../shared/config/config.ts'
 import { createRedactor } from '../../shared/config/secrets.ts'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import { toQueuePrefix } from '../../shared/queue/queues.ts'
+import { openQueue, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import { followChangeStream } from '../../shared/store/change-stream.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { followCommitLog } from '../../shared/store/commit-log.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { deliver, findDue } from './delivery.ts'
 import { evaluateGroup, type RuleGroup, storeInactive, toGroups } from './evaluation.ts'
-import { type Channel, findChannelSecrets, loadRules } from './rules.ts'
+import type { Channel } from './rules.ts'
+import { findChannelSecrets, loadRules } from './rules-file.ts'
 import { createSend } from './send.ts'
 import { createAlertStore, type MessageKey, type StoredFiring } from './state.ts'
 
@@ -63,6 +64,7 @@ function followRules(file: string, log: Logger) {
   let [rules, stamp] = [load(), toStamp()]
   let groups = toGroups(rules.rules)
   let redact = createRedactor(findChannelSecrets(rules))
+  let loggedReason = ''
   return {
     get rules() {
       return rules
@@ -80,10 +82,15 @@ function followRules(file: string, log: Logger) {
         rules = load()
         groups = toGroups(rules.rules)
         redact = createRedactor(findChannelSecrets(rules))
+        loggedReason = ''
         log.info({ file, rules: rules.rules.length }, 'alert rules loaded')
         return true
       } catch (error) {
-        log.error({ file, reason: toReason(error) }, 'the changed alert rules are not used: the rules before stay')
+        // Every job looks at the file: a missing one is logged once.
+        const reason = toReason(error)
+        if (reason !== loggedReason)
+          log.error({ file, reason }, 'the changed alert rules are not used: the previous rules stay active')
+        loggedReason = reason
         return false
       }
     },
@@ -119,11 +126,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   const store = createAlertStore(db)
   const metrics = createAlertMetrics(context.metrics)
   const stopping = new AbortController()
-  const [evaluations, deliveries] = ALERT_QUEUES.map((name) => {
-    const queue = new Queue(name, { connection: redis, prefix: toQueuePrefix(prefix, name) })
-    queue.on('error', () => undefined)
-    return queue
-  }) as [Queue, Queue]
+  const [evaluations, deliveries] = ALERT_QUEUES.map((name) => openQueue(name, redis, prefix)) as [Queue, Queue]
 
   const enqueueGroups = async (groups: readonly RuleGroup[], changedAt?: number) => {
     const toJob = ({ name }: RuleGroup) => ({
@@ -203,7 +206,8 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
         followed.refresh()
         const attempt = await deliver(delivery.parse(job.data), deliveryContext, stopping.signal)
         if (attempt.state !== 'pending') return
-        await job.moveToDelayed(attempt.retryAt, token)
+        // A job waits by the clock of the system, which is not the worker's clock in tests.
+        await job.moveToDelayed(Date.now() + attempt.retryAt - now(), token)
         throw new DelayedError()
       },
       toOptions(deliveries.name, DELIVERIES_AT_ONCE),
@@ -233,7 +237,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     await guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()]))
     await guard('due alerts cannot be found', async () => enqueueMessages(await findDue(store, now())))
   }
-  const commitLog = followCommitLog(
+  const changeStream = followChangeStream(
     {
       waiting: createRedis(config.redis.url, context.log, 'reader'),
       asking: createRedis(config.redis.url, context.log, 'reader'),
@@ -241,9 +245,9 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     prefix,
     context.log,
   )
-  commitLog.follow({
-    committed: (commits) => {
-      const changed = new Set(commits.map(({ dataset }) => dataset))
+  changeStream.follow({
+    changed: (changeEvents) => {
+      const changed = new Set(changeEvents.map(({ dataset }) => dataset))
       const groups = [...followed.groups.values()].filter(({ datasets }) => datasets.some((one) => changed.has(one)))
       void guard('alert rules cannot be enqueued', () => enqueueGroups(groups, Date.now()))
     },
@@ -255,7 +259,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   return {
     tick,
     stop: async () => {
-      commitLog.close()
+      changeStream.close()
       await Promise.all([ticks.stop(), first])
       stopping.abort(new DataError('storage', 'the worker is stopping'))
       const force = redis.status !== 'ready'

@@ -17,7 +17,7 @@ export interface OutgoingRequest {
   readonly body: string
 }
 
-interface Surroundings {
+interface MessageContext {
   /** The base URL of links. */
   readonly publicUrl: string
   /** Unix milliseconds. */
@@ -27,12 +27,12 @@ interface Surroundings {
 const JSON_HEADERS = { 'content-type': 'application/json', 'user-agent': 'dao-data-alerts' }
 
 /** Builds the request of a message in the wire format of its channel. */
-export function buildRequest(channel: Channel, message: Message, surroundings: Surroundings): OutgoingRequest {
-  if (channel.type === 'webhook') return buildWebhook(channel, message, surroundings)
-  if (channel.type === 'slack') return toJsonRequest(channel.url, toSlack(message, surroundings))
-  if (channel.type === 'discord') return toJsonRequest(channel.url, toDiscord(message, surroundings))
+export function buildRequest(channel: Channel, message: Message, context: MessageContext): OutgoingRequest {
+  if (channel.type === 'webhook') return buildWebhook(channel, message, context)
+  if (channel.type === 'slack') return toJsonRequest(channel.url, toSlack(message, context))
+  if (channel.type === 'discord') return toJsonRequest(channel.url, toDiscord(message, context))
   const url = `${channel.server.replace(/\/$/, '')}/bot${channel.token}/sendMessage`
-  return toJsonRequest(url, { chat_id: channel.chat, ...toTelegram(message, surroundings) })
+  return toJsonRequest(url, { chat_id: channel.chat, ...toTelegram(message, context) })
 }
 
 const toJsonRequest = (url: string, body: object): OutgoingRequest => ({
@@ -41,10 +41,10 @@ const toJsonRequest = (url: string, body: object): OutgoingRequest => ({
   body: JSON.stringify(body),
 })
 
-const toLink = (path: string | null, { publicUrl }: Surroundings) => (path === null ? null : `${publicUrl}${path}`)
+const toLink = (path: string | null, { publicUrl }: MessageContext) => (path === null ? null : `${publicUrl}${path}`)
 
 /** The record of a firing, as `/data/alerts` has it, with absolute links. */
-function toRecord(firing: StoredFiring, surroundings: Surroundings) {
+function toRecord(firing: StoredFiring, context: MessageContext) {
   const { id, rule, firedAt, title, text, entityType, entityId, entityName } = firing
   return {
     _id: id,
@@ -58,8 +58,8 @@ function toRecord(firing: StoredFiring, surroundings: Surroundings) {
       ...{ value: firing.value, before: firing.before, threshold: firing.threshold },
       unit: firing.unit === '' ? null : firing.unit,
     },
-    url: toLink(firing.page, surroundings),
-    request: toLink(firing.request, surroundings),
+    url: toLink(firing.page, context),
+    request: toLink(firing.request, context),
   }
 }
 
@@ -70,15 +70,15 @@ function toRecord(firing: StoredFiring, surroundings: Surroundings) {
 function buildWebhook(
   { url, secrets }: Extract<Channel, { type: 'webhook' }>,
   { id, type, rule, firings }: Message,
-  surroundings: Surroundings,
+  context: MessageContext,
 ): OutgoingRequest {
   const [first] = firings
   const body = JSON.stringify({
     type,
-    timestamp: toTime(first?.firedAt ?? surroundings.now),
-    data: { rule, alerts: firings.map((firing) => toRecord(firing, surroundings)) },
+    timestamp: toTime(first?.firedAt ?? context.now),
+    data: { rule, alerts: firings.map((firing) => toRecord(firing, context)) },
   })
-  const timestamp = String(Math.floor(surroundings.now / 1000))
+  const timestamp = String(Math.floor(context.now / 1000))
   const signatures = secrets.map((secret) => {
     const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
     return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
@@ -104,10 +104,10 @@ const MOST_TELEGRAM_TEXT = 4_000
 const toRest = (all: number, most: number) => (all > most ? `… and ${all - most} more` : '')
 
 /** https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks: `&`, `<` and `>` are markup. */
-function toSlack(message: Message, surroundings: Surroundings) {
+function toSlack(message: Message, context: MessageContext) {
   const { firings } = message
   const blocks = firings.slice(0, MOST_SLACK_BLOCKS).map((firing) => {
-    const { title, text, url, request } = toRecord(firing, surroundings)
+    const { title, text, url, request } = toRecord(firing, context)
     const links = [url && `<${url}|Page>`, request && `<${request}|Data>`].filter((link) => link).join(' · ')
     const body = `*${escapeMarkup(title)}*\n${escapeMarkup(cut(text, MOST_SLACK_TEXT - 800))}\n${links}`
     return { type: 'section', text: { type: 'mrkdwn', text: cut(body, MOST_SLACK_TEXT) } }
@@ -118,10 +118,10 @@ function toSlack(message: Message, surroundings: Surroundings) {
 }
 
 /** https://docs.discord.com/developers/resources/webhook#execute-webhook: at most 6,000 characters in all embeds, without mentions, whatever a title contains. */
-function toDiscord(message: Message, surroundings: Surroundings) {
+function toDiscord(message: Message, context: MessageContext) {
   const { firings } = message
   const embeds = firings.slice(0, MOST_EMBEDS).map((firing) => {
-    const { title, text, firedAt, url, request } = toRecord(firing, surroundings)
+    const { title, text, firedAt, url, request } = toRecord(firing, context)
     const link = request === null ? '' : `\n[Data](${request})`
     return {
       ...{ title: cut(title, 200), description: `${cut(text, 280)}${link}`, timestamp: firedAt },
@@ -134,12 +134,12 @@ function toDiscord(message: Message, surroundings: Surroundings) {
 }
 
 /** https://core.telegram.org/bots/api#sendmessage: HTML, at most 4,096 characters. Firings that do not fit are counted. */
-function toTelegram(message: Message, surroundings: Surroundings) {
+function toTelegram(message: Message, context: MessageContext) {
   const lines: string[] = message.type === 'alert.digest' ? [`<b>${escapeMarkup(toHeadline(message))}</b>`] : []
   let length = lines.join('\n\n').length
   let shown = 0
   for (const firing of message.firings) {
-    const { title, text, url, request } = toRecord(firing, surroundings)
+    const { title, text, url, request } = toRecord(firing, context)
     const toAnchor = (href: string, label: string) =>
       `<a href="${escapeMarkup(href).replaceAll('"', '&quot;')}">${label}</a>`
     const links = [url && toAnchor(url, 'Page'), request && toAnchor(request, 'Data')].filter((link) => link)

@@ -66,15 +66,15 @@ export async function deliver(key: MessageKey, context: DeliveryContext, signal:
     deliveries.map((delivery) => ({
       ...delivery,
       ...next,
-
       version: delivery.version + 1,
     })),
   )
   const type = channel?.type ?? 'unknown'
-  const told = { ...key, firings: firings.length, attempts: next.attempts, reason: next.reason }
-  if (next.state === 'delivered') context.log.info(told, 'alert delivered')
-  else if (next.state === 'dead') context.log.error(told, 'alert not delivered: npm run alerts -- retry sends it again')
-  else context.log.warn({ ...told, retryAt: new Date(next.nextTryAt).toISOString() }, 'alert will be sent again')
+  const fields = { ...key, firings: firings.length, attempts: next.attempts, reason: next.reason }
+  if (next.state === 'delivered') context.log.info(fields, 'alert delivered')
+  else if (next.state === 'dead')
+    context.log.error(fields, 'alert not delivered: npm run alerts -- retry sends it again')
+  else context.log.warn({ ...fields, retryAt: new Date(next.nextTryAt).toISOString() }, 'alert will be sent again')
   context.attempted?.(type, next.state === 'pending' ? 'retried' : next.state)
   return next.state === 'pending' ? { state: 'pending', retryAt: next.nextTryAt } : { state: next.state }
 }

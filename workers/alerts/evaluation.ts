@@ -1,7 +1,8 @@
 import { groupBy } from '../../shared/group-by.ts'
 import { toId } from '../../shared/ids.ts'
 import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
-import { type ConditionContext, evaluateConditions, type Facts, type Result } from './conditions.ts'
+import type { ConditionContext, Facts, Result } from './conditions/condition.ts'
+import { evaluateConditions } from './conditions.ts'
 import { type Rule, toDatasets, toRevision } from './rules.ts'
 import {
   type AlertStore,

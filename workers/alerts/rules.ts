@@ -1,13 +1,8 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { basename, extname } from 'node:path'
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
 import { toId } from '../../shared/ids.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { replaceFile } from '../../shared/replace-file.ts'
 import { LIST_PATHS, LISTS, SERIES, SERIES_NAMES, type Subject } from './series.ts'
 
 /** Unique within the file, and part of the URLs of feeds. */
@@ -119,6 +114,10 @@ const rule = z.strictObject({
   digest: z.enum(['hourly', 'daily']).optional(),
   paused: z.boolean().default(false),
 })
+const ruleWithCooldown = rule.refine(
+  ({ what: { kind }, cooldown }) => cooldown === 0 || (kind !== 'proposal' && kind !== 'treasury'),
+  { path: ['cooldown'], error: 'is not for proposals and treasuries: each event fires once' },
+)
 
 const target = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 /** Base64 of 24 to 64 bytes (Standard Webhooks, section "Signature scheme"). */
@@ -143,8 +142,9 @@ const channel = z.discriminatedUnion('type', [
   }),
 ])
 
-const rulesFile = z
-  .strictObject({ channels: z.record(name, channel).default({}), rules: z.array(rule).default([]) })
+/** The schema of a rules file. */
+export const rulesFile = z
+  .strictObject({ channels: z.record(name, channel).default({}), rules: z.array(ruleWithCooldown).default([]) })
   .superRefine(({ channels, rules }, context) => {
     const seen = new Set<string>()
     for (const [index, one] of rules.entries()) {
@@ -165,138 +165,6 @@ export type Rule = z.infer<typeof rule>
 export type What = Rule['what']
 export type Channel = z.infer<typeof channel>
 export type RulesFile = z.infer<typeof rulesFile>
-
-/** Reads an environment variable; undefined if it is not set. */
-export type ReadVariable = (name: string) => string | undefined
-
-const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g
-
-/** Replaces `${NAME}` in the texts of channels, so that secrets need not be in the file. */
-function fillVariables(value: unknown, path: readonly PropertyKey[], read: ReadVariable, report: Report): unknown {
-  if (typeof value === 'string')
-    return value.replaceAll(VARIABLE, (whole, variable: string) => {
-      const found = read(variable)
-      if (found === undefined || found === '') report(path, `${variable}: this environment variable is not set`)
-      return found ?? whole
-    })
-  if (Array.isArray(value)) return value.map((one, at) => fillVariables(one, [...path, at], read, report))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, fillVariables(one, [...path, key], read, report)]),
-  )
-}
-
-type Report = (path: readonly PropertyKey[], message: string) => void
-
-const toPathText = (path: readonly PropertyKey[]) =>
-  path.reduce<string>(
-    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? String(key) : `${text}.${String(key)}`),
-    '',
-  )
-
-/** The node of a path, or of its longest part that exists. */
-function findNode(document: Document, path: readonly PropertyKey[]) {
-  for (let length = path.length; length >= 0; length--) {
-    const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true)
-    if (isNode(node)) return node
-  }
-  return undefined
-}
-
-/** The values of these members are never shown. */
-const SECRET = new Set(['url', 'secrets', 'token', 'chat', 'server'])
-
-function toShown(document: Document, path: readonly PropertyKey[]): string {
-  if (path.some((key) => SECRET.has(String(key)))) return ''
-  const value = document.getIn(path)
-  return value === undefined || typeof value === 'object' ? '' : `, got ${JSON.stringify(value)}`
-}
-
-function parseText(text: string, file: string) {
-  const lines = new LineCounter()
-  // JSON is a subset of YAML.
-  const document = parseDocument(text, { lineCounter: lines })
-  const mistakes: string[] = document.errors.map(({ linePos, message }) => {
-    const [{ line = 1, col = 1 } = {}] = linePos ?? []
-    return `${file}:${line}:${col}: ${message.split('\n', 1)[0]}`
-  })
-  const report: Report = (path, message) => {
-    const { line, col } = lines.linePos(findNode(document, path)?.range?.[0] ?? 0)
-    mistakes.push(`${file}:${line}:${col}: ${toPathText(path) || 'the file'}: ${message}${toShown(document, path)}`)
-  }
-  return { document, mistakes, report }
-}
-
-/**
- * Parses a rules file, YAML or JSON.
- * @throws DataError `config` that lists every mistake with line and column.
- */
-export function parseRules(text: string, file: string, read: ReadVariable): RulesFile {
-  const { document, mistakes, report } = parseText(text, basename(file))
-  const given: unknown = mistakes.length === 0 ? (document.toJS() ?? {}) : {}
-  const filled =
-    typeof given === 'object' && given !== null && 'channels' in given
-      ? { ...given, channels: fillVariables(given.channels, ['channels'], read, report) }
-      : given
-  const parsed = rulesFile.safeParse(filled)
-  for (const { path, message } of parsed.error?.issues ?? []) report(path, message)
-  if (parsed.success && mistakes.length === 0) return parsed.data
-  throw new DataError(
-    'config',
-    `ALERTS_FILE has ${mistakes.length} mistake(s):\n${mistakes.map((one) => `  ${one}`).join('\n')}`,
-  )
-}
-
-/** @throws DataError `config` if the file cannot be read or has mistakes. */
-export function loadRules(file: string, read: ReadVariable): RulesFile {
-  return parseRules(readText(file), file, read)
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new DataError('config', `ALERTS_FILE: ${toReason(cause)}`, { cause })
-  }
-}
-
-/** A change of the file: adds a rule, removes one, or pauses it. */
-export type Edit =
-  | { readonly action: 'add'; readonly rule: unknown }
-  | { readonly action: 'remove'; readonly name: string }
-  | { readonly action: 'pause' | 'resume'; readonly name: string }
-
-/**
- * Changes the file and keeps its comments. The changed file is checked before it replaces the old one.
- * @throws DataError `config` for mistakes, `payload` if there is no such rule.
- */
-export function editRules(file: string, edit: Edit, read: ReadVariable): void {
-  // The file may contain secrets, so a new one is readable only by its owner, and a changed one has the old mode.
-  const mode = existsSync(file) ? statSync(file).mode & 0o777 : 0o600
-  replaceFile(file, () => changeText(existsSync(file) ? readText(file) : '', file, edit, read), {
-    code: 'config',
-    mode,
-  })
-}
-
-function changeText(text: string, file: string, edit: Edit, read: ReadVariable): string {
-  const { rules } = parseRules(text, file, read)
-  const { document } = parseText(text, basename(file))
-  if (edit.action === 'add') {
-    if (document.hasIn(['rules'])) document.addIn(['rules'], document.createNode(edit.rule))
-    else document.setIn(['rules'], document.createNode([edit.rule]))
-  } else {
-    const index = rules.findIndex((one) => one.name === edit.name)
-    if (index < 0) throw new DataError('payload', `there is no rule ${edit.name} in ${file}: npm run alerts -- list`)
-    if (edit.action === 'remove') document.deleteIn(['rules', index])
-    else if (edit.action === 'pause') document.setIn(['rules', index, 'paused'], true)
-    else document.deleteIn(['rules', index, 'paused'])
-  }
-  const changed =
-    extname(file) === '.json' ? `${JSON.stringify(document.toJS(), null, 2)}\n` : document.toString({ lineWidth: 0 })
-  parseRules(changed, file, read)
-  return changed
-}
 
 /** A hash of the condition: with a changed one, a rule begins anew. */
 export const toRevision = ({ what: condition, who }: Rule): string =>
@@ -380,12 +248,4 @@ export function findUnknown(one: Rule, registry: Registry): string[] {
         : [`rule ${one.name}: who.${member}: nothing live matches ${JSON.stringify(value)}`],
     ),
   )
-}
-
-/** The secrets of the channels, for the redaction of logs. */
-export function findChannelSecrets({ channels }: RulesFile): readonly string[] {
-  return Object.values(channels).flatMap((one) => {
-    if (one.type === 'webhook') return [...one.secrets, new URL(one.url).pathname]
-    return [one.type === 'telegram' ? one.token : new URL(one.url).pathname]
-  })
 }

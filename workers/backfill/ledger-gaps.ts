@@ -96,7 +96,7 @@ function toGaps(job: Job, entity: Entity, missing: readonly Buckets[], notes: re
 
 function toCoarser(job: Job, entity: Entity, runs: readonly Buckets[], notes: readonly Note[]): LedgerGap[] {
   const note = notes.find(({ state }) => state === 'coarser')
-  return join(job, entity, runs, 'coarser', note?.reason ?? 'it was given at a longer step')
+  return join(job, entity, runs, 'coarser', note?.reason ?? 'the provider has only a longer step')
 }
 
 function join(

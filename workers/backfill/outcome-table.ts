@@ -49,9 +49,9 @@ function toAdvice(standing: Standing, reason: string, computedFrom: readonly str
     const what = `set or check ${settings.join(' and ')} and restart the workers`
     return `${what}: then ${standing === 'not renewed' ? 'the same command tries it again' : 'it is collected by itself'}`
   }
-  if (standing === 'failed') return 'it is tried again by itself, with growing pauses; the same command tries it now'
+  if (standing === 'failed') return 'it is retried automatically, with increasing delays; the same command retries now'
   if (standing === 'missing' || standing === 'not renewed') return 'the same command tries it again'
   if (computedFrom.length > 0)
     return `back-fill ${computedFrom.join(' and ')} of that time: then it is computed by itself`
-  return 'only a provider that has it can help: one whose key is not set, or one with an id of these in the registry'
+  return 'no configured provider has it: set the key of another provider, or add its id to the registry'
 }

@@ -100,7 +100,7 @@ async function addParts(
     const own = notesOf.get(entity.key) ?? []
     parts.add('covered', '', entity.name, count?.stored ?? 0)
     parts.add('nothing', '', entity.name, count?.nothing ?? 0)
-    const coarser = own.find(({ state }) => state === 'coarser')?.reason ?? 'it was given at a longer step'
+    const coarser = own.find(({ state }) => state === 'coarser')?.reason ?? 'the provider has only a longer step'
     parts.add('coarser', coarser, entity.name, count?.coarser ?? 0)
     let remaining = explainBy(missing.get(entity.key) ?? [], own, request, (note, buckets) =>
       parts.add(note.state === 'unserved' ? 'unserved' : 'failed', note.reason, entity.name, buckets),

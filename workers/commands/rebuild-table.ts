@@ -6,8 +6,8 @@ import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createProgress, type Progress } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
@@ -82,7 +82,7 @@ async function main(): Promise<void> {
     const rebuilt = await runRebuild(db, rollUp, values.force, log)
     if (values.json) console.log(JSON.stringify({ table, raw, ...rebuilt }, null, 2))
     const stores = { db, redis, prefix: config.redis.prefix }
-    if (rollUp.dataset !== undefined) await publishCommit(stores, { dataset: rollUp.dataset.name })
+    if (rollUp.dataset !== undefined) await publishChange(stores, { dataset: rollUp.dataset.name })
   }
   redis.disconnect()
   await db.close()

@@ -11,8 +11,8 @@ import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
 import { toTable } from '../terminal/text-table.ts'
@@ -29,7 +29,7 @@ const HELP = `npm run coverage -- recount [dataset] [options]
 
 Compares the coverage with the stored rows. What is stored and not in it is added, at the step that the rows look like. What
 it has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
-Of dex-trades, governance and governors rows tell only a part, because many hours have none: nothing is compared.
+Of dex-trades, governance and governors rows cover only a part, because many hours have none: nothing is compared.
 
   --repair       takes what has no row out of the coverage, so that it is collected again; not of datasets whose
                  providers have no history (${withoutHistory().join(', ')}),
@@ -88,7 +88,7 @@ function toRecountTable(recounts: readonly Recount[]): string {
     recounts.map(({ dataset, comparable, added, unfounded, repaired }) =>
       comparable
         ? [dataset, String(added), `${unfounded}${repaired ? ' (taken out)' : ''}`]
-        : [dataset, '-', 'rows tell only a part'],
+        : [dataset, '-', 'rows cover only a part'],
     ),
   )
 }
@@ -118,7 +118,7 @@ async function main(): Promise<void> {
     const recounts: Recount[] = []
     for (const dataset of selected) {
       // API responses report which data is coarser than requested, which depends on the coverage.
-      const onChange = () => publishCommit(stores, { dataset: dataset.name })
+      const onChange = () => publishChange(stores, { dataset: dataset.name })
       const { repair, 'repair-lost': repairLost } = values
       recounts.push(await recount(db, dataset, { repair, repairLost, onChange }))
     }

@@ -17,7 +17,7 @@ const HELP = `npm run status -- [--json]
 
 How fresh and how complete the stored data of each dataset is, and which providers fail, from ClickHouse alone: it tells of
 a dead scheduler or a worker that hangs as well as of a provider that is away. A dataset is late from 1.5 cadences on, or
-when entities are lost that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty, but for those
+when entities are overdue that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty, but for those
 that are off (DATASETS_OFF), and for empty ones that no provider serves, as without a key: unserved.`
 
 /** Status of a dataset. `lagSeconds` is the age of its newest value, null if it is empty. */

@@ -345,7 +345,8 @@ function createSharedWait({ provider, key, script, redis, prefix, log }: SharedL
       return waitMs
     } catch (error) {
       const reason = toReason(error)
-      if (!isAlone) log.warn({ provider, reason }, 'Redis is away: each process keeps the rate limit for itself')
+      if (!isAlone)
+        log.warn({ provider, reason }, 'Redis is unavailable: each process applies the rate limit on its own')
       isAlone = true
       return undefined
     } finally {

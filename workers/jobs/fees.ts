@@ -35,5 +35,5 @@ export default defineJob({
   },
 })
 
-/** What it means that a protocol has fees, and none of the newest days. */
+/** The reason for a protocol with fees, but without any in the last days. */
 const toSilence = ({ name }: Dao) => new DataError('provider_unknown', `defillama: no fees of ${name} in the last days`)

@@ -37,7 +37,7 @@ export default defineJob({
       return []
     }
     const rows = (await requestEach(entities, readOne, { ...run, concurrency: provider.concurrency })).flat()
-    await samples.remembered()
+    await samples.stored()
     const hasPosts = rows.length > 0 || (await state.get(SLOT_WITH_POSTS)) === String(slot)
     if (hasPosts) state.set(SLOT_WITH_POSTS, String(slot))
     for (const dao of quiet) refuse(dao, hasPosts || quiet.length === 1 ? NO_POSTS : SILENCE)

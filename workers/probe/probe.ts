@@ -123,7 +123,7 @@ async function runProbe(question: Question, options: Asking): Promise<Probe[]> {
     probes.push({ provider, dataset: job.name, asked, entity: entity.name, ...result, reason, ...calls })
   }
   if (samples.length > 0) return probes
-  const reason = 'the settings or the registry leave nobody to it'
+  const reason = 'no entity uses it with these settings and this registry'
   return [
     { provider, dataset: job.name, asked, entity: '', finding: 'unconfigured', reason, sample: undefined, ...calls },
   ]

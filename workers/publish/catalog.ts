@@ -75,7 +75,7 @@ export async function readCatalog(target: Pick<Target, 'place' | 'readText'>): P
     return text === undefined ? undefined : catalog.parse(toJson(text))
   } catch (cause) {
     if (cause instanceof DataError) throw cause
-    const next = 'publish to another folder, or delete this file to write everything anew'
+    const next = 'publish to another folder, or delete this file to write all files again'
     throw new DataError(
       'config',
       `${target.place}/${CATALOG}: no catalog of this program (${toReason(cause)}): ${next}`,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
 import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
-import { toFixed } from '../../shared/registry/ends.ts'
+import { snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { withLock } from '../../shared/store/lock.ts'
@@ -57,7 +57,7 @@ export async function publishDaily(
     publish({
       ...{
         db,
-        registry: toFixed(registry),
+        registry: snapshot(registry),
         target: openTarget(db, to, s3),
         keepDays,
         publicUrl: config.api.publicUrl,

@@ -15,7 +15,8 @@ import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-te
 import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
 import { TREASURY_VALUES, treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
-import { SAMPLE, SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
+import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
+import { SAMPLE, twitterSentimentSamplesRoute } from '../../api/routes/daos/twitter-sentiment-samples.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
 import { indexHistoricRoute } from '../../api/routes/index/historic.ts'
 import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
@@ -152,7 +153,7 @@ const TRADE_ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
 export const published: readonly Published[] = [
   {
     name: 'tokens',
-    description: 'The tokens that the service knows, also those that ended.',
+    description: 'All tokens of the registry, including ended ones.',
     about: 'token',
     rows: () => 'SELECT key, contract_address, decimals, chain_id, cmc_id, live FROM tokens FINAL',
     columns: from(tokensRoute, [
@@ -165,7 +166,7 @@ export const published: readonly Published[] = [
   },
   {
     name: 'daos',
-    description: 'The DAOs that the service knows, also those that ended.',
+    description: 'All DAOs of the registry, including ended ones.',
     about: 'dao',
     rows: () =>
       'SELECT key, slug, category_ids, chain_ids, mission, description, website, live, verified FROM daos FINAL',
@@ -322,16 +323,20 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
   daily(twitterSentiment, historicTwitterSentimentRoute, {
     name: 'twitter-sentiment',
     description:
-      'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment.',
+      'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment, with their samples.',
     values: `tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative, ${SAMPLE}`,
-    columns: from(historicTwitterSentimentRoute, [
-      ['positive', 'sentiment.positive', 'share'],
-      ['neutral', 'sentiment.neutral', 'share'],
-      ['negative', 'sentiment.negative', 'share'],
-      ['posts', 'posts'],
-      ['unknown_posts', 'unknownPosts'],
-      ['model', 'model'],
-    ]),
+    columns: [
+      ...from(historicTwitterSentimentRoute, [
+        ['positive', 'sentiment.positive', 'share'],
+        ['neutral', 'sentiment.neutral', 'share'],
+        ['negative', 'sentiment.negative', 'share'],
+      ]),
+      ...from(twitterSentimentSamplesRoute, [
+        ['posts', 'posts'],
+        ['unknown_posts', 'unknownPosts'],
+        ['model', 'model'],
+      ]),
+    ],
   }),
   {
     name: 'proposals',

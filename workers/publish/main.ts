@@ -86,7 +86,7 @@ async function main(): Promise<void> {
   const stopping = new AbortController()
   let done: Promise<unknown> = Promise.resolve()
   onStopSignal(async () => {
-    stopping.abort(new DataError('storage', 'stopped: the publication is as it was before, the next run goes on'))
+    stopping.abort(new DataError('storage', 'stopped: the publication is unchanged, the next run continues'))
     process.exitCode = 130
     await done.catch(() => undefined)
   })

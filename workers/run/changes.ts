@@ -7,8 +7,8 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
 import type { SlotPayload } from '../../shared/queue/queues.ts'
 import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { publishChange } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
 import { type ProviderResults, readFailingTexts, toFailingTexts } from '../../shared/store/failing-providers.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
@@ -30,7 +30,7 @@ export async function announce(
   const range = from === undefined || to === undefined ? {} : { from: toBucketStart(from, dataset.cadence), to }
   const change = { dataset: dataset.name, ...range, ...countEntities(dataset, rows) }
   const places = { db, redis, prefix: config.redis.prefix }
-  await callRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
+  await callRedis(`change event of ${dataset.name}`, () => publishChange(places, change))
 }
 
 /** Returns the first and last row time in Unix milliseconds, or an empty object if a row has no valid time. */

@@ -7,7 +7,7 @@ import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, findShortestWait } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
-import { groupByEnd, toFixed } from '../../shared/registry/ends.ts'
+import { groupByEnd, snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -80,7 +80,7 @@ export async function runJob(
   // The active registry may change during the run, so the job works with a snapshot. Computed results are stored
   // permanently, and a new registry often is the reason for the computation. They therefore read the newest version,
   // which this process may not have received yet.
-  const context = { ...surroundings, registry: toFixed(job.computedFrom.length > 0 ? await readRegistry() : registry) }
+  const context = { ...surroundings, registry: snapshot(job.computedFrom.length > 0 ? await readRegistry() : registry) }
   const payload = parsePayload(job, data)
   const running: Running = {
     job,

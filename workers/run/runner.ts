@@ -154,7 +154,7 @@ async function delayUntilStarted(
   const isNews = queued.attemptsStarted === 1 && aheadMs > HOLD_MS
   context.log[isNews ? 'warn' : 'debug'](
     fields,
-    'a slot came before its time and waits: check the clocks of the schedulers',
+    'a slot is in the future and waits: check the clocks of the schedulers',
   )
   await wait(Math.min(Math.max(0, aheadMs), HOLD_MS), undefined, { signal: context.handBack, ref: false }).catch(
     () => undefined,
@@ -184,7 +184,7 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
     // The answered entities are stored, so the next attempt is limited to the remaining ones.
     if (error instanceof PartialFailureError) {
       const remaining = { ...payload, entities: [...error.entities] }
-      await callRedis('who is left of a job', () => queued.updateData(remaining))
+      await callRedis('remaining entities of a job', () => queued.updateData(remaining))
     }
     throw redactError(error, context.redact)
   }

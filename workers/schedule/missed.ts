@@ -61,7 +61,7 @@ const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({
   ...toTimes(run, job.dataset.cadence),
   state: 'unserved',
   provider: '',
-  reason: 'nobody collected it at the time, and its providers have no history',
+  reason: 'it was not collected in time, and its providers have no history',
   since: now,
   tries: 0,
   nextTry: OPEN_END,

@@ -1,7 +1,7 @@
 import { NEGATIONS } from './lexicon.ts'
 import { NAMES, toScore } from './mood.ts'
 
-/** Words of which something is known before training: a row each, and a valence in hundredths, from -100 to 100. */
+/** Words with a vector or a valence before training: their rows, and valences in hundredths, from -100 to 100. */
 export interface WordTable {
   readonly rows: ReadonlyMap<string, number>
   readonly valences: Int8Array
@@ -11,7 +11,7 @@ export interface WordTable {
 export interface Features {
   /** Buckets of words, word pairs and negated words, then those of character n-grams. No bucket occurs twice in a kind. */
   readonly buckets: Int32Array
-  /** How many of the buckets are of words, and how many there are. */
+  /** Number of buckets of words, and of all buckets. */
   words: number
   count: number
   /** Words of the table: twice the row, plus 1 within a negation. */
@@ -105,7 +105,7 @@ function toGrams(token: string): number[] {
   return grams
 }
 
-/** What a token is, wherever it stands. */
+/** The features of a token that do not depend on its neighbours. */
 interface Token {
   readonly kind: 'word' | 'end' | 'negation'
   readonly hash: number
@@ -129,7 +129,7 @@ function toToken(text: string, table: WordTable): Token {
   }
 }
 
-/** Tokens that are remembered, the first ones that occur. */
+/** Maximum number of cached tokens, the first ones that occur. */
 const MOST_TOKENS = 20_000
 /** Stamps are bytes, two a text. */
 const LAST_STAMP = 254

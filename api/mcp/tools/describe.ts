@@ -76,7 +76,7 @@ async function toDetails(call: Call<z.output<typeof input>>, name: string): Prom
     where,
     madeOf: data,
     members: members.slice(0, rows),
-    ...(rows < members.length ? { showing: `${rows} of ${members.length} members; ask with member=` } : {}),
+    ...(rows < members.length ? { showing: `${rows} of ${members.length} members; use member=` } : {}),
   }))
   return { summary: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: answer }
 }

@@ -73,7 +73,7 @@ function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, curso
   if (refused.length > 0)
     throw new Mistake(`"${topic.name}" takes no ${refused.map(([name]) => name).join(' and no ')}.`)
   if (of.length > 0 && topic.takes === 'none') throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
-  if (of.length > 1 && cursor !== undefined) throw new Mistake('cursor goes on with one of them: give one in of.')
+  if (of.length > 1 && cursor !== undefined) throw new Mistake('a cursor works with one entity: use one in of.')
   const named = of.find((one) => !isId(one))
   if (topic.mayBeAll && named !== undefined)
     throw new Mistake(`"${topic.name}" goes by ids: find that of ${named} with search, or leave out of for all.`)
@@ -151,9 +151,9 @@ function toAge(replies: readonly Reply[]): Json {
 
 /** How to get the rest of a shortened answer. */
 function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cursor: string | undefined }): string {
-  if (isCut) return 'ask with fewer fields, a filter, or a smaller limit'
-  if (isEach) return 'ask with one in of for what follows'
-  return cursor === undefined ? 'ask with a larger limit' : 'ask again with cursor = next'
+  if (isCut) return 'use fewer fields, a filter, or a smaller limit'
+  if (isEach) return 'use one entity in of for the next page'
+  return cursor === undefined ? 'use a larger limit' : 'repeat with cursor = next'
 }
 
 /** The answer to one request, and its entity if entities are requested in turn. */
@@ -280,7 +280,7 @@ async function read(call: QueryCall, topic: Topic, idsOf: (text: string) => read
   const summary = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.answer.asOf ?? 'no time'}.`
   const said = without.length === 0 ? '' : ` Nothing of ${without.length} of the ${of.length} asked for: see failed.`
   const unsaid =
-    missing.unresolved.length === 0 ? '' : ' Whether a record fits those in untold could not be asked: ask again.'
+    missing.unresolved.length === 0 ? '' : ' Some records in untold could not be checked: repeat the request.'
   const partial = data.answer.showing === undefined ? [] : received.slice(0, MOST_LINKED)
   const files = partial.flatMap(({ parameters }) => toFiles(source.base, topic, parameters))
   return { summary: summary + said + unsaid, data: data.answer, files }

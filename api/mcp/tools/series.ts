@@ -56,7 +56,7 @@ interface ResolvedSeries {
 }
 
 const MOSTLY_MISSING =
-  'More than half is missing. A coarser interval may have it; status with the dataset and an id gives the reason.'
+  'More than half is missing. A coarser interval may have it; the tool status with the dataset and an id returns the reason.'
 
 const isNumber = (type: string) => /^(number|integer)/.test(type)
 
@@ -75,9 +75,9 @@ function checkLength(topic: Topic, interval: Interval, range: { readonly from: n
   const count = countBuckets(range.from, range.to, interval)
   if (count <= MOST_READ) return
   const coarser = topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ)
-  const advice = coarser === undefined ? '' : `ask with interval ${coarser}, or `
+  const advice = coarser === undefined ? '' : `use interval ${coarser}, or `
   throw new Mistake(
-    `The range has ${count} points at ${interval}, and statistics are of at most ${MOST_READ}: ${advice}ask for a shorter range.`,
+    `The range has ${count} points at ${interval}, but statistics cover at most ${MOST_READ}: ${advice}a shorter range.`,
   )
 }
 
@@ -85,7 +85,7 @@ async function resolveSeries(call: SeriesCall): Promise<ResolvedSeries> {
   const { source, input: args } = call
   const topic = await findTopic(source, args.topic)
   const { of, where = {}, points } = args
-  if (topic.intervals.length === 0) throw new Mistake(`"${topic.name}" is no series: ask for it with query.`)
+  if (topic.intervals.length === 0) throw new Mistake(`"${topic.name}" is not a series: use the tool query.`)
   checkWhere(topic, where, NOT_IN_WHERE)
   if (topic.takes === 'one' && of === undefined) throw new Mistake(`"${topic.name}" is about one: name it in of.`)
   if (topic.takes === 'none' && of !== undefined)

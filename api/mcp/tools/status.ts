@@ -7,7 +7,7 @@ import { toPath } from '../requests.ts'
 import { cutToSize, type Json, shorten } from '../table.ts'
 
 const input = z.strictObject({
-  dataset: z.string().max(40).optional().describe('Such as prices: what is missing of it.'),
+  dataset: z.string().max(40).optional().describe('A dataset, such as prices: lists its missing data.'),
   id: z.string().max(40).optional().describe('Only of this token or DAO.'),
   start: z.string().optional(),
   end: z.string().optional().describe('The last 30 days without a range.'),
@@ -71,7 +71,7 @@ async function readMissing(call: StatusCall, dataset: string): Promise<ToolAnswe
     asOf: new Date(source.now()).toISOString(),
     status: shorten(status, 5),
     ...(count < missing.length
-      ? { showing: `${count} of ${missing.length} ranges; ask with an id or a shorter range` }
+      ? { showing: `${count} of ${missing.length} ranges; use an id or a shorter range` }
       : {}),
     missing: missing.slice(0, count).map((range) => shorten(range, 0)),
   }))

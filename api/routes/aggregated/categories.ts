@@ -5,7 +5,7 @@ import { tokensRoute } from '../tokens.ts'
 export const categorySumsRoute = defineGroupSums({
   operation: 'listCategorySums',
   path: '/data/aggregated/categories',
-  summary: 'Tokens, DAOs and what they are worth, by category',
+  summary: 'Number and value of tokens and DAOs by category',
   name: 'category',
   plural: 'categories',
   schema: 'CategorySums',

@@ -5,11 +5,11 @@ import { tokensRoute } from '../tokens.ts'
 export const chainSumsRoute = defineGroupSums({
   operation: 'listChainSums',
   path: '/data/aggregated/chains',
-  summary: 'Tokens, DAOs and what they are worth, by chain',
+  summary: 'Number and value of tokens and DAOs by chain',
   name: 'chain',
   plural: 'chains',
   schema: 'ChainSums',
-  note: 'A token belongs to its chain. A DAO counts on each chain that it is on, with all of its treasury wherever that lies, so the sums are not to be added up.',
+  note: 'A token counts on its chain. A DAO counts on each of its chains with its whole treasury, so do not add up the sums.',
   groups: ({ chains }) => chains,
   groupsOf: (kind, _, entity) => kind.chainsOf(entity),
   tokens: tokensRoute,

@@ -6,7 +6,7 @@ export const marketCapRoute = defineDailySums({
   path: '/data/aggregated/market-cap',
   summary: 'The market capitalization of all tokens together, by day',
   description:
-    'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the tokens that were live that day of the first market cap known of it, `tokensIncluded` their number: a token without data that day is left out.',
+    'One point per UTC day, oldest first, since `limit` days ago, in one page. `value` is the sum of the first market cap of the day over the tokens that were live, `tokensIncluded` their number. Tokens without data on that day are not included.',
   dataset: marketCap,
   members: toMarketCaps,
   all: ({ tokens }) => tokens,

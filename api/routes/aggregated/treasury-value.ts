@@ -6,7 +6,7 @@ export const treasuryValueRoute = defineDailySums({
   path: '/data/aggregated/treasury-value',
   summary: 'The value of all DAO treasuries together, by day',
   description:
-    'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the DAOs that were live that day of their treasuries, `daosIncluded` their number: a DAO without data that day is left out. Like for like, a treasury that another source tells of is another one: two sources do not count the same things.',
+    'One point per UTC day, oldest first, since `limit` days ago, in one page. `value` is the sum of the treasuries of DAOs that were live on that day, `daosIncluded` their number. DAOs without data on that day are not included. For like-for-like changes, a treasury from another source is a different treasury, because sources count different assets.',
   dataset: treasuryValue,
   members: toTreasuryValues,
   all: ({ daos }) => daos,

@@ -7,7 +7,7 @@ import { ALERTS_HOLD_MS } from '../alerts.ts'
 const rule = z
   .strictObject({
     rule: z.string().describe('Name of the rule; `/feeds/{rule}.atom` is its feed.'),
-    kind: z.string().describe('What it watches: level, move, list, proposal, treasury, dataset or provider.'),
+    kind: z.string().describe('Kind of condition: level, move, list, proposal, treasury, dataset or provider.'),
     description: z.string().describe('The description of the operator, which may be empty.'),
     lastFiredAt: timeValue.nullable().describe('When it last fired; null where it never did.'),
     state: z.enum(['active', 'paused']).describe('Whether it is evaluated.'),

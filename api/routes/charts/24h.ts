@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import { THEME_NAMES, toSparkline } from '../../drawings/sparkline.ts'
 import { oneId } from '../../parameters/kinds.ts'
 import { pointsSql } from '../../prices/points.ts'
 import { Problem } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { nextGridTime } from '../../series/series.ts'
+import { THEME_NAMES, toSparkline } from '../../svg/sparkline.ts'
 
 const POINTS = 288
 
@@ -36,7 +36,7 @@ export const chart24hRoute = defineRoute({
   tag: 'Charts',
   summary: 'The price of a token over the last 24 hours as an image',
   description:
-    'What `chart24h` of a token points to. The colour is that of its `percentChange24h`, or of the line itself where that is null. A gap in the line is a time without data.',
+    'The image behind `chart24h` of a token. Its colour follows `percentChange24h`, or the line itself if that is null. A gap in the line is a time without data.',
   query: {
     tokenId: oneId(tokenKind.noun, tokenKind.example.id),
     width: pixels('Width', { min: 40, max: 2000, usual: 240 }),
@@ -44,14 +44,14 @@ export const chart24hRoute = defineRoute({
     theme: z
       .enum(THEME_NAMES, `must be one of ${THEME_NAMES.join(', ')}`)
       .default('light')
-      .meta({ description: 'What the image is to stand on: a light background or a dark one.', examples: ['dark'] }),
+      .meta({ description: 'Background of the image: light or dark.', examples: ['dark'] }),
   },
   response: z.string().describe('The image as SVG.'),
   contentType: 'image/svg+xml',
   datasets: [tokenPrices],
   handle: async ({ query, db, registry, now }) => {
     const token = tokenKind.byId(registry, query.tokenId)
-    if (token === undefined) throw new Problem('not_found', 'There is no token with this id.', { param: 'tokenId' })
+    if (token === undefined) throw new Problem('not_found', 'No token has this id.', { param: 'tokenId' })
     const to = nextGridTime(now())
     const from = to - DAY_MS
     const params = { token: token.key, from, to, limit: POINTS }

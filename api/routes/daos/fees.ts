@@ -29,7 +29,7 @@ const feesRecord = z
         percentChange30d: valueChange('30 days'),
         lastUpdated: timeValue.describe('The last moment of the newest day.'),
       })
-      .describe('What users paid, and the part of it that the protocols kept.'),
+      .describe("Fees paid by users, and the protocols' revenue."),
   })
   .meta({ id: 'Fees', description: "Fees and revenue of a DAO's protocols." })
 
@@ -62,7 +62,7 @@ export const feesRoute = defineList({
   path: '/data/daos/fees',
   summary: "Fees and revenue of DAOs' protocols",
   description:
-    "For all live DAOs with fees, or those that `id` and `name` select: what users paid to their protocols and the part that these kept, over the newest day that is over and the 7 and 30 days up to it. A sum is null if a day of it is unknown. Changes compare `fees24h` with the day exactly so many days before. Exact name matches come first, then by the token's market cap, largest first, then by name.",
+    "For all live DAOs with fees, or those that `id` and `name` select: fees that users paid to their protocols and the protocols' revenue, over the newest complete day and the 7 and 30 days up to it. A sum is null if a day of it is unknown. Changes compare `fees24h` with the day exactly 1, 7 or 30 days before. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: feesRecord,
   datasets: [daoFees, tokenPrices],

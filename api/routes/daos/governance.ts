@@ -61,7 +61,7 @@ export const governanceRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes and proposals of one DAO',
   description:
-    'All votes and proposals of the Snapshot space that the DAO votes in, and of those that it voted in before, each counted once. Votes on contracts, which the routes below it tell with `source=governor`, are not counted here. `uniqueVotingAddresses` are the addresses that ever voted, in lower case and in order, each once. A DAO without a space, or whose space was not read to its end yet, has no governance data: `no_data`.',
+    "All votes and proposals of the DAO's current and former Snapshot spaces, each counted once. Votes on governor contracts are not counted; other governance routes return them with `source=governor`. `uniqueVotingAddresses` are the distinct addresses with votes, in lower case and sorted. A DAO without a space, or with a space that is not completely read yet, has no governance data: `no_data`.",
   one: daoKind,
   query: {},
   response: governanceRecord,

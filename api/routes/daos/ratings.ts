@@ -28,14 +28,14 @@ const ratingsRecord = z
       })
       .describe('The newest rating.'),
   })
-  .meta({ id: 'DaoRating', description: 'A rating of a DAO, as the operator of this service was given it.' })
+  .meta({ id: 'DaoRating', description: 'A rating of a DAO, as imported by the operator of this service.' })
 
 export const ratingsRoute = defineList({
   operation: 'listDaoRatings',
   path: '/data/daos/ratings',
   summary: 'Ratings of DAOs',
   description:
-    "For all live DAOs with a rating, or those that `id` and `name` select: scores from 0 to 100 as the operator of this service was given them by whoever made them; `lastUpdated` is when the rating was made. A DAO without a rating is not listed, and one that the ratings no longer have is listed for another week. Exact name matches come first, then by the token's market cap, largest first, then by name.",
+    "For all live DAOs with a rating, or those that `id` and `name` select: scores from 0 to 100 that the operator of this service imports from a rating provider; `lastUpdated` is the time of the rating. A DAO without a rating is not listed. A rating that is no longer in the import is listed for one more week. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: ratingsRecord,
   datasets: [daoRatings, tokenPrices],

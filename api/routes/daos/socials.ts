@@ -70,7 +70,7 @@ export const socialsRoute = defineList({
   path: '/data/daos/socials',
   summary: "DAOs' communities on Discord and Twitter",
   description:
-    'For all live DAOs with data of either network, or those that `id` and `name` select. A network without data is all null; each has its own `lastUpdated`. Percent changes compare the followers of the newest day with those of exactly 1, 7 and 30 days before, null where that day has none. Ordered as /data/daos.',
+    'For all live DAOs with data of either network, or those that `id` and `name` select. A network without data is all null; each has its own `lastUpdated`. Percent changes compare the followers of the newest day with those of exactly 1, 7 and 30 days before; null if that day has no value. Ordered as /data/daos.',
   of: listedDaos,
   record: socialRecord,
   datasets: [twitterCounts, discordMembers, daoLinks, tokenPrices],

@@ -8,7 +8,7 @@ import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const holding = z
   .strictObject({
-    token: z.string().describe('Symbol of what is held.'),
+    token: z.string().describe('Symbol of the asset.'),
     quantity: z.number().describe('How many tokens.'),
     valueUsd: numberOrNull.describe('Their value in US dollars; null where no source has a price.'),
   })
@@ -24,7 +24,7 @@ const treasuryRecord = z
     treasuryData: z
       .strictObject({
         lastUpdated: timeValue.describe('When the treasury was read.'),
-        tokens: z.array(holding).describe("Everything held, the DAO's own tokens included, largest value first."),
+        tokens: z.array(holding).describe("All assets, including the DAO's own tokens, largest value first."),
         valueUsd: z.number().describe('Value of everything that has a price, in US dollars.'),
         percentChange24h: valueChange('24 hours'),
         percentChange7d: valueChange('7 days'),
@@ -60,9 +60,9 @@ const toTreasuries = (condition: string) => `INNER JOIN
 export const treasuryRoute = defineList({
   operation: 'listDaoTreasuries',
   path: '/data/daos/treasury',
-  summary: 'What the treasuries of DAOs hold',
+  summary: 'Assets in the treasuries of DAOs',
   description:
-    "For all live DAOs with treasury data, or those that `id` and `name` select: everything held, the DAO's own tokens included, by value, largest first, and its total value. `valueUsd` of a token is null where no source has a price for it, and such tokens come last. Changes compare with the same source's value of exactly so many days before, and are null where there is none. Exact name matches come first, then by the token's market cap, largest first, then by name.",
+    "For all live DAOs with treasury data, or those that `id` and `name` select: all assets, including the DAO's own tokens, by value, largest first, and the total value. `valueUsd` of a token is null if it has no price; such tokens come last. Changes compare with the value of the same source exactly 1, 7 or 30 days before, and are null if there is none. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: treasuryRecord,
   datasets: [daoTreasury, tokenPrices],

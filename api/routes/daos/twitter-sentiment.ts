@@ -13,21 +13,6 @@ export const shareValues = {
   negative: z.number().describe('Mean probability of the posts to be negative, from 0 to 1.'),
 }
 
-/** The size of a sample and the model that classified it: the columns in `SAMPLE`. */
-export const sampleValues = {
-  posts: z.int().describe('Number of classified posts.'),
-  unknownPosts: z
-    .int()
-    .nullable()
-    .describe('Number of posts without a known word, which count as neutral; null if they were not counted.'),
-  model: z
-    .string()
-    .describe('Version of the model that classified the posts. Values of different versions are not comparable.'),
-}
-
-/** The values of a row in the order of `sampleValues`. */
-export const SAMPLE = 'positive_posts + neutral_posts + negative_posts AS posts, unknown_posts, model'
-
 /** Finer than one post of the largest sample. */
 const DECIMALS = 4
 
@@ -45,15 +30,14 @@ const sentimentRecord = z
     _id: idValue.describe('Id of the DAO.'),
     name: z.string().describe('Name of the DAO.'),
     twitterSentiment: z
-      .strictObject({ ...shareValues, lastUpdated: timeValue.describe('When the posts were read.'), ...sampleValues })
+      .strictObject({ ...shareValues, lastUpdated: timeValue.describe('When the posts were read.') })
       .describe('Shares of the moods in a sample of posts, which sum to 1.'),
   })
   .meta({ id: 'TwitterSentiment', description: 'The mood of recent posts about a DAO.' })
 
 const toSentiment = (rows: string) => `INNER JOIN
 (
-  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative,
-    ${SAMPLE}
+  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
   FROM ${rows}
 ) AS s ON s.dao = d.key`
 
@@ -62,13 +46,13 @@ export const twitterSentimentRoute = defineList({
   path: '/data/daos/twitter-sentiment',
   summary: 'The mood of recent posts about DAOs on Twitter',
   description:
-    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities that a model gives each post. The model classifies about two thirds of English posts correctly, and fewer in other languages: compare a DAO with itself over time. `model` names its version; compare values of the same version only. Ordered as /data/daos.',
+    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative posts in a sample of recent ones in English, Arabic, French, German, Hindi, Italian, Portuguese and Spanish, which sum to 1: the means of the probabilities of the model for each post. The model classifies about two thirds of English posts correctly, and fewer in other languages: compare a DAO with itself over time. The size of the sample and the version of the model: /data/daos/twitter-sentiment/samples. Ordered as /data/daos.',
   of: listedDaos,
   record: sentimentRecord,
   datasets: [twitterSentiment, daoLinks, tokenPrices],
   name: 'twitter-sentiment',
   asOf: 's.observed_at',
-  values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at, s.posts, s.unknown_posts, s.model)',
+  values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)',
   joins: toSentiment('twitter_sentiment_latest FINAL'),
   pastJoins: toSentiment(lastCurrentRows(twitterSentiment)),
 })

@@ -6,10 +6,10 @@ export const liveRoute = defineRoute({
   path: '/health/live',
   tag: 'Service',
   summary: 'Whether the process answers at all',
-  description: 'Asks nothing of database or Redis: use `/health/ready` to know whether data can be served.',
+  description: 'Does not use the database or Redis. `/health/ready` reports whether data can be served.',
   query: {},
   response: z
-    .strictObject({ status: z.literal('ok').describe('Always this: who answers at all is alive.') })
+    .strictObject({ status: z.literal('ok').describe('Always `ok`.') })
     .meta({ id: 'Liveness', description: 'That the process answers.' }),
   datasets: [],
   volatile: true,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toUnavailable } from '../../problem/problem.ts'
-import { defineRoute, type Surroundings } from '../../route/define-route.ts'
+import { type AppContext, defineRoute } from '../../route/define-route.ts'
 
 export const readyRoute = defineRoute({
   operation: 'getReadiness',
@@ -8,17 +8,19 @@ export const readyRoute = defineRoute({
   tag: 'Service',
   summary: 'Whether data can be served',
   description:
-    'Ready when ClickHouse answers and has the tables of every dataset, until the process is told to stop. Without Redis the service still serves: it then learns of new data a second later, from the database, and each process counts rate limits for itself.',
+    'Ready when ClickHouse responds and has the tables of every dataset, until the process receives a stop signal. Without Redis the service still works: it then detects new data within a second by polling the database, and each process counts rate limits separately.',
   query: {},
   response: z
     .strictObject({
       status: z.literal('ready').describe('Always this: otherwise the answer is a problem.'),
       clickhouse: z.literal('ok').describe('The database answers and has every table.'),
-      redis: z.enum(['ok', 'away']).describe('Whether news of commits arrives by Redis, or a second later without it.'),
+      redis: z
+        .enum(['ok', 'away'])
+        .describe('Whether change events arrive through Redis, or a second later without it.'),
       limits: z
         .enum(['off', 'shared', 'per process'])
         .describe(
-          'How requests are counted where a rate limit is set: over all processes in Redis, or in each process alone while Redis is away or refuses writes, such as at its memory limit or after a failover.',
+          'How requests are counted if a rate limit is set: across all processes in Redis, or per process while Redis is unavailable or refuses writes, for example at its memory limit or after a failover.',
         ),
       clockAhead: z.int().optional().meta({
         description:
@@ -28,12 +30,12 @@ export const readyRoute = defineRoute({
     .meta({ id: 'Readiness', description: 'That data can be served.' }),
   datasets: [],
   volatile: true,
-  handle: async ({ commits, readiness, stopping, limits }) => {
+  handle: async ({ changeFeed, readiness, stopping, limits }) => {
     if (stopping?.aborted) throw toUnavailable('The service is stopping.')
     const aheadMs = await readiness().catch((error: unknown) => {
       throw toUnavailable('The database does not answer, or is not set up yet.', error)
     })
-    const redis = commits.source === 'redis' ? 'ok' : 'away'
+    const redis = changeFeed.source === 'redis' ? 'ok' : 'away'
     const ready = { status: 'ready', clickhouse: 'ok', redis, limits: await readLimits(limits), ...toAhead(aheadMs) }
     return { body: Buffer.from(JSON.stringify(ready)), asOf: null }
   },
@@ -41,7 +43,7 @@ export const readyRoute = defineRoute({
 
 const toAhead = (ms: number) => (ms === 0 ? {} : { clockAhead: Math.round(ms / 1000) })
 
-async function readLimits(limits: Surroundings['limits']): Promise<'off' | 'shared' | 'per process'> {
+async function readLimits(limits: AppContext['limits']): Promise<'off' | 'shared' | 'per process'> {
   if (limits === undefined || (limits.keys === undefined && limits.anonymous === undefined)) return 'off'
   return (await limits.counting.isShared()) ? 'shared' : 'per process'
 }

@@ -21,7 +21,7 @@ export const indexCompositionRoute = defineComputedList({
   path: '/data/index/composition',
   aliases: ['/data/index/index-composition'],
   tag: 'Index',
-  summary: 'What the Index holds now, or held at a moment',
+  summary: 'Composition of the Index, now or at a past time',
   description:
     'Every token of the basket with how many of it one basket holds. With `asOf` the basket of that moment; none before the launch.',
   name: 'composition',

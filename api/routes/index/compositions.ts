@@ -14,10 +14,10 @@ const composition = z
   .strictObject({
     _id: idValue.describe('Id of the composition: `composition` of the points of /data/index/historic.'),
     from: timeValue.describe('Since when it is in force: of every slot that begins then or later.'),
-    to: timeValue.nullable().describe('When the next one came into force, exclusive; null while it is in force.'),
+    to: timeValue.nullable().describe('Start of the next composition, exclusive; null for the current one.'),
     elements: z.array(element).describe('What one basket holds.'),
   })
-  .meta({ id: 'IndexComposition', description: 'What the Index held for some time.' })
+  .meta({ id: 'IndexComposition', description: 'A composition of the Index.' })
 
 export const indexCompositionsRoute = defineComputedList({
   operation: 'listIndexCompositions',
@@ -25,7 +25,7 @@ export const indexCompositionsRoute = defineComputedList({
   tag: 'Index',
   summary: 'Everything that the Index ever held, and since when',
   description:
-    'Every composition so far, oldest first. With the prices of /data/tokens/historic-financial each value of the Index can be computed again: /guides/index-values says how. With `asOf` those that had come into force by then.',
+    'All compositions, oldest first. With the prices of /data/tokens/historic-financial you can recompute each value of the Index: see /guides/index-values. With `asOf`, the compositions that had started by then.',
   name: 'index-compositions',
   record: composition,
   hasPast: true,

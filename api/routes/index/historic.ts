@@ -12,7 +12,7 @@ import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords, toObject } from '../../records/answer.ts'
 import { idValue, timeValue } from '../../records/table.ts'
-import { defineRoute, type Surroundings } from '../../route/define-route.ts'
+import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { toPoints } from '../../series/candles.ts'
 import {
   type ChunkSource,
@@ -45,11 +45,11 @@ const MAX_DAYS = 10_000
 const point = z
   .strictObject({
     _id: idValue.describe('Id of the point.'),
-    valueUsd: z.number().meta({ description: 'What the basket is worth, in US dollars.' }),
+    valueUsd: z.number().meta({ description: 'Value of the basket in US dollars.' }),
     composition: idValue.meta({ description: 'Id of the composition in force.' }),
     createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
   })
-  .meta({ id: 'IndexPoint', description: 'What the Index was worth in one slot.' })
+  .meta({ id: 'IndexPoint', description: 'Value of the Index in one slot.' })
 
 const POINTS = `
 SELECT observed_at AS as_of, value_usd AS valueUsd, composition, created_at AS createdAt,
@@ -75,16 +75,16 @@ export const indexHistoricRoute = defineRoute({
   tag: 'Index',
   summary: 'The value of the Index over time',
   description:
-    'One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. At a coarser interval the first of each bucket stands for it, under its own time. `X-Series-Missing` counts the due buckets without one.',
+    "One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. At a coarser interval a bucket has its first point, with that point's time. `X-Series-Missing` counts the due buckets without a point.",
   query: {
     period: days(
       `Days back from now, at most ${MAX_DAYS}; 1, or one before \`end\`, when neither it nor \`start\` is given.`,
     ),
-    days: days('The same as `period`; when both are given they must be equal.'),
+    days: days('The same as `period`; if both are present they must be equal.'),
     start: time('First moment, inclusive; points begin with the launch.', '2024-01-01', {
       earliest: HISTORY_START,
     }).optional(),
-    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
     ...seriesParameters(INTERVALS, 'asc'),
     ...optionalPage('points', { max: 1_000_000 }),
   },
@@ -113,7 +113,7 @@ export const indexHistoricRoute = defineRoute({
   },
 })
 
-type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 
 interface Query extends SeriesQuestion {
   readonly period?: number | undefined

@@ -11,9 +11,13 @@ const weight = z
   .strictObject({
     token: idValue.describe('Id of the token.'),
     symbol: z.string().describe('Symbol of the token.'),
-    quantity: z.number().describe('Whole tokens in one basket; 0 of a token that left it within the 24 hours.'),
+    quantity: z
+      .number()
+      .describe(
+        'Quantity of the token in one basket, in whole tokens; 0 for a token that was removed within the 24 hours.',
+      ),
     priceUsd: numberOrNull.describe(
-      'Its first price in the slot, in US dollars: the one that the value of the Index is made of. Null of a token that left and has none.',
+      'First price in the slot in US dollars, from which the value of the Index is computed; null for a removed token without a price.',
     ),
     valueUsd: numberOrNull.describe(
       '`quantity` times `priceUsd`, in US dollars; null where the price is no longer known.',
@@ -25,7 +29,7 @@ const weight = z
       'Its part of the change of the Index over 24 hours, in percentage points (1.5 is 1.5 points of `X-Index-Change-24h`); null where the Index had no value 24 hours before.',
     ),
   })
-  .meta({ id: 'IndexWeight', description: 'What a token is in the value of the Index, and in its change.' })
+  .meta({ id: 'IndexWeight', description: 'Weight of a token in the value of the Index and in its change.' })
 
 type Weight = z.infer<typeof weight>
 
@@ -33,9 +37,9 @@ export const indexWeightsRoute = defineComputedList({
   operation: 'listIndexWeights',
   path: '/data/index/weights',
   tag: 'Index',
-  summary: 'What each token is worth in the Index, and what it contributed to its change',
+  summary: 'Weight of each token in the Index, and its contribution to the change',
   description:
-    "The members of the basket in the newest 5-minute slot in which the Index has a value, the largest first: `valueUsd` of all sum to that value, which `X-Index-Value` says. `weight` is a fraction of 1. `contribution24h` is in percentage points: quantity times the change of the price since the slot 24 hours before, in percent of the value there, under each composition that was in force on the way; a token that left on the way is listed with a quantity of 0. A rebalance is nobody's contribution: what the new basket was worth more or less than the old one, at the prices of the slot in which it came into force, is `X-Index-Rebalance-24h`. All contributions and that sum to `X-Index-Change-24h`. With `asOf` the newest slot that was known then; nothing where that was stale.",
+    'The members of the basket in the newest 5-minute slot in which the Index has a value, largest first. The sum of `valueUsd` is that value, also in `X-Index-Value`. `weight` is a fraction of 1. `contribution24h` is in percentage points: quantity times the price change since the slot 24 hours before, in percent of the value of that slot, under each composition of these 24 hours; a token that was removed since then is listed with a quantity of 0. The effect of a rebalance is no contribution: `X-Index-Rebalance-24h` is the difference between the new and the old basket at the prices of the first slot of the new one. All contributions and the rebalance add up to `X-Index-Change-24h`. With `asOf`, the newest slot that was known then; the list is empty if that was stale.',
   name: 'index-weights',
   record: weight,
   hasPast: true,

@@ -20,30 +20,30 @@ const HOLDS_MS = 5000
 
 const range = z
   .strictObject({
-    entity: idValue.meta({ description: 'The token, DAO or index; one id stands for all of them together.' }),
+    entity: idValue.meta({ description: 'The token, DAO or index; one special id means all of them.' }),
     from: timeValue.describe('Where the range begins, inclusive.'),
     to: timeValue.meta({ description: 'Exclusive: where the next range begins.' }),
     state: z.enum(COVERAGE_STATES).meta({
       description:
-        '`covered`: stored, or known to be nothing. `coarser`: stored at a coarser step than the cadence. `pending`: going to be collected. `failed`: tried in vain, and tried again. `unserved`: nobody has it.',
+        '`covered`: stored, or known to be empty. `coarser`: stored at a coarser step than the cadence. `pending`: will be collected. `failed`: the collection failed and is retried. `unserved`: no provider has it.',
     }),
     provider: z
       .string()
       .nullable()
-      .meta({ description: 'Who gave it, or who was asked last in vain; null where nobody was.' }),
+      .meta({ description: 'The provider of the data, or the last provider that failed; null if none was used.' }),
     interval: z
       .string()
       .nullable()
-      .meta({ description: 'The step of what is stored, such as 5m, 12h or 1d; null where nothing is.' }),
+      .meta({ description: 'Step of the stored data, such as 5m, 12h or 1d; null if nothing is stored.' }),
     reason: z.string().nullable().meta({ description: 'Why it is so; null where it is simply stored.' }),
   })
-  .meta({ id: 'CoverageRange', description: 'A range of time in which the data of an entity stands alike.' })
+  .meta({ id: 'CoverageRange', description: 'A range of time in which the data of an entity has one state.' })
 
 export const coverageRoute = defineRoute({
   operation: 'getCoverage',
   path: '/data/status/coverage',
   tag: 'Service',
-  summary: 'What is stored of whom, by whom, and why the rest is not',
+  summary: 'Stored ranges of each entity, and the reasons for missing ones',
   description: `For each entity ranges without gaps or overlaps from \`start\` to \`end\`, entity after entity; without an \`id\` all entities of the dataset. At most ${MOST_RANGES} ranges.`,
   query: {
     dataset: z
@@ -53,7 +53,7 @@ export const coverageRoute = defineRoute({
     start: time(`First moment, inclusive; ${DEFAULT_DAYS} days before the end when it is not given.`, '2024-01-01', {
       earliest: EARLIEST,
     }).optional(),
-    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
   },
   response: z.array(range),
   datasets: [],

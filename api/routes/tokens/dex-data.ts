@@ -11,7 +11,7 @@ const flow = z
     amountUsd30d: z.number().describe('Within 30 days before `lastUpdated`, in US dollars.'),
     amountUsdMax: z.number().describe('Over all known trades, in US dollars.'),
   })
-  .meta({ id: 'DexFlow', description: 'What was traded in one direction; trades of unknown value are not in it.' })
+  .meta({ id: 'DexFlow', description: 'Traded value in one direction, without trades of unknown value.' })
 
 /** Totals of a token's trades on decentralized exchanges (docs/contract.md, section 4). */
 const dexRecord = z
@@ -24,7 +24,7 @@ const dexRecord = z
         totalMakers: uint64.describe('Different pools that they were made with.'),
         totalTakers: uint64.describe('Different addresses that sent them.'),
         inflow: flow.describe('What bought the token.'),
-        outflow: flow.describe('What the token was sold for.'),
+        outflow: flow.describe('Traded value of sales of the token.'),
         totalDexs: uint64.describe('Different exchanges that they were made on.'),
         price: numberOrNull.describe('Price in the latest trade, in US dollars; null where it is not known.'),
         lastUpdated: timeValue.describe('Up to when trades were collected.'),

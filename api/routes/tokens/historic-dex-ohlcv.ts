@@ -14,9 +14,7 @@ const candle = z
     high: candlePrice('Highest'),
     low: candlePrice('Lowest'),
     close: candlePrice('Last'),
-    volumeUsd: numberOrNull.describe(
-      'Sum of the trades whose value is known, in US dollars; null where that is none of them.',
-    ),
+    volumeUsd: numberOrNull.describe('Sum of the trades with a known value, in US dollars; null if there are none.'),
     volume: z.number().describe('Sum of the trades in tokens.'),
     trades: uint64.describe('Number of trades.'),
     buys: uint64.describe('Trades that bought the token.'),
@@ -34,7 +32,7 @@ export const historicDexOhlcvRoute = defineCandles({
   path: '/data/tokens/historic-dex-ohlcv',
   summary: 'Open, high, low, close and volume of one token on decentralized exchanges',
   description:
-    'One candle per bucket with a stored trade, oldest first, on the UTC grid (7d on Mondays). `open`, `high`, `low` and `close` are prices of the trades whose price is known, null where none is; `volume` is in tokens, `volumeUsd` the sum of the trades whose value is known, null where none is; `buys` and `sells` are seen from the trader. `X-Series-Missing` counts the due buckets without a trade.',
+    'One candle per bucket with a stored trade, oldest first, on the UTC grid (7d on Mondays). `open`, `high`, `low` and `close` are prices of the trades with a known price, null if there are none; `volume` is in tokens, `volumeUsd` the sum of the trades with a known value, null if there are none; `buys` and `sells` are as seen by the trader. `X-Series-Missing` counts the due buckets without a trade.',
   dataset: dexTrades,
   intervals: INTERVALS,
   candle,

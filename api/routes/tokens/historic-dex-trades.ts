@@ -17,9 +17,7 @@ const dexTrade = z
     _id: idValue.describe('Id of the trade.'),
     amount: z.number().describe('Tokens that were traded.'),
     token: idValue.describe('Id of the token.'),
-    amountUsd: numberOrNull.describe(
-      'Value in US dollars; null where the price of what the token was traded for is not known.',
-    ),
+    amountUsd: numberOrNull.describe('Value in US dollars; null if the price of the other token is unknown.'),
     type: z.enum(['BUY', 'SELL']).describe('Whether the trader bought or sold the token.'),
     price: numberOrNull.describe('Price of one token in US dollars; null as `amountUsd` is.'),
   })
@@ -98,11 +96,11 @@ export const historicDexTradesRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Trades of one token on decentralized exchanges',
   description:
-    'The most recent trades in the range, newest first, or with `order=asc` the oldest ones, oldest first. `type` is seen from the trader; `amountUsd` and `price` are null where the price of what the token was traded for is not known.',
+    'The most recent trades in the range, newest first, or with `order=asc` the oldest ones, oldest first. `type` is as seen by the trader; `amountUsd` and `price` are null if the price of the other token is unknown.',
   one: tokenKind,
   query: {
-    start: time('First moment, inclusive; the first trade when it is not given.', '2024-01-01').optional(),
-    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    start: time('First moment, inclusive; default: the first trade.', '2024-01-01').optional(),
+    end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
     order: order('desc'),
     ...page('trades', { default: 100, max: 10_000 }),
   },

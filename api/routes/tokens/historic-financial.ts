@@ -29,13 +29,13 @@ export const historicFinancialRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Price, volume, market cap and supplies of one token over time',
   description:
-    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the due buckets without one, up to the last point when `limit` cuts, and `X-Series-Coarse` the points whose source had them at a coarser step only. With another format than JSON the route takes several tokens, each by its id or name as one alone: token after token in the order of their ids, `limit` counts the rows of all together.',
+    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the due buckets without a point, up to the last point if `limit` cuts the series, and `X-Series-Coarse` the points whose source had only a coarser step. CSV, NDJSON, Parquet and Arrow accept several tokens: token after token in the order of their ids; `limit` counts the rows of all tokens.',
   one: tokenKind,
   severalInTables: true,
   query: {
     ...chosenParameters(INTERVALS),
     start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
-    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
     ...optionalPage('points', { max: MAX_POINTS }),
   },
   record: priceRow,

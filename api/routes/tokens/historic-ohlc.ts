@@ -20,7 +20,7 @@ export const historicOhlcRoute = defineCandles({
   path: '/data/tokens/historic-ohlc',
   summary: 'Open, high, low and close of one token over time',
   description:
-    'One candle per bucket that has a stored observation, oldest first, on the UTC grid (7d on Mondays): the first, highest, lowest and last price of the observations of the bucket, and how many they are. What happened between two observations is not known here. `X-Series-Missing` counts the due buckets without any.',
+    'One candle per bucket that has a stored observation, oldest first, on the UTC grid (7d on Mondays): the first, highest, lowest and last price of the observations in the bucket, and their number. Prices between two observations are unknown. `X-Series-Missing` counts the due buckets without any.',
   dataset: tokenPrices,
   intervals: ['30m', '1h', '4h', '1d', '7d'],
   candle,

@@ -24,7 +24,7 @@ const holdersRecord = z
         top100Share: z.number().describe('Percent of the total supply that the hundred largest hold together.'),
         topHolders: z.array(holder).describe('The largest holders, largest first.'),
       })
-      .describe('Who holds the token, as last observed.'),
+      .describe('Holders of the token, as last observed.'),
   })
   .meta({ id: 'TokenHolders', description: 'The largest holders of a token.' })
 

@@ -4,7 +4,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { findComposition } from '../../../shared/registry/index-records.ts'
 import { readUnpricedMembers, toUnpricedNote } from '../../../shared/store/unpriced-members.ts'
 import { defineProfile } from '../../profiles/profile.ts'
-import type { Surroundings } from '../../route/define-route.ts'
+import type { AppContext } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { daosRoute } from '../daos.ts'
 import { indexWeightsRoute } from '../index/weights.ts'
@@ -13,7 +13,7 @@ import { dexDataRoute } from './dex-data.ts'
 import { holdersRoute } from './holders.ts'
 
 /** Why the Index's newest value contains no weight of a token: the token may be in a basket that has no value yet. */
-async function toUnweighed(id: string, { db, registry: { index }, now }: Surroundings): Promise<string> {
+async function toUnweighed(id: string, { db, registry: { index }, now }: AppContext): Promise<string> {
   const at = now()
   const isMember = findComposition(index, at)?.elements.some(({ token }) => token.id === id)
   if (!isMember) return 'it is not in the Index'

@@ -1,17 +1,18 @@
 import { parseAbi } from 'viem/utils'
 import type { DelegatingDao, DelegationsRow } from '../../../shared/datasets/delegations.ts'
-import { DataError } from '../../../shared/errors.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import type { VotingToken } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { DelegationSource, FollowRequest } from '../contracts/governors.ts'
-import { readLogTimes } from './logs/block-times.ts'
 import { holdBack, resume } from './logs/cursors.ts'
 import { createEventDecoder } from './logs/events.ts'
 import {
   type ChainReading,
+  type ContractEvent,
+  decodeLogs,
   type Followed,
+  findOmitted,
   followContracts,
   openReaders,
   type Readers,
@@ -19,8 +20,7 @@ import {
   requireReader,
   toReading,
 } from './logs/follow.ts'
-import { type Node, type RpcLog, toLag } from './logs/node.ts'
-import type { Gap } from './logs/turns.ts'
+import { toLag } from './logs/node.ts'
 import { NODE_COST } from './rpc/json-rpc.ts'
 
 /** The events of Compound's token, of OpenZeppelin's votes and of Nouns' token (docs/providers.md, section 10). */
@@ -72,52 +72,34 @@ async function readTokens(
     { resumed, to: head.number, most: mostPerRun, topics: events.topics },
     signal,
   )
-  const { rows, gaps } = await toRows(node, taken.logs, tokens, signal)
+  const decoded = await decodeLogs(node, taken.logs, { contracts: tokens, decoderOf: () => events }, signal)
+  const byTransaction = groupBy(decoded.events, ({ log }) => `${log.address} ${log.transactionHash}`)
+  const rows = [...byTransaction.values()].flatMap(toTransactionRows)
+  const { gaps } = decoded
   const { turns, omitted } = await holdBack(state, chain, { turns: taken, gaps, slot })
   resumed.note(turns)
   log.info({ chain, logs: turns.logs.length, unread: gaps.length, leftOut: omitted.length }, 'delegations read')
   const { complete, ...reading } = toReading(tokens, turns, toLag(node.rpc, head.timestamp, slot))
   const readings = complete.map(({ dao, space }) => ({ dao, space, kind: 'reading', at: toIso(slot) }) as const)
-  return { ...reading, rows: [...rows, ...readings], isBusy: turns.logs.length > mostPerRun / 2 }
+  return {
+    ...reading,
+    rows: [...rows, ...findOmitted(omitted, tokens).map(toOmittedRow), ...readings],
+    isBusy: turns.logs.length > mostPerRun / 2,
+  }
 }
 
-/** Decodes the logs, and returns unreadable ones as gaps. Logs removed by the node are dropped. */
-async function toRows(node: Node, logs: readonly RpcLog[], tokens: readonly OwnedToken[], signal: AbortSignal) {
-  const byAddress = new Map(tokens.map((one) => [one.address, one]))
-  const gaps: Gap[] = []
-  const timeOf = await readLogTimes(
-    node,
-    logs.filter(({ fault }) => fault === undefined),
-    signal,
-  )
-  const decoded = logs.flatMap((log) => {
-    const token = byAddress.get(log.address)
-    if (log.removed || token === undefined) return []
-    const event = log.fault === undefined ? events.decode(log) : undefined
-    const fault =
-      log.fault ?? (event === undefined && events.isCut(log) ? `the data of ${log.transactionHash} is cut` : undefined)
-    const time =
-      fault === undefined ? timeOf(log.blockNumber) : new DataError('provider_malformed', `${node.rpc.name}: ${fault}`)
-    if (time instanceof DataError) gaps.push({ log, reason: time })
-    return event === undefined || time instanceof DataError ? [] : [{ log, token, event, time }]
-  })
-  const byTransaction = groupBy(decoded, ({ log }) => `${log.address} ${log.transactionHash}`)
-  const rows = [...byTransaction.values()].flatMap(toTransactionRows)
-  return { rows, gaps }
-}
+type TokenEvent = ContractEvent<OwnedToken, NonNullable<ReturnType<typeof events.decode>>>
 
-type Decoded = {
-  readonly log: RpcLog
-  readonly token: OwnedToken
-  readonly event: NonNullable<ReturnType<typeof events.decode>>
-  readonly time: number
-}
+/** Returns a row without values for a log that is permanently omitted, so that the row check counts it. */
+const toOmittedRow = ({ dao, space }: OwnedToken): Candidate<DelegationsRow> => ({
+  ...{ dao, space, kind: 'power', power: null, at: null },
+})
 
-const NOBODY = `0x${'0'.repeat(40)}`
-const toDelegate = (address: string) => (address === NOBODY ? '' : address.toLowerCase())
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
+const toDelegate = (address: string) => (address === ZERO_ADDRESS ? '' : address.toLowerCase())
 
 /** A change of power is caused by the delegation of the same transaction that names the delegate, else by a transfer. */
-function toTransactionRows(own: readonly Decoded[]): Candidate<DelegationsRow>[] {
+function toTransactionRows(own: readonly TokenEvent[]): Candidate<DelegationsRow>[] {
   const delegates = new Set(
     own.flatMap(({ event }) =>
       event.eventName === 'DelegateChanged'
@@ -125,7 +107,7 @@ function toTransactionRows(own: readonly Decoded[]): Candidate<DelegationsRow>[]
         : [],
     ),
   )
-  return own.map(({ log, token, event, time }): Candidate<DelegationsRow> => {
+  return own.map(({ log, contract: token, event, time }): Candidate<DelegationsRow> => {
     const place = { dao: token.dao, space: token.space, at: toIso(time * 1000) }
     const where = { ...place, block_number: log.blockNumber, log_index: log.logIndex, tx: log.transactionHash }
     if (event.eventName === 'DelegateChanged') {

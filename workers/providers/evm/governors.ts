@@ -7,11 +7,13 @@ import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
 import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
-import { readBlockTimes, readLogTimes } from './logs/block-times.ts'
+import { readBlockTimes } from './logs/block-times.ts'
 import { holdBack, resume } from './logs/cursors.ts'
 import {
   type ChainReader,
   type ChainReading,
+  decodeLogs,
+  findOmitted,
   followContracts,
   openReaders,
   type Readers,
@@ -19,8 +21,8 @@ import {
   requireReader,
   toReading,
 } from './logs/follow.ts'
-import { type Block, type Node, type RpcLog, toLag } from './logs/node.ts'
-import type { Gap, HeldTurns } from './logs/turns.ts'
+import { type Block, type Node, toLag } from './logs/node.ts'
+import type { HeldTurns } from './logs/turns.ts'
 import { NODE_COST } from './rpc/json-rpc.ts'
 
 /**
@@ -74,7 +76,8 @@ async function readGovernors(
     { resumed, to: head.number, most: mostPerRun, topics: GOVERNOR_TOPICS },
     signal,
   )
-  const { happened, gaps } = await toHappened(node, taken.logs, governors, signal)
+  const { events, gaps } = await decodeLogs(node, taken.logs, { contracts: governors, decoderOf: familyOf }, signal)
+  const happened = events.map(({ contract, ...event }): Happened => ({ governor: contract, ...event }))
   const { turns, omitted } = await holdBack(state, chain, { turns: taken, gaps, slot })
   const times = await readTimes(
     happened,
@@ -87,7 +90,7 @@ async function readGovernors(
   const isBusy = turns.logs.length > mostPerRun / 2
   const { complete, ...reading } = toReading(governors, turns, toLag(node.rpc, head.timestamp, slot))
   const readings = complete.map(({ dao, space }) => toReadingRow(dao, space, slot))
-  const rows = [...toRows(happened), ...times, ...toOmittedRows(omitted, governors), ...readings]
+  const rows = [...toRows(happened), ...times, ...findOmitted(omitted, governors).map(toOmittedRow), ...readings]
   const failed = new Map(reading.failed)
   if (clock instanceof DataError) for (const { space } of unclocked) failed.set(space, clock)
   return { ...reading, rows, failed, isBusy }
@@ -114,48 +117,10 @@ async function readClock(
   }
 }
 
-/** Decodes the logs in chain order and returns unreadable ones as gaps. Logs removed by the node are dropped. */
-async function toHappened(
-  node: Node,
-  logs: readonly RpcLog[],
-  governors: readonly OwnedGovernor[],
-  signal: AbortSignal,
-): Promise<{ readonly happened: readonly Happened[]; readonly gaps: readonly Gap[] }> {
-  const byAddress = new Map(governors.map((one) => [one.address, one]))
-  const gaps: Gap[] = []
-  const timeOf = await readLogTimes(
-    node,
-    logs.filter(({ fault }) => fault === undefined),
-    signal,
-  )
-  const inOrder = [...logs].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
-  const happened = inOrder.flatMap((log): Happened[] => {
-    const governor = byAddress.get(log.address)
-    if (log.removed || governor === undefined) return []
-    const family = familyOf(governor)
-    const event = family.decode(log)
-    const fault =
-      log.fault ?? (event === undefined && family.isCut(log) ? `the data of ${log.transactionHash} is cut` : undefined)
-    if (fault !== undefined)
-      gaps.push({ log, reason: new DataError('provider_malformed', `${node.rpc.name}: ${fault}`) })
-    if (fault !== undefined || event === undefined) return []
-    const time = timeOf(log.blockNumber)
-    if (typeof time === 'number') return [{ governor, event, log, time }]
-    gaps.push({ log, reason: time })
-    return []
-  })
-  return { happened, gaps }
-}
-
-/** Returns rows without values for logs that are permanently left out, so that the row check counts them. */
-function toOmittedRows(omitted: readonly Gap[], governors: readonly OwnedGovernor[]): Candidate<GovernorsRow>[] {
-  const byAddress = new Map(governors.map((one) => [one.address, one]))
-  return omitted.flatMap(({ log }) => {
-    const governor = byAddress.get(log.address)
-    if (governor === undefined) return []
-    return [{ dao: governor.dao, space: governor.space, kind: 'canceled', proposal: null, at: null }]
-  })
-}
+/** Returns rows without values for logs that are permanently omitted, so that the row check counts them. */
+const toOmittedRow = ({ dao, space }: OwnedGovernor): Candidate<GovernorsRow> => ({
+  ...{ dao, space, kind: 'canceled', proposal: null, at: null },
+})
 
 /** A time before the first block of any chain, in Unix seconds. */
 const NOTHING_READ = 0

@@ -23,8 +23,10 @@ export const feesHistoricRoute = defineDailySeries({
   point: z
     .strictObject({
       recordedAt: timeValue.describe('The day or the week: its first moment.'),
-      feesUsd: numberOrNull.describe("What users paid to the DAO's protocols, in US dollars; null if unknown."),
-      revenueUsd: numberOrNull.describe('The part of it that the protocols kept, in US dollars; null if unknown.'),
+      feesUsd: numberOrNull.describe("Fees that users paid to the DAO's protocols, in US dollars; null if unknown."),
+      revenueUsd: numberOrNull.describe(
+        'Revenue of the protocols: the part of the fees that they retain, in US dollars; null if unknown.',
+      ),
     })
     .meta({ id: 'FeesPoint', description: 'Fees and revenue of a DAO in one day or week.' }),
   values: 'fees_usd, revenue_usd',

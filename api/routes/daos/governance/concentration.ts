@@ -16,14 +16,14 @@ const concentration = z
       'Share of the ten delegates with the most power as a fraction, 0.1 = 10 %; null if there is no delegated power.',
     ),
     holdersOfHalf: countOrNull.describe(
-      'The fewest delegates who have half of the power together; null if there is no delegated power.',
+      'Smallest number of delegates with half of the power; null if there is no delegated power.',
     ),
     gini: numberOrNull.describe(
-      'Gini coefficient of the delegates with power: 0 if all have the same, towards 1 if one has all; null if there is no delegated power.',
+      'Gini coefficient of the delegates with power: 0 if all have equal power, near 1 if one delegate has all; null if there is no delegated power.',
     ),
     quorum: numberOrNull.describe('Power that a proposal needs; null, because the events of governors do not have it.'),
     quorumReachableBy: countOrNull.describe(
-      'The fewest delegates who reach the quorum together; null where the quorum is not known.',
+      'Smallest number of delegates that reach the quorum; null if the quorum is unknown.',
     ),
   })
   .meta({ id: 'GovernanceConcentration', description: 'How concentrated the voting power of a DAO is on a day.' })
@@ -65,7 +65,7 @@ export const governanceConcentrationRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Concentration of the voting power of one DAO',
   description:
-    'How concentrated the delegated power of a DAO was at the end of each of the last days, newest first; the first one is the day of the last reading. Days before the first delegation are not listed. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.',
+    'How concentrated the delegated power of a DAO was at the end of each of the last days, newest first; the first point is the day of the last reading. Days before the first delegation are not listed. A DAO whose token has no delegations, or is not completely read yet, has no points: `no_data`.',
   one: delegatingDaoKind,
   query: { limit: limit('days', { default: 30, max: 366 }) },
   record: concentration,

@@ -83,7 +83,7 @@ export const governanceDelegatesRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Delegates of one DAO',
   description:
-    "The addresses with delegated power of the token that the DAO's governors count, those with the most power first, and how they voted on the governors. Powers, delegations and votes are those of `asOf`, or of the last reading. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
+    "The addresses with delegated power of the token that the DAO's governors count, those with the most power first, and how they voted on the governors. Powers, delegations and votes are those of `asOf`, or of the last reading. If the token has no delegations, or is not completely read yet, the code is `no_data`.",
   one: delegatingDaoKind,
   query: {
     ...asOfParameter,

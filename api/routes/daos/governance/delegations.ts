@@ -13,8 +13,8 @@ const delegation = z
     _id: idValue.describe('Id of the event.'),
     recordedAt: timeValue.describe('Time of the block.'),
     delegator: z.string().describe('Account that delegates, in lower case.'),
-    from: z.string().nullable().describe('Delegate before; null if there was none.'),
-    to: z.string().nullable().describe('Delegate from now on; null if there is none.'),
+    from: z.string().nullable().describe('Previous delegate; null if there was none.'),
+    to: z.string().nullable().describe('New delegate; null if there is none.'),
     transactionHash: z.string().describe('The transaction.'),
   })
   .meta({ id: 'GovernanceDelegation', description: 'A change of the delegate of an account.' })
@@ -32,7 +32,7 @@ export const governanceDelegationsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Delegations of one DAO',
   description:
-    "Every event by which an account changed its delegate, of the token that the DAO's governors count, newest first. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
+    "Every event by which an account changed its delegate, of the token that the DAO's governors count, newest first. If the token has no delegations, or is not completely read yet, the code is `no_data`.",
   one: delegatingDaoKind,
   query: page('delegations', { default: 100, max: 1000 }),
   record: delegation,

@@ -32,24 +32,24 @@ const proposal = z
     _id: idValue.describe('Id of the proposal.'),
     dao: idValue.describe('Id of the DAO.'),
     title: z.string().describe('Its title, empty where it was not collected.'),
-    author: z.string().describe('Address of who made it, in lower case.'),
+    author: z.string().describe('Address of its author, in lower case.'),
     state: z
       .enum(STATES)
       .nullable()
       .describe(
         '`pending` before the vote starts, `active` until it ends, then `closed`, by the clock; `unsettled` after the end while Snapshot has not counted all votes or revealed secret choices, so that `scores` are not final; null where its times were not collected.',
       ),
-    choices: z.array(z.string()).describe('What can be chosen; a vote names choices by their place here, from 1 on.'),
-    scores: z.array(z.number()).describe('Voting power for each choice; empty where the source tells none.'),
-    scoresTotal: numberOrNull.describe('Voting power of all votes; null where the source tells none.'),
+    choices: z.array(z.string()).describe('Choices; a vote contains their numbers, starting at 1.'),
+    scores: z.array(z.number()).describe('Voting power of each choice; empty if the source does not report it.'),
+    scoresTotal: numberOrNull.describe('Voting power of all votes; null if the source does not report it.'),
     votes: countOrNull.describe(
       'Votes that the source counted when the proposal was last read; null where it was not collected.',
     ),
-    quorum: numberOrNull.describe('Voting power that it needs; null where the source tells none.'),
+    quorum: numberOrNull.describe('Required voting power; null if the source does not report it.'),
     createdAt: timeValue.describe('When it was made.'),
     startsAt: timeValue.nullable().describe('When the vote starts; null where it was not collected.'),
     endsAt: timeValue.nullable().describe('When the vote ends; null where it was not collected.'),
-    url: z.url().nullable().describe('Where it is shown to people; null where the source tells none.'),
+    url: z.url().nullable().describe('URL of its web page; null if the source does not report it.'),
   })
   .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
 
@@ -59,7 +59,7 @@ const OF_SOURCE = {
     .enum(OUTCOMES)
     .nullable()
     .describe(
-      'What became of it on its chain: a proposal is `closed` then; null where nothing did, and of all on Snapshot.',
+      'Outcome on its chain, which closes the proposal; null if it has none, and for all proposals on Snapshot.',
     ),
   timesEstimated: z
     .boolean()
@@ -142,7 +142,7 @@ export const governanceProposalsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Proposals of one DAO, or of all by their end',
   description:
-    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on and whether Snapshot flagged it, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, or until Snapshot has settled it, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, `unsettled` after the end while the result on Snapshot is not final, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The proposals of one DAO on Snapshot, newest first; their number is `proposals` of `/data/daos/governance`. With `source`, also those on its governors, which are contracts on a chain; each then has its source and whether Snapshot flagged it, and filters on these members need `source`. Snapshot proposals are read every hour until two hours after their end, or until Snapshot has settled them, then once a day. Final blocks of contracts are read every hour. `state` follows the clock: `unsettled` after the end while the result on Snapshot is not final, and `closed` for proposals that were canceled, queued or executed on a chain. Deleted proposals are not listed. A DAO without a space, or with a space that is not completely read yet, has no proposals: `no_data`.',
   one: daoKind,
   oneUnless: 'endsBefore',
   query: {

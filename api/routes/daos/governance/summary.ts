@@ -20,7 +20,7 @@ const summary = z
     activeProposals: countOrNull.describe(
       'Those of them that are voted on now; null while the times of some are not known.',
     ),
-    lastProposalAt: timeValue.nullable().describe('When the last one was made; null where there is none.'),
+    lastProposalAt: timeValue.nullable().describe('Time of the last proposal; null if there is none.'),
     votes30d: uint64.describe('Votes that were cast in the 30 days before the DAO was last read.'),
   })
   .meta({ id: 'GovernanceSummary', description: 'How much a DAO votes.' })
@@ -79,7 +79,7 @@ export const governanceSummaryRoute = defineList({
   path: '/data/daos/governance/summary',
   summary: 'How much DAOs vote',
   description:
-    "For all live DAOs whose Snapshot space was read, or those that `id` and `name` select: how many votes, voters and proposals there are, counted as `/data/daos/governance` counts them, on Snapshot only, and how many proposals are voted on now. A DAO that is not listed has no space, or its space was not read to its end yet. Exact name matches come first, then by the token's market cap, largest first, then by name.",
+    "For all live DAOs whose Snapshot space was read, or those that `id` and `name` select: the number of votes, voters and proposals on Snapshot, counted as in `/data/daos/governance`, and the number of active proposals. A DAO that is not listed has no space, or its space is not completely read yet. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: summary,
   datasets: [governance, tokenPrices],

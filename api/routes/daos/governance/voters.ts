@@ -20,7 +20,7 @@ const voter = z
     firstVoteAt: timeValue.describe('When it cast the first of these votes.'),
     lastVoteAt: timeValue.describe('When it cast the last of them.'),
     lastVotingPower: numberOrNull.describe(
-      'Voting power of the last one, or of its last part on a governor; null where the source tells none.',
+      'Voting power of the last vote, or of its last part on a governor; null if the source does not report it.',
     ),
   })
   .meta({ id: 'GovernanceVoter', description: 'An address that voted in a DAO.' })
@@ -92,7 +92,7 @@ export const governanceVotersRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Voters of one DAO',
   description:
-    'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says; with `source`, in its governors, which are contracts on a chain. A vote that was changed counts once, and one that was cast in parts on a governor. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The addresses with votes in one DAO on Snapshot, those with the most votes first; their number is `uniqueAddressesCount` of `/data/daos/governance`. With `source`, voters on its governors, which are contracts on a chain. A changed vote counts once, and so does a vote that was cast in parts on a governor. A DAO without a space, or with a space that is not completely read yet, has no voters: `no_data`.',
   one: daoKind,
   query: {
     source: sourceParameter,

@@ -30,7 +30,7 @@ import { daoKind } from '../../../route/entities.ts'
 const vote = z
   .strictObject({
     _id: idValue.describe(
-      'Id of the vote; it stays when the voter changes it. Each part of a vote on a governor has its own.',
+      'Id of the vote, which does not change when the voter changes the vote. Each part of a vote on a governor has its own id.',
     ),
     proposal: idValue.describe('Id of the proposal.'),
     voter: z.string().describe('Address of the voter, in lower case.'),
@@ -40,7 +40,7 @@ const vote = z
         "By the proposal's type of voting: the number of one choice, a list of numbers (approval, ranked), or weights by number (weighted, quadratic), from 1 on; a text while the vote is secret; null where it was not collected.",
       ),
     votingPower: numberOrNull.describe(
-      'Voting power, digit for digit as the source tells it; null where it tells none.',
+      'Voting power with the digits of the source; null if the source does not report it.',
     ),
     createdAt: timeValue.describe('When it was cast, or last changed.'),
   })
@@ -126,7 +126,7 @@ export const governanceVotesRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes of one DAO or on one proposal',
   description:
-    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain, and of each where it was cast, which filters ask about with `source` or `proposal` only. A voter has one vote on a proposal: a change replaces it and has the time of the change; on a governor that counts in fractions it may cast its power in parts, which are votes of their own. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`. Of a proposal that nobody knows the list is empty; those of one on a governor are told without `source` as well.',
+    "The votes in one DAO on Snapshot, or on one of its proposals, newest first. With `source`, also votes on its governors, which are contracts on a chain; each vote then has its source, and filters on it need `source` or `proposal`. A voter has one vote on a proposal: a change replaces it and has the time of the change. A governor that counts in fractions accepts votes in parts, and each part is a record. The number of votes of a DAO is `votes.count` of `/data/daos/governance`. Votes are read every hour, and once more two hours after the end of the proposal, when secret choices are known. A DAO without a space, or with a space that is not completely read yet, has no votes: `no_data`. The list of an unknown proposal is empty; votes on a governor's proposal need no `source`.",
   one: daoKind,
   oneUnless: 'proposal',
   query: {

@@ -24,9 +24,9 @@ const part = (of: string) =>
 export const treasuryHistoricRoute = defineDailySeries({
   operation: 'getDaoTreasuryHistory',
   path: '/data/daos/treasury/historic',
-  summary: 'What the treasury of a DAO was worth over time',
+  summary: 'Value of the treasury of a DAO over time',
   description:
-    'One point per day, newest first; a day on which the treasury was not read is absent. The three parts come to `valueUsd`. Days that two sources told need not compare: they do not count the same things. `limit` is in points.',
+    'One point per day, newest first; days without a reading are absent. The three parts add up to `valueUsd`. Values from different sources are not comparable. `limit` is in points.',
   dataset: daoTreasury,
   point: z
     .strictObject({

@@ -18,22 +18,25 @@ import { daoKind } from '../../../route/entities.ts'
 const holding = z
   .strictObject({
     dao: idValue.describe('Id of the DAO.'),
-    symbol: z.string().describe('Symbol of what is held.'),
+    symbol: z.string().describe('Symbol of the asset.'),
     token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
     contractAddress: z
       .string()
       .nullable()
-      .describe("Contract of the token; null for a chain's own coin, and where the source does not tell it."),
-    chain: idValue.nullable().describe('Id of the chain; null where the source does not tell it.'),
-    address: z.string().nullable().describe('Who holds it; null where the source tells of all addresses together.'),
+      .describe("Contract of the token; null for a chain's native coin, and if the source does not report it."),
+    chain: idValue.nullable().describe('Id of the chain; null if the source does not report it.'),
+    address: z
+      .string()
+      .nullable()
+      .describe('Address of the holder; null if the source reports only the total of all addresses.'),
     quantity: z.number().describe('How many tokens.'),
     priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
     valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
     kind: z
       .enum(HOLDING_KINDS)
-      .describe("A token of the DAO's own, a stablecoin by this service's list of them, or anything else."),
+      .describe("The DAO's own token, a stablecoin in the list of this service, or another asset."),
   })
-  .meta({ id: 'AddressHolding', description: 'What one address of a treasury holds of one asset.' })
+  .meta({ id: 'AddressHolding', description: 'The amount of one asset at one address of a treasury.' })
 
 const questions = toQuestions(holding)
 
@@ -96,7 +99,7 @@ type Facts = z.infer<typeof found>
  */
 function requireHoldings(facts: Facts | undefined, isPast: boolean): void {
   if (isPast || (facts !== undefined && facts.held > 0)) return
-  const why = facts === undefined ? 'Its treasury was not read.' : 'Only what its tokens come to was kept.'
+  const why = facts === undefined ? 'Its treasury was not read.' : 'Only the total per token is stored.'
   throw new Problem('no_data', `There are no holdings of this DAO. ${why}`)
 }
 
@@ -114,9 +117,9 @@ export const holdingsRoute = defineRoute({
   operation: 'listDaoHoldings',
   path: '/data/daos/treasury/holdings',
   tag: 'DAOs',
-  summary: 'What the treasury of one DAO holds, by asset, chain and address',
+  summary: 'Assets of the treasury of one DAO, by chain and address',
   description:
-    'Each asset on each chain at each address, as far as the source tells them apart, largest value first, and what has no price last. The values come to the `valueUsd` of `/data/daos/treasury` of the same moment. Spam is left out. A DAO of whose treasury nothing is known, or only what its tokens come to, has no holdings: `no_data`. With `asOf` of a moment at which that was so the list is empty.',
+    'Each asset on each chain at each address, if the source separates them, largest value first, assets without a price last. The values add up to `valueUsd` of `/data/daos/treasury` at the same time. Spam is omitted. If the treasury is unknown, or only its totals per token are known, the code is `no_data`; with `asOf` the list is then empty.',
   one: daoKind,
   query: { ...questions.parameters, ...asOfParameter, ...page('holdings', { default: 100, max: 500 }) },
   record: holding,

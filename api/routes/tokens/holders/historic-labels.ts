@@ -23,9 +23,9 @@ export const holderLabelsHistoricRoute = defineDailySeries({
   isOfOneOnly: true,
   operation: 'getTokenHolderLabelsHistory',
   path: '/data/tokens/holders/historic-labels',
-  summary: 'How much of a token its treasuries, its own contract and nobody held, over time',
+  summary: 'Supply held by treasuries, token contract and burn addresses over time',
   description:
-    'One point per day, newest first: the first snapshot of the day, as in `/data/tokens/holders/historic`. A day without a snapshot is absent. Shares are in percent of the total supply, of the hundred largest holders: what the registry knows of their addresses, of which exchanges are none. `limit` is in points.',
+    'One point per day, newest first: the first snapshot of the day, as in `/data/tokens/holders/historic`. A day without a snapshot is absent. Shares are in percent of the total supply and cover the hundred largest holders, by the labels of addresses in the registry, which has no exchanges. `limit` is in points.',
   point: z
     .strictObject({
       recordedAt: timeValue.describe('The day: its first moment.'),
@@ -34,7 +34,9 @@ export const holderLabelsHistoricRoute = defineDailySeries({
       ),
       contractShare: z
         .number()
-        .describe("Percent of the total supply that the token's own contract held, of the hundred largest."),
+        .describe(
+          "Percent of the total supply held by the token's own contract, if it is among the hundred largest holders.",
+        ),
       burnShare: z
         .number()
         .describe(

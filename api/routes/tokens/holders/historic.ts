@@ -20,6 +20,6 @@ export const holdersHistoricRoute = defineDailySeries({
       top10Share: z.number().describe('Percent of the total supply that the ten largest held together.'),
       top100Share: z.number().describe('Percent of the total supply that the hundred largest held together.'),
     })
-    .meta({ id: 'HoldersPoint', description: 'Who held a token on one day.' }),
+    .meta({ id: 'HoldersPoint', description: 'Holders of a token on one day.' }),
   values: `total_holders, ${TOP_10}, top100_share`,
 })

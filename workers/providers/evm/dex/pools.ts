@@ -37,7 +37,7 @@ const getPool = { abi: poolAbi, functionName: toFunctionSelector(poolAbi[0]) } a
 const WORD = /^0x0{24}([0-9a-f]{40})$/i
 /** Reply for an address without a contract. */
 const NO_CONTRACT = '0x'
-const NOBODY = '0'.repeat(40)
+const ZERO_ADDRESS = '0'.repeat(40)
 
 /** The found pools, and the error per token address whose search failed. */
 export interface PoolSearch {
@@ -75,7 +75,7 @@ export async function findPools(
       failed.set(pool.token, new DataError('provider_malformed', text))
     }
     // A zero address means that the pool does not exist.
-    if (found === undefined || found === NOBODY) continue
+    if (found === undefined || found === ZERO_ADDRESS) continue
     const address = `0x${found.toLowerCase()}`
     if (!pools.has(address)) pools.set(address, { address, ...pool })
   }

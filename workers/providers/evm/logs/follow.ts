@@ -3,10 +3,11 @@ import type { Dao } from '../../../../shared/registry/entities.ts'
 import type { Candidate, ProviderContext } from '../../../job/define-job.ts'
 import type { FollowRequest } from '../../contracts/governors.ts'
 import { createJsonRpc } from '../rpc/json-rpc.ts'
+import { readLogTimes } from './block-times.ts'
 import { type BlockRange, type Contract, readStretch } from './contract-logs.ts'
 import type { Resumption } from './cursors.ts'
-import { createNode, type Node } from './node.ts'
-import { type HeldTurns, type Turns, takeTurns, takeTurnsTogether, toGroups } from './turns.ts'
+import { createNode, type Node, type RpcLog } from './node.ts'
+import { type Gap, type HeldTurns, type Turns, takeTurns, takeTurnsTogether, toGroups } from './turns.ts'
 
 /** A contract whose events are followed: the key of its DAO, and its CAIP-10 account id. */
 export interface Followed extends Contract {
@@ -195,4 +196,57 @@ export function toReading<C extends Followed>(
     else complete.push(one)
   }
   return { failed, unfinished, complete }
+}
+
+/** A decoded event of a followed contract, with its time in Unix seconds. */
+export interface ContractEvent<Own extends Followed, Event> {
+  readonly contract: Own
+  readonly event: Event
+  readonly log: RpcLog
+  readonly time: number
+}
+
+/** Decodes logs. `isCut`: the log has the topics of a known event, so data that cannot be decoded is incomplete. */
+interface LogDecoder<Event> {
+  decode(log: RpcLog): Event | undefined
+  isCut(log: RpcLog): boolean
+}
+
+/**
+ * Decodes the logs in the order of the chain, and returns unreadable ones as gaps. Logs removed by the node, of other
+ * contracts and of unknown events are dropped.
+ */
+export async function decodeLogs<Own extends Followed, Event>(
+  node: Node,
+  logs: readonly RpcLog[],
+  { contracts, decoderOf }: { readonly contracts: readonly Own[]; readonly decoderOf: (own: Own) => LogDecoder<Event> },
+  signal: AbortSignal,
+): Promise<{ readonly events: readonly ContractEvent<Own, Event>[]; readonly gaps: readonly Gap[] }> {
+  const byAddress = new Map(contracts.map((one) => [one.address, one]))
+  const gaps: Gap[] = []
+  const readable = logs.filter(({ fault }) => fault === undefined)
+  const timeOf = await readLogTimes(node, readable, signal)
+  const inOrder = [...logs].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+  const events = inOrder.flatMap((log): ContractEvent<Own, Event>[] => {
+    const contract = byAddress.get(log.address)
+    if (log.removed || contract === undefined) return []
+    const decoder = decoderOf(contract)
+    const event = log.fault === undefined ? decoder.decode(log) : undefined
+    const isCut = event === undefined && log.fault === undefined && decoder.isCut(log)
+    const fault = isCut ? `the data of ${log.transactionHash} is cut` : log.fault
+    if (fault !== undefined)
+      gaps.push({ log, reason: new DataError('provider_malformed', `${node.rpc.name}: ${fault}`) })
+    if (event === undefined) return []
+    const time = timeOf(log.blockNumber)
+    if (typeof time === 'number') return [{ contract, event, log, time }]
+    gaps.push({ log, reason: time })
+    return []
+  })
+  return { events, gaps }
+}
+
+/** The contracts of logs that are permanently omitted, one for each log. */
+export function findOmitted<Own extends Followed>(omitted: readonly Gap[], contracts: readonly Own[]): readonly Own[] {
+  const byAddress = new Map(contracts.map((one) => [one.address, one]))
+  return omitted.flatMap(({ log }) => byAddress.get(log.address) ?? [])
 }

@@ -126,7 +126,7 @@ interface Sent {
 }
 
 /**
- * Creates a JSON-RPC 2.0 client over an HTTP client for the node's URL. It belongs to one node, whose limits it learns.
+ * Creates a JSON-RPC 2.0 client over an HTTP client for the node's URL. An instance belongs to one node and learns the node's limits.
  */
 export function createJsonRpc(name: string, client: HttpClient, batchSize: number): JsonRpc {
   let learnt = { size: batchSize, batchesLeft: Number.POSITIVE_INFINITY }

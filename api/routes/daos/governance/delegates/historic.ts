@@ -37,7 +37,7 @@ export const delegateHistoryRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Voting power of one delegate over time',
   description:
-    "Every change of a delegate's power in one DAO with its cause, newest first: the power before a change is that after the one before. An address that never had power has none. A DAO whose token has no delegations, or was not read to its end yet, has none: `no_data`.",
+    "Every change of a delegate's power in one DAO with its cause, newest first. The list is empty for an address that never had power. If the token has no delegations, or is not completely read yet, the code is `no_data`.",
   one: delegatingDaoKind,
   query: { address: account('The delegate.'), ...page('changes', { default: 100, max: 1000 }) },
   record: change,

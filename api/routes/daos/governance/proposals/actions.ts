@@ -31,7 +31,9 @@ const action = z
     targetLabel: z
       .string()
       .nullable()
-      .describe('What the target is, if the registry knows it: a token, a treasury or a governor; null otherwise.'),
+      .describe(
+        'Kind of the target in the registry: a token, a treasury or a governor; null if it is not in the registry.',
+      ),
     valueWei: z
       .string()
       .regex(/^\d+$/)

@@ -48,7 +48,7 @@ export function withSignal(db: Database, signal: AbortSignal): Database {
 }
 
 /** Work with a result that several requests share (single flight). */
-export interface Flight<T> {
+export interface SharedCall<T> {
   /** Aborted when all waiting requests were aborted before the end, and when the work has failed. */
   readonly abandoned: AbortSignal
   /** Waits for the result until `signal` is aborted, then rejects with its reason. Without `signal`, waits to the end. */
@@ -58,7 +58,7 @@ export interface Flight<T> {
 /**
  * Starts work immediately. The caller must `join` in the same turn: work without a waiting request is never aborted.
  */
-export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
+export function startSharedCall<T>(work: (abandoned: AbortSignal) => Promise<T>): SharedCall<T> {
   const abandonment = new AbortController()
   // Every statement of an answer listens to the signal, so Node's warning about many listeners would be wrong.
   setMaxListeners(0, abandonment.signal)
@@ -95,23 +95,23 @@ export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Fl
   }
 }
 
-interface QueuedFlight<T> extends Flight<T> {
+interface QueuedCall<T> extends SharedCall<T> {
   /** Another client requests the same work and may have a better position in the queue. */
   alsoFor(client: ClientKey): void
 }
 
-/** Running work by key: concurrent requests with the same key share one single flight. */
-export interface Flights<T> {
+/** Running work by key: concurrent requests with the same key share one call. */
+export interface SingleFlight<T> {
   /**
-   * Returns the single flight for a key. If none exists, starts `work` when the queue admits it, or immediately without
+   * Returns the running call for a key. If none exists, starts `work` when the queue admits it, or immediately without
    * a `client`.
    * @throws Problem `unavailable` when the request would have to wait too long.
    */
-  board(
+  share(
     key: string,
     work: (abandoned: AbortSignal) => Promise<T>,
     client?: ClientKey,
-  ): { flight: Flight<T>; isNew: boolean }
+  ): { call: SharedCall<T>; isNew: boolean }
 }
 
 /**
@@ -121,14 +121,14 @@ function startQueued<T>(
   queue: FairQueue,
   client: ClientKey,
   work: (abandoned: AbortSignal) => Promise<T>,
-): QueuedFlight<T> {
-  let alsoFor: QueuedFlight<T>['alsoFor'] = () => {}
-  const flight = startFlight((abandoned) => {
+): QueuedCall<T> {
+  let alsoFor: QueuedCall<T>['alsoFor'] = () => {}
+  const call = startSharedCall((abandoned) => {
     const ticket = queue.enter(client, abandoned)
     alsoFor = ticket.alsoFor
     return workInTurn(ticket.turn, abandoned, work)
   })
-  return { ...flight, alsoFor: (newClient) => alsoFor(newClient) }
+  return { ...call, alsoFor: (newClient) => alsoFor(newClient) }
 }
 
 async function workInTurn<T>(
@@ -145,30 +145,32 @@ async function workInTurn<T>(
   }
 }
 
-/** Creates single flights that wait in a queue. */
-export function createFlights<T>(queue: FairQueue): Flights<T> {
-  const underway = new Map<string, QueuedFlight<T>>()
+/** Creates a single flight whose calls wait in a queue. */
+export function createSingleFlight<T>(queue: FairQueue): SingleFlight<T> {
+  const underway = new Map<string, QueuedCall<T>>()
   return {
-    board: (key, work, client) => {
+    share: (key, work, client) => {
       const running = underway.get(key)
       if (running !== undefined) {
         if (client !== undefined) running.alsoFor(client)
-        return { flight: running, isNew: false }
+        return { call: running, isNew: false }
       }
-      const landing = async (abandoned: AbortSignal) => {
+      const workOnce = async (abandoned: AbortSignal) => {
         const result = await work(abandoned)
-        land()
+        forget()
         return result
       }
-      const flight: QueuedFlight<T> =
-        client === undefined ? { ...startFlight(landing), alsoFor: () => {} } : startQueued(queue, client, landing)
-      const land = () => {
-        if (underway.get(key) === flight) underway.delete(key)
+      const call: QueuedCall<T> =
+        client === undefined
+          ? { ...startSharedCall(workOnce), alsoFor: () => {} }
+          : startQueued(queue, client, workOnce)
+      const forget = () => {
+        if (underway.get(key) === call) underway.delete(key)
       }
-      underway.set(key, flight)
-      // A new request must not join a single flight that has failed or is being aborted.
-      flight.abandoned.addEventListener('abort', land)
-      return { flight, isNew: true }
+      underway.set(key, call)
+      // A new request must not join a call that has failed or is being aborted.
+      call.abandoned.addEventListener('abort', forget)
+      return { call, isNew: true }
     },
   }
 }
@@ -176,7 +178,7 @@ export function createFlights<T>(queue: FairQueue): Flights<T> {
 /** Reads a value for a caller that waits until `signal` is aborted; then rejects with its reason. */
 export type ReadFor<Query, Value> = (query: Query, signal: AbortSignal) => Promise<Value>
 
-interface GatheringOptions<Query, Value> {
+interface BatcherOptions<Query, Value> {
   /** Reads the values for a batch, in order. The signal is aborted when all callers have disconnected. */
   readonly read: (all: readonly Query[], abandoned: AbortSignal) => Promise<readonly Value[]>
   /** Maximum number of concurrent reads. Further requests wait for the next batch. */
@@ -201,7 +203,7 @@ interface Waiting<Query, Value> {
  * costs ClickHouse milliseconds, even if it reads little. Requests of callers that disconnected before their turn are dropped.
  * When a batch fails, each of its requests is read alone, because one request may have caused the failure.
  */
-export function createGathering<Query, Value>(options: GatheringOptions<Query, Value>): ReadFor<Query, Value> {
+export function createBatcher<Query, Value>(options: BatcherOptions<Query, Value>): ReadFor<Query, Value> {
   const { read, concurrency, most, weigh } = options
   const waiting = new Set<Waiting<Query, Value>>()
   let underway = 0
@@ -235,9 +237,9 @@ export function createGathering<Query, Value>(options: GatheringOptions<Query, V
     if (first === undefined) return
     underway += 1
     const all = [first, ...rest]
-    const flight = first.scope.runInAsyncScope(() => startFlight((abandoned) => readFor(all, abandoned)))
+    const call = first.scope.runInAsyncScope(() => startSharedCall((abandoned) => readFor(all, abandoned)))
     for (const [place, one] of all.entries()) {
-      const reading = flight.join(one.signal).then((values) => values[place] as Value)
+      const reading = call.join(one.signal).then((values) => values[place] as Value)
       one.begin(rest.length === 0 ? reading : reading.catch(() => wait({ ...one, isAlone: true })))
     }
   }
@@ -259,5 +261,5 @@ export function createGathering<Query, Value>(options: GatheringOptions<Query, V
       waiting.add(one)
       next()
     })
-  return (query, signal) => wait({ query, signal, scope: new AsyncResource('Gathering'), isAlone: false })
+  return (query, signal) => wait({ query, signal, scope: new AsyncResource('Batcher'), isAlone: false })
 }

@@ -3,7 +3,7 @@ import type { Caller } from '../admission/admission.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 
 /** The context of one request until its response. */
-export interface Exchange {
+export interface RequestContext {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
@@ -16,4 +16,4 @@ export interface Exchange {
 }
 
 /** Connects a client to the change stream. Undefined means every dataset. */
-export type Connect = (exchange: Exchange, datasets: readonly string[] | undefined) => void
+export type Connect = (context: RequestContext, datasets: readonly string[] | undefined) => void

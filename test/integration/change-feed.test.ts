@@ -3,14 +3,14 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import {
   bridgeChangeStream,
-  type Commit,
-  type CommitFeed,
-  createCommitFeed,
-  publishCommit,
-} from '../../shared/store/commits.ts'
+  type ChangeEvent,
+  type ChangeFeed,
+  createChangeFeed,
+  publishChange,
+} from '../../shared/store/change-feed.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createHandLog } from '../support/hand-log.ts'
 import { silent } from '../support/silent.ts'
@@ -63,16 +63,16 @@ const nowhere = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1'
 
 const follow = (url: string, db: Database = nowhere) => {
   const subscriber = createRedis(url, silent, 'subscriber')
-  const feed = createCommitFeed(subscriber, { prefix: redis.prefix, db, log: silent })
+  const feed = createChangeFeed(subscriber, { prefix: redis.prefix, db, log: silent })
   closers.push(feed.close)
   return { subscriber, feed }
 }
 const createPublisher = () => {
   const publisher = createRedis(redis.url, silent)
   closers.push(() => publisher.disconnect())
-  return (change: Commit) => publishCommit({ db: database.db, redis: publisher, prefix: redis.prefix }, change)
+  return (change: ChangeEvent) => publishChange({ db: database.db, redis: publisher, prefix: redis.prefix }, change)
 }
-const onReceived = (feed: CommitFeed) =>
+const onReceived = (feed: ChangeFeed) =>
   vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 60_000, interval: 20 })
 
 let proxy: Awaited<ReturnType<typeof createProxy>>
@@ -105,10 +105,10 @@ it('change feed applies an event of the log before its listeners run, and only o
   const { feed, subscriber } = follow(proxy.url)
   await onReceived(feed)
   const before = feed.version('prices')
-  const { commitLog, commit } = createHandLog()
-  bridgeChangeStream(feed, commitLog)
+  const { changeStream, commit } = createHandLog()
+  bridgeChangeStream(feed, changeStream)
   const seen: unknown[] = []
-  commitLog.follow({ committed: () => void seen.push(feed.version('prices')), lost: () => {} })
+  changeStream.follow({ changed: () => void seen.push(feed.version('prices')), lost: () => {} })
   commit('prices', 'the first')
   expect(seen).toEqual([feed.version('prices')])
   expect(seen).not.toEqual([before])

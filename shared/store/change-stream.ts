@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { loggedChange, MAX_LOGGED_COMMITS, toLogKey } from './commits.ts'
+import { MAX_STREAMED_CHANGES, streamedChange, toStreamKey } from './change-feed.ts'
 
 /** Limit on the change events of one read. */
 const PAGE = 500
@@ -17,27 +17,27 @@ const PAUSE_MS = 500
 const BEGINNING = '0-0'
 
 /** A change event with its version: its id in the stream, which is the same for every process. */
-export interface LoggedCommit extends z.infer<typeof loggedChange> {
+export interface StreamedChange extends z.infer<typeof streamedChange> {
   readonly version: string
 }
 
 /** A listener on the stream. Receives every change event, or a call of `lost` if events may be missing. */
-export interface CommitListener {
-  committed(commits: readonly LoggedCommit[]): void
+export interface ChangeListener {
+  changed(changeEvents: readonly StreamedChange[]): void
   /** The stream continues at this version; earlier events may be missing. */
   lost(version: string): void
 }
 
-export interface CommitLog {
+export interface ChangeStream {
   /** The newest version that the listeners received; undefined before the first read. */
   readonly version: string | undefined
   /**
    * Returns the events after a version that listeners have received, oldest first, at most a page. Returns undefined if
    * some are deleted or malformed or if the version is unknown, and `away` while Redis is unreachable.
    */
-  after(version: string): Promise<readonly LoggedCommit[] | undefined | 'away'>
+  after(version: string): Promise<readonly StreamedChange[] | undefined | 'away'>
   /** Listeners are called in the order of registration. */
-  follow(listener: CommitListener): void
+  follow(listener: ChangeListener): void
   close(): void
 }
 
@@ -47,17 +47,17 @@ type Entry = [version: string, fields: string[]]
 type ReportMalformed = (version: string, reason: string) => void
 
 /** Undefined if an entry is malformed: its dataset is unknown, so any data may have changed. */
-function toCommits(entries: readonly Entry[], reportEntry: ReportMalformed): LoggedCommit[] | undefined {
-  const commits: LoggedCommit[] = []
+function parseEntries(entries: readonly Entry[], reportEntry: ReportMalformed): StreamedChange[] | undefined {
+  const changeEvents: StreamedChange[] = []
   for (const [version, [, text = '']] of entries) {
-    const { data, error } = loggedChange.safeParse(toJson(text))
+    const { data, error } = streamedChange.safeParse(toJson(text))
     if (error !== undefined) {
       reportEntry(version, error.message)
       return undefined
     }
-    commits.push({ version, ...data })
+    changeEvents.push({ version, ...data })
   }
-  return commits
+  return changeEvents
 }
 
 /** Whether a version is newer than another. */
@@ -83,14 +83,14 @@ async function readAfter(
   key: string,
   version: string,
   reportMalformed: ReportMalformed,
-): Promise<LoggedCommit[] | undefined> {
+): Promise<StreamedChange[] | undefined> {
   if (!isVersion(version)) return undefined
   if (version === BEGINNING) {
     const [entries, length] = await Promise.all([redis.xrange(key, '-', '+', 'COUNT', PAGE), redis.xlen(key)])
-    return length < MAX_LOGGED_COMMITS ? toCommits(entries, reportMalformed) : undefined
+    return length < MAX_STREAMED_CHANGES ? parseEntries(entries, reportMalformed) : undefined
   }
   const [first, ...rest] = await redis.xrange(key, version, '+', 'COUNT', PAGE + 1)
-  return first?.[0] === version ? toCommits(rest, reportMalformed) : undefined
+  return first?.[0] === version ? parseEntries(rest, reportMalformed) : undefined
 }
 
 async function readNewest(redis: Redis, key: string): Promise<string> {
@@ -103,14 +103,14 @@ async function readNewest(redis: Redis, key: string): Promise<string> {
  * other commands. During an outage of Redis, listeners are not called. Afterwards they receive the missed events, or
  * `lost` if Redis has lost them. A malformed entry is logged and also reported as `lost`.
  */
-export function followCommitLog(
+export function followChangeStream(
   connections: { waiting: Redis; asking: Redis },
   prefix: string,
   log: Logger,
-): CommitLog {
+): ChangeStream {
   const { waiting, asking } = connections
-  const key = toLogKey(prefix)
-  const listeners: CommitListener[] = []
+  const key = toStreamKey(prefix)
+  const listeners: ChangeListener[] = []
   const closing = new AbortController()
   let version: string | undefined
   let senseless: string | undefined
@@ -134,12 +134,12 @@ export function followCommitLog(
     for (const listener of listeners) listener.lost(newest)
   }
   const step = async () => {
-    const commits = version === undefined ? undefined : await readAfter(waiting, key, version, reportMalformed)
-    if (commits === undefined) return lose(await readNewest(waiting, key))
-    const last = commits.at(-1)
+    const changeEvents = version === undefined ? undefined : await readAfter(waiting, key, version, reportMalformed)
+    if (changeEvents === undefined) return lose(await readNewest(waiting, key))
+    const last = changeEvents.at(-1)
     if (last === undefined) return waiting.xread('COUNT', 1, 'BLOCK', WAIT_MS, 'STREAMS', key, String(version))
     version = last.version
-    for (const listener of listeners) listener.committed(commits)
+    for (const listener of listeners) listener.changed(changeEvents)
   }
   const read = async () => {
     while (!closing.signal.aborted) {
@@ -160,8 +160,8 @@ export function followCommitLog(
     },
     after: async (from) => {
       try {
-        const commits = await readAfter(asking, key, from, reportMalformed)
-        return commits?.filter((commit) => version === undefined || !isNewer(commit.version, version))
+        const changeEvents = await readAfter(asking, key, from, reportMalformed)
+        return changeEvents?.filter((change) => version === undefined || !isNewer(change.version, version))
       } catch (error) {
         logFailure(error)
         return 'away'

@@ -4,20 +4,20 @@ import { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
+import type { ChangeStream } from './change-stream.ts'
 import type { Database } from './clickhouse.ts'
-import type { CommitLog } from './commit-log.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
-export const toLogKey = (prefix: string) => `${prefix}:commit-log`
+export const toStreamKey = (prefix: string) => `${prefix}:commit-log`
 
 /** Two weeks of scheduled collection. A back-fill writes one change event per chunk. */
-export const MAX_LOGGED_COMMITS = 20_000
+export const MAX_STREAMED_CHANGES = 20_000
 /**
  * A change event of a dataset's stored rows: the range of its times (inclusive, Unix milliseconds), and the number of
  * tokens or DAOs. Absent members mean any.
  */
-const commit = z.object({
+const changeEvent = z.object({
   dataset: z.string(),
   from: z.number().optional(),
   to: z.number().optional(),
@@ -26,7 +26,7 @@ const commit = z.object({
   id: z.string().optional(),
 })
 
-export type Commit = z.infer<typeof commit>
+export type ChangeEvent = z.infer<typeof changeEvent>
 
 /** The job of each dataset's newest change event in `job_state`, for processes without a connection to Redis. */
 const STATE_JOB = 'commits'
@@ -36,22 +36,22 @@ const STATE_JOB = 'commits'
  * it, and appends it to the stream last: clients of the stream request new data at once, so the API must have evicted
  * its caches before.
  */
-export async function publishCommit(
+export async function publishChange(
   stores: { db: Database; redis: Redis; prefix: string },
-  content: Commit,
+  content: ChangeEvent,
 ): Promise<void> {
   const change = { ...content, id: randomUUID() }
   await stores.db.command({
-    name: 'record-commit',
+    name: 'record-change',
     sql: 'INSERT INTO job_state SELECT {job: String}, {dataset: String}, {value: String}, now64(3)',
     params: { job: STATE_JOB, dataset: change.dataset, value: change.id },
   })
   await stores.redis.publish(channel(stores.prefix), JSON.stringify(change))
-  await logCommit(stores.redis, stores.prefix, change)
+  await appendToStream(stores.redis, stores.prefix, change)
 }
 
 /** A change event as stored and as served by the API. Times are ISO 8601; `to` is exclusive. */
-export const loggedChange = z.object({
+export const streamedChange = z.object({
   dataset: z.string(),
   asOf: z.string().nullable(),
   entities: z.number().nullable(),
@@ -62,7 +62,7 @@ export const loggedChange = z.object({
 })
 
 /** Appends a change event. Redis assigns increasing versions for all writers. */
-export async function logCommit(redis: Redis, prefix: string, change: Commit): Promise<void> {
+export async function appendToStream(redis: Redis, prefix: string, change: ChangeEvent): Promise<void> {
   const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   const logged = {
     dataset: change.dataset,
@@ -71,12 +71,12 @@ export async function logCommit(redis: Redis, prefix: string, change: Commit): P
     from: toTime(change.from),
     to: toTime(change.to === undefined ? undefined : change.to + 1),
     id: change.id,
-  } satisfies z.infer<typeof loggedChange>
-  await redis.xadd(toLogKey(prefix), 'MAXLEN', '~', MAX_LOGGED_COMMITS, '*', 'change', JSON.stringify(logged))
+  } satisfies z.infer<typeof streamedChange>
+  await redis.xadd(toStreamKey(prefix), 'MAXLEN', '~', MAX_STREAMED_CHANGES, '*', 'change', JSON.stringify(logged))
 }
 
 /** The newest version of every dataset that this process knows. */
-export interface CommitFeed {
+export interface ChangeFeed {
   /** An opaque version, different after every change event; undefined without a source. */
   version(dataset: string): string | undefined
   /** The current source: Redis (at once), records in ClickHouse (a second later), or none. */
@@ -86,9 +86,9 @@ export interface CommitFeed {
   /** Increases with every version change, so that one comparison detects any change. */
   readonly changes: number
   /** Registers a callback for changes. `undefined` means that any data may have changed. */
-  follow(listener: (change: Commit | undefined) => void): void
+  follow(listener: (change: ChangeEvent | undefined) => void): void
   /** Accepts a change event from another transport. An event counts once, regardless of the transport. */
-  receive(change: Pick<Commit, 'dataset' | 'id'>): void
+  receive(change: Pick<ChangeEvent, 'dataset' | 'id'>): void
   /** Renews every version, because data may have changed without an event. */
   renew(): void
   /** Stops at once, even without Redis. */
@@ -126,10 +126,10 @@ interface Version {
 /** The known versions and their current source. */
 function createVersions(now: () => number) {
   const versions = new Map<string, Version>()
-  const listeners: ((change: Commit | undefined) => void)[] = []
+  const listeners: ((change: ChangeEvent | undefined) => void)[] = []
   /** The version of datasets without an event since the source started. */
   let base: Version | undefined
-  let source: CommitFeed['source'] = 'nobody'
+  let source: ChangeFeed['source'] = 'nobody'
   let changes = 0
   const seenIds = new Set<string>()
   /** Whether an event is received for the first time. */
@@ -141,7 +141,7 @@ function createVersions(now: () => number) {
     seenIds.add(id)
     return true
   }
-  const notify = (change: Commit | undefined) => {
+  const notify = (change: ChangeEvent | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
@@ -153,15 +153,15 @@ function createVersions(now: () => number) {
       return changes
     },
     of: (dataset: string) => versions.get(dataset) ?? base,
-    follow: (listener: (change: Commit | undefined) => void) => void listeners.push(listener),
+    follow: (listener: (change: ChangeEvent | undefined) => void) => void listeners.push(listener),
     /** Switches the source. Earlier events are unknown, so every version changes. */
-    begin: (from: CommitFeed['source']) => {
+    begin: (from: ChangeFeed['source']) => {
       source = from
       versions.clear()
       base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
       notify(undefined)
     },
-    heard: ({ id, ...change }: Commit) => {
+    heard: ({ id, ...change }: ChangeEvent) => {
       // Without a source, cached data has no version.
       if (source === 'nobody' || !isNews(id)) return
       versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
@@ -196,7 +196,7 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
     onLost()
   })
   subscriber.on('message', (_channel, text: string) => {
-    const parsed = commit.safeParse(toJson(text))
+    const parsed = changeEvent.safeParse(toJson(text))
     if (parsed.success) return versions.heard(parsed.data)
     // The message is malformed, possibly from another program, so any data may have changed.
     log.warn({ reason: parsed.error.message }, 'malformed change event')
@@ -252,7 +252,7 @@ function createPolling(versions: Versions, { db, log }: FeedOptions) {
  * the recorded events every second. Until the first poll, or while polls fail, versions are undefined and responses are
  * cached only briefly. Every subscription renews all versions, because events may have been missed before.
  */
-export function createCommitFeed(subscriber: Redis, options: FeedOptions): CommitFeed {
+export function createChangeFeed(subscriber: Redis, options: FeedOptions): ChangeFeed {
   const versions = createVersions(options.now ?? Date.now)
   const polling = createPolling(versions, options)
   const listening = listen(subscriber, versions, options, polling.poll)
@@ -279,10 +279,10 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
  * Feeds the events of the stream into the feed. Call it before registering other listeners of the stream: a client
  * requests data as soon as it receives an event, and must not get a stale cached response.
  */
-export function bridgeChangeStream({ receive, renew }: CommitFeed, commitLog: Pick<CommitLog, 'follow'>): void {
-  commitLog.follow({
-    committed: (commits) => {
-      for (const { dataset, id } of commits) receive({ dataset, id })
+export function bridgeChangeStream({ receive, renew }: ChangeFeed, changeStream: Pick<ChangeStream, 'follow'>): void {
+  changeStream.follow({
+    changed: (changeEvents) => {
+      for (const { dataset, id } of changeEvents) receive({ dataset, id })
     },
     lost: renew,
   })

@@ -1,12 +1,12 @@
 import { createChunkCache } from '../../api/cache/chunks.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
 import { createStoredPoints } from '../../api/prices/stored-points.ts'
-import type { Surroundings } from '../../api/route/define-route.ts'
-import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { AppContext } from '../../api/route/define-route.ts'
+import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { BenchDatabase } from './engine.ts'
 
 /** A feed without a source, so that nothing is cached. */
-const NOBODY: CommitFeed = {
+const NOBODY: ChangeFeed = {
   version: () => undefined,
   since: () => 0,
   source: 'nobody',
@@ -18,8 +18,8 @@ const NOBODY: CommitFeed = {
 }
 
 /** The context of a direct call of an API route, at a time in Unix milliseconds, without caches. */
-export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
-  const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
+export function surround({ reader, registry, config }: BenchDatabase, now: number): AppContext {
+  const nothing = { maxBytes: 0, changeFeed: NOBODY, db: reader }
   const chunks = createChunkCache(nothing)
   const storedPoints = createStoredPoints(reader, config.api.maxAnswers)
   const readiness = async () => 0
@@ -29,7 +29,7 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
     db: reader,
     registry,
     config,
-    commits: NOBODY,
+    changeFeed: NOBODY,
     chunks,
     storedPoints,
     counts,

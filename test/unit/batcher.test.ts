@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createGathering } from '../../api/cache/flight.ts'
+import { createBatcher } from '../../api/cache/single-flight.ts'
 
 interface Reading {
   readonly all: readonly number[]
@@ -16,13 +16,13 @@ function gather(options: { concurrency?: number; most?: number } = {}) {
       abandoned.addEventListener('abort', () => reject(abandoned.reason))
       readings.push({ all, abandoned, end: () => resolve(all.map(String)), fail: reject })
     })
-  const request = createGathering({ read, concurrency: 1, most: 10, weigh: (one: number) => one, ...options })
+  const request = createBatcher({ read, concurrency: 1, most: 10, weigh: (one: number) => one, ...options })
   return { readings, request, connected: (one: number) => request(one, new AbortController().signal) }
 }
 
 const untilSettled = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('createGathering', () => {
+describe('createBatcher', () => {
   it('reads all values requested during a read in one batch', async () => {
     const { readings, connected } = gather()
     const queries = [1, 2, 3, 4].map(connected)
@@ -70,7 +70,7 @@ describe('createGathering', () => {
   })
 })
 
-describe('createGathering with disconnected clients', () => {
+describe('createBatcher with disconnected clients', () => {
   it('does not read a value if its client disconnects before the read', async () => {
     const { readings, request, connected } = gather()
     const leaver = new AbortController()

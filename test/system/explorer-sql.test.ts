@@ -1,0 +1,172 @@
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { QUESTIONS } from '../../web/sql/views.ts'
+import { publish } from '../../workers/publish/publish.ts'
+import { openFolder } from '../../workers/publish/target.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
+
+const NOW = Date.parse('2024-03-03T12:02:30Z')
+
+describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
+  const root = mkdtempSync(join(tmpdir(), 'dao-data-sql-'))
+  const folder = join(root, 'published')
+  const config = createTestConfig({ PUBLISHED_FOLDER: folder })
+  let database: Awaited<ReturnType<typeof createApiDatabase>>
+  let api: TestApi
+  let browser: TestBrowser
+  beforeAll(async () => {
+    database = await createApiDatabase(config)
+    await storeEveryDataset(database.writer, database.registry, NOW)
+    const quotes = Array.from({ length: 8 }, (_, step) => ({
+      ...{ token: priced().key, at: NOW - 3 * 86_400_000 + step * 10 * 3_600_000, price: 1.25 + step / 3 },
+    }))
+    await storeQuotes(database.writer, quotes)
+    await publish({
+      ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
+      ...{ keepDays: 7, publicUrl: 'https://data.example', now: () => NOW },
+    })
+    api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await api?.close()
+    await database?.drop()
+    await rm(root, { recursive: true, force: true })
+  })
+
+  const priced = () => {
+    const token = database.registry.tokens.find(({ live }) => live)
+    if (token === undefined) throw new Error('the registry has no live token')
+    return token
+  }
+  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) => browser.open(api.url + path, options)
+  const run = async (page: Page, sql: string) => {
+    await page.getByRole('textbox', { name: 'SQL' }).fill(sql)
+    await page.keyboard.press('Control+Enter')
+  }
+  /** Waits for the end of a query, and returns its errors. */
+  const errorsOf = async (page: Page) => {
+    await page.getByRole('alert').or(resultOf(page)).first().waitFor()
+    return page.getByRole('alert').allTextContents()
+  }
+  const resultOf = (page: Page) => page.getByRole('region', { name: 'Result', exact: true })
+  const cellsOf = (page: Page) =>
+    resultOf(page)
+      .locator('tbody tr')
+      .evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent ?? '')))
+
+  it('returns the prices of the API, as a table, a chart and CSV', async () => {
+    const { page, wrong, close } = await open('/sql', { acceptDownloads: true })
+    const { id } = priced()
+    await run(
+      page,
+      `SELECT timestamp, price FROM prices WHERE interval = '1h' AND token_id = '${id}' ORDER BY timestamp`,
+    )
+    expect(await errorsOf(page)).toEqual([])
+    const answer = await fetch(`${api.url}/data/tokens/historic-financial?id=${id}&interval=1h&start=2024-02-01`)
+    const { data } = (await answer.json()) as { data: { timestamp: string; quote: { USD: { price: number } } }[] }
+    const expected = data.map(({ timestamp, quote }) => [timestamp, String(quote.USD.price)])
+    expect(expected.length).toBeGreaterThan(1)
+    expect(await cellsOf(page)).toEqual(expected)
+    await resultOf(page).locator('.chart[data-drawn]').waitFor()
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download CSV' }).click()
+    const csv = await text(await (await downloading).createReadStream())
+    expect(csv).toBe(['timestamp,price', ...expected.map((row) => row.join(','))].map((line) => `${line}\r\n`).join(''))
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('runs every example', async () => {
+    const { page, wrong, close } = await open('/sql')
+    const select = page.getByRole('combobox', { name: 'Example' })
+    for (const { title, sql } of QUESTIONS) {
+      await select.selectOption(title)
+      await page.getByRole('button', { name: /^Run/ }).click()
+      await expect.poll(() => new URL(page.url()).searchParams.get('q')).toBe(sql)
+      await page.getByRole('button', { name: /^Run/ }).and(page.locator(':enabled')).waitFor()
+      expect(await page.getByRole('alert').allTextContents(), title).toEqual([])
+      expect(await errorsOf(page)).toEqual([])
+    }
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('loads only the files that a query needs', async () => {
+    const { page, close } = await open('/sql')
+    const loaded: string[] = []
+    page.on('request', (request) => request.url().endsWith('.parquet') && loaded.push(new URL(request.url()).pathname))
+    await run(page, "SELECT count(*) FROM prices WHERE interval = '1d' AND timestamp >= '2024-03-01'")
+    expect(await errorsOf(page)).toEqual([])
+    expect(loaded).toEqual([expect.stringMatching(/^\/published\/prices\/interval=1d\/year=2024\/month=03\//)])
+    await run(page, "SELECT count(*) FROM prices WHERE interval = '1d'")
+    await expect.poll(() => loaded).toHaveLength(2)
+    await close()
+  })
+
+  it('cancels a query and runs the next one', async () => {
+    const { page, close } = await open('/sql')
+    await run(page, 'SELECT count(*) FROM range(1000000000000) AS numbers(n) WHERE n % 7 = 3')
+    await page.getByText('Running …').waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByText('Cancelled.').waitFor()
+    await run(page, 'SELECT 1 AS one')
+    expect(await errorsOf(page)).toEqual([])
+    expect(await cellsOf(page)).toEqual([['1']])
+    await close()
+  })
+
+  it('reads a part of a large result', async () => {
+    const { page, close } = await open('/sql')
+    await run(page, 'SELECT n FROM range(300000) AS numbers(n)')
+    expect(await errorsOf(page)).toEqual([])
+    await resultOf(page).getByText('The first 100,000 rows').waitFor()
+    await run(page, 'SELECT 2 AS two')
+    await expect.poll(() => cellsOf(page)).toEqual([['2']])
+    await close()
+  })
+
+  it('shows the query of a link, and errors of DuckDB', async () => {
+    const q = 'SELECT nothing FROM tokens'
+    const { page, close } = await open(`/sql?${new URLSearchParams({ q })}`)
+    expect(await page.getByRole('textbox', { name: 'SQL' }).inputValue()).toBe(q)
+    await page.getByRole('button', { name: /^Run/ }).click()
+    const alert = page.getByRole('alert')
+    await alert.waitFor()
+    expect(await alert.textContent()).toMatch(/Binder Error: Referenced column "nothing" not found/)
+    await run(page, "SELECT * FROM 'https://elsewhere.example/file.parquet'")
+    await expect.poll(() => alert.textContent()).toMatch(/elsewhere\.example/)
+    await run(page, 'SELECT 1; SELECT 2')
+    await expect.poll(() => alert.textContent()).toMatch(/one statement/)
+    await close()
+  })
+
+  it.each(['desktop', 'small phone'] as const)('has no accessibility errors on a %s', async (screen) => {
+    const { page, wrong, close } = await open('/sql', { screen, scheme: screen === 'desktop' ? 'light' : 'dark' })
+    await page.getByText('prices', { exact: true }).click()
+    await run(page, 'SELECT * FROM tokens LIMIT 50')
+    expect(await errorsOf(page)).toEqual([])
+    expect(await isWide(page)).toBe(false)
+    expect(await findBarriers(page)).toEqual([])
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('says how to publish if nothing is published', async () => {
+    const { page, close } = await open('/sql', {
+      prepare: (page) => page.route('**/published/catalog.json', (route) => route.fulfill({ status: 404 })),
+    })
+    await page.getByText('npm run publish').waitFor()
+    await close()
+  })
+})

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest'
+import { toCell, toCsv, toLine } from '../../web/sql/result.ts'
+import {
+  findNamed,
+  findScanned,
+  type PublishedDataset,
+  QUESTIONS,
+  toDefinition,
+  toDuckdbType,
+  toStatement,
+} from '../../web/sql/views.ts'
+import { published, toColumns } from '../../workers/publish/datasets.ts'
+
+const DATASET: PublishedDataset = {
+  name: 'dex-trades',
+  description: 'Trades.',
+  partitionedBy: ['year', 'month'],
+  sortedBy: ['token_id', 'traded_at'],
+  columns: [
+    { name: 'token_id', type: 'String', description: 'Id.', unit: null },
+    { name: 'traded_at', type: "DateTime64(3, 'UTC')", description: 'Time.', unit: null },
+    { name: 'amount', type: 'Nullable(Float64)', description: 'Amount.', unit: 'tokens' },
+  ],
+  partitions: [
+    {
+      ...{
+        path: 'dex-trades/year=2024/month=02/part-1.parquet',
+        bytes: 1,
+        rows: 2,
+        keys: { year: '2024', month: '02' },
+      },
+      ...{ from: '2024-02-01T00:00:00.000Z', to: '2024-02-29T23:00:00.000Z' },
+    },
+  ],
+}
+
+describe('toDuckdbType', () => {
+  it.each([
+    ['String', 'VARCHAR'],
+    ['LowCardinality(Nullable(String))', 'VARCHAR'],
+    ["Nullable(DateTime64(3, 'UTC'))", 'TIMESTAMP'],
+    ['Array(Float64)', 'DOUBLE[]'],
+    ['Nullable(Decimal(38, 18))', 'DECIMAL(38, 18)'],
+    ['UInt64', 'UBIGINT'],
+    ['Bool', 'BOOLEAN'],
+  ])('converts %s', (type, expected) => expect(toDuckdbType(type)).toBe(expected))
+
+  it('throws for a type that it does not know', () => {
+    expect(() => toDuckdbType('Map(String, String)')).toThrow('Map(String, String)')
+  })
+})
+
+describe('toDefinition', () => {
+  it('creates a table for each file, and a view with the keys and the time range of the file', () => {
+    const { tables, statements } = toDefinition(DATASET, 7)
+    expect(tables.map(({ table }) => table)).toEqual(['published_7'])
+    expect(statements).toEqual([
+      'CREATE TABLE files.published_7 ("token_id" VARCHAR, "traded_at" TIMESTAMP, "amount" DOUBLE)',
+      `CREATE VIEW "dex_trades" AS SELECT *, 2024::BIGINT AS "year", 2::BIGINT AS "month" FROM files.published_7 WHERE "traded_at" BETWEEN TIMESTAMP '2024-02-01 00:00:00.000' AND TIMESTAMP '2024-02-29 23:00:00.000'`,
+    ])
+  })
+
+  it('creates an empty view for a dataset without files', () => {
+    const { tables, statements } = toDefinition({ ...DATASET, partitions: [] }, 0)
+    expect(tables).toEqual([])
+    expect(statements).toEqual([
+      expect.stringMatching(/^CREATE VIEW "dex_trades" AS SELECT NULL::VARCHAR .* WHERE false$/),
+    ])
+  })
+})
+
+describe('toStatement', () => {
+  it.each([
+    ['SELECT 1;\n', 'SELECT 1'],
+    ["SELECT ';' -- one; statement", "SELECT ';'"],
+    ['SELECT /* ; */ "a;b" FROM t ; ', 'SELECT /* ; */ "a;b" FROM t'],
+    ['SELECT $$;$$', 'SELECT $$;$$'],
+  ])('takes %j as one statement', (text, expected) => expect(toStatement(text)).toBe(expected))
+
+  it.each(['', ' ;', '-- nothing'])('throws for %j, which has no statement', (text) => {
+    expect(() => toStatement(text)).toThrow('no statement')
+  })
+
+  it('throws for two statements', () => {
+    expect(() => toStatement("SELECT ''';'; SELECT 2")).toThrow('one statement')
+  })
+})
+
+describe('findNamed', () => {
+  it('finds a dataset by the name of its view in any case', () => {
+    expect(findNamed('FROM "DEX_TRADES" t', [DATASET])).toEqual([DATASET])
+    expect(findNamed('FROM dex_trades_2', [DATASET])).toEqual([])
+  })
+})
+
+describe('findScanned', () => {
+  it('finds the tables of files in a plan', () => {
+    expect([...findScanned('[{"extra_info":{"Table":"published_1"}},{"Table":"published_12"},{"Table":"t"}]')]).toEqual(
+      ['published_1', 'published_12'],
+    )
+  })
+})
+
+describe('toCell', () => {
+  const type = (name: string, more: object = {}) => ({ toString: () => name, ...more })
+  it('converts times, exact numbers and lists without a loss', () => {
+    expect(toCell(Date.parse('2024-02-01T00:00:00Z'), type('Timestamp<MICROSECOND>'))).toBe('2024-02-01T00:00:00.000Z')
+    expect(toCell(Date.parse('2024-02-01'), type('Date32<DAY>'))).toBe('2024-02-01')
+    expect(toCell(Uint32Array.of(1500, 0, 0, 0), type('Decimal[38e+3]', { scale: 3 }))).toBe('1.500')
+    const minusOne = new Uint32Array(4).fill(0xffffffff)
+    expect(toCell(minusOne, type('Decimal[38e+3]', { scale: 3 }))).toBe('-0.001')
+    expect(toCell(2n ** 60n, type('Int64'))).toBe('1152921504606846976')
+    expect(toCell([1n, null], type('List<Int64>', { children: [{ name: 'l', type: type('Int64') }] }))).toBe('[1,null]')
+    expect(toCell(undefined, type('Utf8'))).toBe(null)
+  })
+})
+
+describe('toCsv', () => {
+  it('quotes what a reader would misread, and leaves missing values empty', () => {
+    const columns = [{ name: 'a,b', type: 'Utf8' }]
+    expect(toCsv({ columns, rows: [['x"y'], [''], [null], [1.5], ['line\nbreak']] })).toBe(
+      '"a,b"\r\n"x""y"\r\n""\r\n\r\n1.5\r\n"line\nbreak"\r\n',
+    )
+  })
+})
+
+describe('toLine', () => {
+  const toResult = (types: readonly string[], ...rows: readonly (readonly (string | number | null)[])[]) => ({
+    ...{ columns: types.map((type, at) => ({ name: `c${at}`, type })), rows, isCut: false, milliseconds: 1 },
+  })
+  it('draws a number over time in the order of time', () => {
+    const rows = [
+      ['2024-02-02T00:00:00.000Z', 2],
+      ['2024-02-01T00:00:00.000Z', null],
+    ] as const
+    expect(toLine(toResult(['Timestamp<MICROSECOND>', 'Float64'], ...rows))).toEqual({
+      ...{ kind: 'line', as: 'amount', times: [1706745600, 1706832000], lines: [{ name: 'c1', values: [null, 2] }] },
+    })
+  })
+
+  it.each([
+    ['the first column is no time', ['Utf8', 'Float64'], '2024-02-02', 1],
+    ['the second column is no number', ['Date32<DAY>', 'Utf8'], '2024-02-02', 'x'],
+    ['several rows have one time', ['Date32<DAY>', 'Float64'], '2024-02-01', 1],
+  ])('draws nothing if %s', (_, types, time, value) => {
+    expect(toLine(toResult(types, ['2024-02-01', 1], [time, value]))).toBe(undefined)
+  })
+})
+
+describe('QUESTIONS', () => {
+  it('are ten, each over published datasets', () => {
+    expect(QUESTIONS).toHaveLength(10)
+    const datasets = published.map((dataset) => ({
+      ...{ ...DATASET, name: dataset.name, partitions: [] },
+      columns: toColumns(dataset).map(({ name, description }) => ({ name, description, type: 'String', unit: null })),
+    }))
+    for (const { title, sql } of QUESTIONS) expect(findNamed(sql, datasets), title).not.toEqual([])
+  })
+})

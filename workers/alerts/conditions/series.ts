@@ -1,0 +1,144 @@
+import { z } from 'zod'
+import { groupBy } from '../../../shared/group-by.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
+import type { Registry } from '../../../shared/registry/registry.ts'
+import { type AlertEntity, findEntities, type Rule } from '../rules.ts'
+import { SERIES, type Series, type SeriesName } from '../series.ts'
+import { toTime } from '../state.ts'
+import {
+  type ConditionContext,
+  type Evaluate,
+  formatValue,
+  isSelected,
+  type Result,
+  type RuleOf,
+  toEntityFacts,
+  toSelection,
+} from './condition.ts'
+
+/** Key of the rows of a series without entities. */
+const NO_ENTITY = 0
+
+const newestRow = z.object({ entity: z.number(), at: z.int(), value: z.number() })
+const movedRow = newestRow.extend({ low: z.number(), high: z.number() })
+
+/** The rows of a series as `entity`, `at` and `value`, without unknown values. */
+function toRows(series: Series, table: string, isWithin: string): string {
+  const { entity = NO_ENTITY, time, value, where } = series
+  const conditions = [isWithin, ...(where === undefined ? [] : [where])].join(' AND ')
+  return `SELECT toUInt64(${entity}) AS entity, toInt64(toUnixTimestamp64Milli(toDateTime64(${time}, 3, 'UTC'))) AS at,
+  toFloat64(assumeNotNull(${value})) AS value
+FROM ${table} FINAL WHERE ${conditions} AND isNotNull(${value})`
+}
+
+/** Values older than this are no news. */
+const NEWEST_WITHIN_MS = 7 * DAY_MS
+
+const isSince = ({ time, entity = String(NO_ENTITY) }: Series) =>
+  `${time} >= fromUnixTimestamp64Milli({since: Int64}, 'UTC') AND ${isSelected(entity)}`
+
+const toKeys = (rules: readonly Rule[], registry: Registry): number[] => [
+  ...new Set(rules.flatMap((rule) => toSubjects(rule, registry).map((entity) => entity?.key ?? NO_ENTITY))),
+]
+
+async function readNewestValues(name: SeriesName, keys: readonly number[], { db, now }: ConditionContext) {
+  const series: Series = SERIES[name]
+  const rows = await db.rows({
+    name: `alert-series-${name}`,
+    sql: `SELECT entity, max(t.at) AS at, argMax(t.value, t.at) AS value
+FROM (${toRows(series, series.newest ?? series.table, isSince(series))}) AS t GROUP BY entity`,
+    params: { since: now - NEWEST_WITHIN_MS, ...toSelection(keys) },
+    schema: newestRow,
+  })
+  return new Map(rows.map((row) => [row.entity, row]))
+}
+
+async function readMoves(
+  name: SeriesName,
+  { within, keys }: { readonly within: number; readonly keys: readonly number[] },
+  { db, now }: ConditionContext,
+) {
+  const series: Series = SERIES[name]
+  const rows = await db.rows({
+    name: `alert-moves-${name}`,
+    sql: `SELECT entity, max(t.at) AS at, argMax(t.value, t.at) AS value, min(t.value) AS low, max(t.value) AS high
+FROM (${toRows(series, series.table, isSince(series))}) AS t GROUP BY entity`,
+    params: { since: now - within, ...toSelection(keys) },
+    schema: movedRow,
+  })
+  return new Map(rows.map((row) => [row.entity, row]))
+}
+
+/** The entities of a rule, or null alone for a series of all entities together. */
+const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntity | null)[] =>
+  findEntities(rule, registry) ?? [null]
+
+export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
+  const results = new Map<string, Result>()
+  for (const [name, own] of groupBy(rules, ({ what }) => what.series)) {
+    const newest = await readNewestValues(name, toKeys(own, context.registry), context)
+    const { label, unit, request }: Series = SERIES[name]
+    for (const rule of own) {
+      const { above, below } = rule.what
+      const threshold = above ?? below ?? 0
+      const side = above === undefined ? 'below' : 'above'
+      const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
+        const row = newest.get(entity?.key ?? NO_ENTITY)
+        if (row === undefined) return []
+        const [shown, bound] = [formatValue(row.value, unit), formatValue(threshold, unit)]
+        return {
+          ...toEntityFacts(entity, request),
+          ...{ subject: entity?.id ?? '', holds: above === undefined ? row.value < threshold : row.value > threshold },
+          ...{ observedAt: row.at, value: row.value, before: null, threshold, unit },
+          title: `${entity === null ? '' : `${entity.name}: `}${label} ${side} ${bound}`,
+          text: `${label} is ${shown} at ${toTime(row.at)}. The level is ${bound}.`,
+        }
+      })
+      results.set(rule.name, { type: 'state', isComplete: false, subjects })
+    }
+  }
+  return results
+}
+
+/** The change of the newest value against the lowest and the highest value of the window, in percent. */
+function toMove({ value, low, high }: z.infer<typeof movedRow>, { direction }: RuleOf<'move'>['what']) {
+  const up = low > 0 ? { change: (value / low - 1) * 100, before: low } : undefined
+  const down = high > 0 ? { change: (value / high - 1) * 100, before: high } : undefined
+  if (direction === 'up') return up
+  if (direction === 'down' || up === undefined || down === undefined) return down
+  return up.change >= -down.change ? up : down
+}
+
+const formatDuration = (ms: number) => (ms % DAY_MS === 0 ? `${ms / DAY_MS} d` : `${ms / 3_600_000} h`)
+
+export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
+  const results = new Map<string, Result>()
+  for (const own of groupBy(rules, ({ what }) => `${what.series} ${what.within}`).values()) {
+    const [first] = own
+    if (first === undefined) continue
+    const moves = await readMoves(
+      first.what.series,
+      { within: first.what.within, keys: toKeys(own, context.registry) },
+      context,
+    )
+    const { label, unit, request }: Series = SERIES[first.what.series]
+    for (const rule of own) {
+      const { percent, within } = rule.what
+      const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
+        const row = moves.get(entity?.key ?? NO_ENTITY)
+        const move = row && toMove(row, rule.what)
+        if (row === undefined || move === undefined) return []
+        const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
+        return {
+          ...toEntityFacts(entity, request),
+          ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= percent },
+          ...{ observedAt: row.at, value: row.value, before: move.before, threshold: percent, unit },
+          title: `${entity === null ? '' : `${entity.name}: `}${label} ${change} within ${formatDuration(within)}`,
+          text: `${label} is ${formatValue(row.value, unit)} at ${toTime(row.at)}, after ${formatValue(move.before, unit)}.`,
+        }
+      })
+      results.set(rule.name, { type: 'state', isComplete: false, subjects })
+    }
+  }
+  return results
+}
