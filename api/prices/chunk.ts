@@ -15,7 +15,7 @@ import {
   writeGzip,
   writeText,
 } from '../answers/deflated.ts'
-import type { Slice } from '../answers/rows.ts'
+import type { Rows, Slice } from '../answers/rows.ts'
 import type { Sized } from '../cache/chunks.ts'
 import { toTagValue } from '../http/negotiation.ts'
 import type { StoredPoints } from '../route/stored-points.ts'
@@ -49,6 +49,14 @@ const FACTS_BYTES = AT.buckets + BLOCK_BUCKETS / 8
 /** A digest of 128 bits, like the rest of an entity tag. */
 const toDigest = (text: Buffer) => hash('sha256', text, 'buffer').subarray(0, DIGEST_BYTES)
 
+/** The text of points: their interval, and whether each has a line of its own, as in long answers. */
+export interface PointsForm {
+  readonly interval: Interval
+  readonly hasLines: boolean
+}
+
+const toSeparator = ({ hasLines }: PointsForm) => (hasLines ? ',\n' : ',')
+
 const toStepMs = (interval: Interval) => INTERVAL_SECONDS[interval] * 1000
 /** The first bucket of the block that contains a time. Blocks are counted from 1970; weeks begin on Mondays. */
 function toBlockStart(at: number, interval: Interval): number {
@@ -60,8 +68,9 @@ function toBlockStart(at: number, interval: Interval): number {
  * Builds a chunk from points as JSON rows, oldest first. This takes about a millisecond of the only thread, so other work
  * runs between two chunks.
  */
-export async function packPoints({ rows, first, end }: Slice, interval: Interval): Promise<PointsChunk> {
+export async function packPoints({ rows, first, end }: Slice, form: PointsForm): Promise<PointsChunk> {
   await setImmediate()
+  const { interval } = form
   const blocks: { from: number; first: number; end: number }[] = []
   for (let row = first; row < end; row++) {
     const from = toBlockStart(rows.at(row), interval)
@@ -69,9 +78,7 @@ export async function packPoints({ rows, first, end }: Slice, interval: Interval
     if (last?.from === from) last.end = row + 1
     else blocks.push({ from, first: row, end: row + 1 })
   }
-  const texts = blocks.map((block) =>
-    rows.bytes.subarray(rows.starts[block.first], (rows.starts[block.end] as number) - 1),
-  )
+  const texts = blocks.map((block) => toBlockText(rows, block, form))
   const deflated = texts.map(deflateCached)
   const facts = Buffer.alloc(FACTS_BYTES * blocks.length)
   let until = facts.length
@@ -94,6 +101,20 @@ export async function packPoints({ rows, first, end }: Slice, interval: Interval
   let at = 0
   for (const part of [facts, ...deflated]) at += part.copy(bytes, at)
   return { bytes, blocks: blocks.length, size: bytes.length }
+}
+
+/** The rows of a block; in `rows` a comma separates them. */
+function toBlockText(
+  { bytes, starts }: Rows,
+  { first, end }: { first: number; end: number },
+  form: PointsForm,
+): Buffer {
+  const toRow = (from: number, to: number) => bytes.subarray(starts[from], (starts[to] as number) - 1)
+  if (!form.hasLines) return toRow(first, end)
+  const separator = Buffer.from(toSeparator(form))
+  const parts: Buffer[] = []
+  for (let row = first; row < end; row++) parts.push(toRow(row, row + 1), separator)
+  return Buffer.concat(parts.slice(0, -1))
 }
 
 /** A block, or the part of it with the buckets from `first` to `end`, exclusive. */
@@ -157,7 +178,8 @@ const isWhole = (part: BlockPart) =>
   nextBucket(part, 0) >= part.first && (part.end === BLOCK_BUCKETS || nextBucket(part, part.end) === BLOCK_BUCKETS)
 
 /** The texts of parts: their blocks are inflated together, because each call of zlib takes as long as a block. */
-function readTexts(parts: readonly BlockPart[], interval: Interval): Map<BlockPart, Buffer> {
+function readTexts(parts: readonly BlockPart[], form: PointsForm): Map<BlockPart, Buffer> {
+  const [step, separator] = [toStepMs(form.interval), toSeparator(form)]
   const blocks = parts.map(toDeflated)
   const all = inflate(
     blocks.map(({ bytes }) => bytes),
@@ -168,9 +190,10 @@ function readTexts(parts: readonly BlockPart[], interval: Interval): Map<BlockPa
     parts.map((part, index) => {
       const text = all.subarray(start, start + (blocks[index] as Deflated).length)
       start += text.length
-      const toPlace = (bucket: number) => findPoint(text, toFrom(part) + bucket * toStepMs(interval))
+      const toPlace = (bucket: number) => findPoint(text, toFrom(part) + bucket * step)
       const [first, next] = [nextBucket(part, part.first), nextBucket(part, part.end)]
-      return [part, text.subarray(toPlace(first), next === BLOCK_BUCKETS ? text.length : toPlace(next) - 1)]
+      const end = next === BLOCK_BUCKETS ? text.length : toPlace(next) - separator.length
+      return [part, text.subarray(toPlace(first), end)]
     }),
   )
 }
@@ -201,23 +224,26 @@ export interface Points {
 /** Longer texts are sent piece by piece. */
 const MOST_WHOLE_BYTES = 1_250_000
 
-const COMMA_TEXT = Buffer.from(',')
-const COMMA: Deflated = { bytes: store(COMMA_TEXT), crc: crc32(COMMA_TEXT), length: 1 }
+function toStored(text: string): Deflated {
+  const bytes = Buffer.from(text)
+  return { bytes: store(bytes), crc: crc32(bytes), length: bytes.length }
+}
+const [COMMA, COMMA_LINE] = [toStored(','), toStored(',\n')]
 
 /** The points in a range of buckets, from the chunks that contain it. */
-export const toPoints = (chunks: readonly PointsChunk[], range: TimeRange, interval: Interval): Points =>
-  createPoints(selectParts(chunks, range, interval), interval)
+export const toPoints = (chunks: readonly PointsChunk[], range: TimeRange, form: PointsForm): Points =>
+  createPoints(selectParts(chunks, range, form.interval), form)
 
-function createPoints(parts: readonly BlockPart[], interval: Interval): Points {
-  const step = toStepMs(interval)
+function createPoints(parts: readonly BlockPart[], form: PointsForm): Points {
+  const step = toStepMs(form.interval)
   let edges: Map<BlockPart, Buffer> | undefined
   /** The text of a part. Blocks of which only a part is used are inflated once. */
   const read = (part: BlockPart): Buffer => {
     edges ??= readTexts(
       parts.filter((one) => !isWhole(one)),
-      interval,
+      form,
     )
-    return edges.get(part) ?? (readTexts([part], interval).get(part) as Buffer)
+    return edges.get(part) ?? (readTexts([part], form).get(part) as Buffer)
   }
   const readNewest = () => {
     const part = parts.at(-1)
@@ -238,21 +264,22 @@ function createPoints(parts: readonly BlockPart[], interval: Interval): Points {
       }, 0),
     readObserved: ({ from, to }) => {
       const concerned = parts.filter((part) => toFrom(part) < to && toFrom(part) + BLOCK_BUCKETS * step > from)
-      return concerned.flatMap((part) => readAllObserved(read(part)).filter((at) => at >= from && at < to))
+      return concerned.flatMap((part) => readAllObserved(read(part), form).filter((at) => at >= from && at < to))
     },
-    head: (most) => createPoints(cutParts(parts, most), interval),
-    toBody: (frame) => assemble(parts, frame, read),
+    head: (most) => createPoints(cutParts(parts, most), form),
+    toBody: (frame) => assemble(parts, { frame, form }, read),
   }
 }
 
 /** The times of all observations in the text of points. */
-function readAllObserved(text: Buffer): number[] {
+function readAllObserved(text: Buffer, form: PointsForm): number[] {
   const times: number[] = []
+  const separator = toSeparator(form)
   for (let at = 0; at < text.length; ) {
-    const next = text.indexOf(',{"timestamp":"', at, 'latin1')
+    const next = text.indexOf(`${separator}{"timestamp":"`, at, 'latin1')
     const end = next === -1 ? text.length : next
     times.push(readObserved(text, end))
-    at = end + 1
+    at = end + separator.length
   }
   return times
 }
@@ -270,12 +297,17 @@ function cutParts(parts: readonly BlockPart[], most: number): BlockPart[] {
 }
 
 /** Whole blocks are used as they are deflated; of the others the text is used. */
-function assemble(parts: readonly BlockPart[], frame: Frame, read: (part: BlockPart) => Buffer): AssembledBody {
-  const [before, after] = [Buffer.from(`${frame.before}[`), Buffer.from(`]${frame.after}`)]
+function assemble(
+  parts: readonly BlockPart[],
+  { frame, form }: { readonly frame: Frame; readonly form: PointsForm },
+  read: (part: BlockPart) => Buffer,
+): AssembledBody {
+  const [opening, closing, separator] = form.hasLines ? ['[\n', '\n]\n', COMMA_LINE] : ['[', ']', COMMA]
+  const [before, after] = [Buffer.from(frame.before + opening), Buffer.from(closing + frame.after)]
   const body: Part[] = [before]
   const digests: Buffer[] = [before, after]
   for (const [index, part] of parts.entries()) {
-    if (index > 0) body.push(COMMA)
+    if (index > 0) body.push(separator)
     if (isWhole(part)) {
       const at = factsAt(part) + AT.digest
       body.push(toDeflated(part))
@@ -300,21 +332,21 @@ function assemble(parts: readonly BlockPart[], frame: Frame, read: (part: BlockP
 }
 
 /** The series of a token, by its key in ClickHouse. */
-const toPriceSeries = (token: number, interval: Interval): Series => ({
-  key: `${tokenPrices.name} ${token}`,
+const toPriceSeries = (token: number, { interval, hasLines }: PointsForm): Series => ({
+  key: `${tokenPrices.name} ${token}${hasLines ? ' lines' : ''}`,
   dataset: tokenPrices.name,
   interval,
 })
 
 /** The series with its read functions. */
-export const toPriceSource = (read: StoredPoints, token: number, interval: Interval): CountedSource<PointsChunk> => ({
-  ...toPriceSeries(token, interval),
+export const toPriceSource = (read: StoredPoints, token: number, form: PointsForm): CountedSource<PointsChunk> => ({
+  ...toPriceSeries(token, form),
   read: (db, range, abandoned) =>
-    isShort(range, interval)
-      ? read[interval]({ token, ...range }, abandoned)
-      : writePoints(db, { token, interval, ...range }),
-  count: (db, range, chunkMs) => countPointsByChunk(db, interval, { token, ...range, length: chunkMs / 1000 }),
-  pack: (slice) => packPoints(slice, interval),
-  countIn: (chunk, range) => toPoints([chunk], range, interval).count,
+    isShort(range, form.interval)
+      ? read[form.interval]({ token, ...range }, abandoned)
+      : writePoints(db, { token, interval: form.interval, ...range }),
+  count: (db, range, chunkMs) => countPointsByChunk(db, form.interval, { token, ...range, length: chunkMs / 1000 }),
+  pack: (slice) => packPoints(slice, form),
+  countIn: (chunk, range) => toPoints([chunk], range, form).count,
   empty: NO_POINTS,
 })

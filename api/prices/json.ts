@@ -13,7 +13,7 @@ import {
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import type { Answer } from '../answers/answer.ts'
+import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { type ChunkCache, type ChunkKey, doIfCached, type Sized } from '../cache/chunks.ts'
 import { toCoarseHeaders } from '../http/headers.ts'
@@ -320,11 +320,12 @@ function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: T
 export async function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
   const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
   const most = Math.min(limit, countBuckets(range.from, range.to, interval))
-  const source = toPriceSource(call.storedPoints, token.key, interval)
+  const form = { interval, hasLines: most > MOST_CACHED.pricePoints }
+  const source = toPriceSource(call.storedPoints, token.key, form)
   // One additional point shows whether more follow.
   const reading =
     limit === most ? readFirst(source, call, range, most + 1) : readChunks(source, call, toChunks(range, interval))
-  const selecting = reading.then((chunks) => toPoints(chunks, range, interval))
+  const selecting = reading.then((chunks) => toPoints(chunks, range, form))
   const cutting = selecting.then((all) => (all.count > most ? all.head(most) : all))
   const [all, points, newest, coarse] = await Promise.all([
     selecting,

@@ -205,7 +205,12 @@ interface Sending {
   readonly onSend?: (bytes: Buffer) => void
 }
 
-function writeForm(context: RequestContext, answer: ReadyAnswer, form: EncodedForm, { now, from, onSend }: Sending): void {
+function writeForm(
+  context: RequestContext,
+  answer: ReadyAnswer,
+  form: EncodedForm,
+  { now, from, onSend }: Sending,
+): void {
   const { request, response, extra, limit } = context
   if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
   const noneMatch = request.headers['if-none-match']

@@ -7,7 +7,7 @@ import { crc32, gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { combineCrc, type Part, toText, writeGzip } from '../../api/answers/deflated.ts'
 import { type Rows, toRows, toSlice } from '../../api/answers/rows.ts'
-import { type PointsChunk, packPoints, toPoints } from '../../api/prices/chunk.ts'
+import { type PointsChunk, type PointsForm, packPoints, toPoints } from '../../api/prices/chunk.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 
@@ -53,17 +53,21 @@ function rowsOf(points: readonly Point[]): Rows {
 }
 
 /** The chunks of a series, of 288 buckets each. */
-async function pack(points: readonly Point[], interval: Interval): Promise<PointsChunk[]> {
-  const length = 288 * INTERVAL_SECONDS[interval] * 1000
+async function pack(points: readonly Point[], form: PointsForm): Promise<PointsChunk[]> {
+  const length = 288 * INTERVAL_SECONDS[form.interval] * 1000
   const rows = rowsOf(points)
   const chunks: PointsChunk[] = []
   for (let from = Math.floor(START / length) * length; from <= (points.at(-1)?.at ?? 0); from += length)
-    chunks.push(await packPoints(toSlice(rows, { from, to: from + length }), interval))
+    chunks.push(await packPoints(toSlice(rows, { from, to: from + length }), form))
   return chunks
 }
 
 const FRAME = { before: '{"name":"Ünïcode","data":', after: '}' }
-const textOf = (points: readonly Point[]) => `${FRAME.before}[${points.map(({ json }) => json).join()}]${FRAME.after}`
+const SHORT: PointsForm = { interval: '5m', hasLines: false }
+function textOf(points: readonly Point[], hasLines: boolean): string {
+  const all = points.map(({ json }) => json)
+  return `${FRAME.before}${hasLines ? `[\n${all.join(',\n')}\n]\n` : `[${all.join()}]`}${FRAME.after}`
+}
 
 describe('combineCrc', () => {
   it('returns the CRC-32 of two texts from those of each', () => {
@@ -96,12 +100,16 @@ describe('toPoints', () => {
   it.each(INTERVALS)('gives exactly the points of any range, in text and in gzip (%s)', async (interval) => {
     const step = INTERVAL_SECONDS[interval] * 1000
     const series = toSeries(interval, 1000)
-    const chunks = await pack(series, interval)
+    const chunksOf = {
+      short: await pack(series, { interval, hasLines: false }),
+      lines: await pack(series, { interval, hasLines: true }),
+    }
     const all = { from: toBucketStart(START, interval) - 5 * step, to: (series.at(-1)?.at ?? 0) + 5 * step }
     for (let turn = 0; turn < 60; turn++) {
-      const range = turn === 0 ? all : random(turn, all, step)
+      const range = turn < 2 ? all : random(turn, all, step)
       const wanted = series.filter(({ at }) => at >= range.from && at < range.to)
-      const points = toPoints(chunks, range, interval)
+      const hasLines = turn % 2 === 1
+      const points = toPoints(hasLines ? chunksOf.lines : chunksOf.short, range, { interval, hasLines })
       const most = Math.floor(unit(KEY, 4e6 + turn) * (wanted.length + 2))
       for (const [given, part] of [
         [points, wanted],
@@ -115,8 +123,8 @@ describe('toPoints', () => {
         const observed = { from: since + step / 3, to: range.to - step / 3 }
         const inside = part.map((one) => one.observed).filter((at) => at >= observed.from && at < observed.to)
         expect(given.readObserved(observed)).toEqual(inside)
-        expect(body.toText().toString()).toBe(textOf(part))
-        expect(body.length).toBe(Buffer.byteLength(textOf(part)))
+        expect(body.toText().toString()).toBe(textOf(part, hasLines))
+        expect(body.length).toBe(Buffer.byteLength(textOf(part, hasLines)))
         expect(gunzipSync(body.toGzip()).equals(body.toText())).toBe(true)
         expect(Buffer.concat([...body.write('identity')]).equals(body.toText())).toBe(true)
       }
@@ -127,7 +135,7 @@ describe('toPoints', () => {
     const series = toSeries('5m', 288)
     const range = { from: START + 3_000_000, to: START + 40_000_000 }
     const tagOf = async (points: readonly Point[], frame = FRAME) =>
-      toPoints(await pack(points, '5m'), range, '5m').toBody(frame).tag
+      toPoints(await pack(points, SHORT), range, SHORT).toBody(frame).tag
     const tag = await tagOf(series)
     expect(await tagOf(series.filter(({ at }) => at < range.to))).toBe(tag)
     expect(await tagOf(series, { ...FRAME, after: '}\n' })).not.toBe(tag)
@@ -140,7 +148,7 @@ describe('toPoints', () => {
   })
 
   it('takes at most 40 bytes of memory per point of a complete day with all digits', async () => {
-    const chunks = await pack(toSeries('5m', 2880, 1), '5m')
+    const chunks = await pack(toSeries('5m', 2880, 1), SHORT)
     expect(chunks.reduce((sum, { size }) => sum + size, 0) / 2880).toBeLessThan(40)
   })
 })
@@ -150,8 +158,10 @@ const exists = (program: string) => spawnSync(program, ['--version']).status ===
 describe('gzip that is assembled from deflated parts', () => {
   /** A whole block, texts between blocks, a text that is deflated, and one that is longer than a stored block. */
   const build = async () => {
-    const [chunk] = await pack(toSeries('5m', 288), '5m')
-    const body = toPoints([chunk as PointsChunk], { from: START + 600_000, to: START + 80_000_000 }, '5m').toBody(FRAME)
+    const [chunk] = await pack(toSeries('5m', 288), SHORT)
+    const body = toPoints([chunk as PointsChunk], { from: START + 600_000, to: START + 80_000_000 }, SHORT).toBody(
+      FRAME,
+    )
     return { text: body.toText(), gzip: body.toGzip() }
   }
 
