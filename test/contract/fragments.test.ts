@@ -85,9 +85,11 @@ it('series cache: reads a long series once, and its open end again after a chang
   expect(countHours(reads)).toBeLessThanOrEqual(48)
 })
 
-it('series cache: shares chunks between overlapping ranges of any length', async () => {
+it('series cache: shares chunks between overlapping long ranges, and between short ones', async () => {
   await request()
   expect((await request(`&end=${NOW - 20 * DAY}`)).reads).toEqual([])
+  // The points of a short answer have no line breaks.
+  await request(`&end=${NOW - 57 * DAY}`)
   expect((await request(`&end=${NOW - 59 * DAY}`)).reads).toEqual([])
 })
 
