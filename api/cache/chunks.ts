@@ -30,6 +30,8 @@ export interface ChunkCache {
   readonly buffers: BufferPool
   /** Returns the cached value of a key. The caller names its type: each kind of value has its own keys. */
   get<T extends Sized>(key: string): T | undefined
+  /** Returns the cached values of all keys; undefined if one is not cached. */
+  getAll<T extends Sized>(keys: readonly ChunkKey[]): T[] | undefined
   /** Caches a value that was read after the mark, unless a change event since then affects its time range. */
   store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
   /**
@@ -55,12 +57,11 @@ export async function doIfCached<T>(
   { chunks, db }: { readonly chunks: ChunkCache; readonly db: Database },
   work: (cached: { chunks: ChunkCache; db: Database; signal: AbortSignal }) => Promise<T>,
 ): Promise<T | undefined> {
-  const read: ChunkCache['read'] = async <P extends ChunkKey, T extends Sized>(keys: readonly P[]) =>
-    keys.map(({ key }) => {
-      const value = chunks.get<T>(key)
-      if (value === undefined) throw NOT_CACHED
-      return value
-    })
+  const read: ChunkCache['read'] = async <P extends ChunkKey, T extends Sized>(keys: readonly P[]) => {
+    const values = chunks.getAll<T>(keys)
+    if (values === undefined) throw NOT_CACHED
+    return values
+  }
   const refusing = { ...db, rows: refuse, stream: refuse }
   try {
     return await work({ chunks: { ...chunks, read }, db: refusing, signal: WAITING })
@@ -108,6 +109,12 @@ function createChanges(changeFeed: ChangeFeed, onChange: (concerns: Concerns) =>
   }
 }
 
+/**
+ * How a requested value was found: in the cache or in a running read (`hit`), or read now. `evicted` was in the cache
+ * before: a cache of twice the size would still have it.
+ */
+export type CacheResult = 'hit' | 'miss' | 'evicted'
+
 /** A running read, and one of the cache keys that it is for. */
 interface Reading {
   readonly key: ChunkKey
@@ -119,19 +126,34 @@ interface Reading {
  * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
  * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
-export function createChunkCache(options: { maxBytes: number; changeFeed: ChangeFeed; db: Database }): ChunkCache {
-  const { maxBytes, changeFeed, db } = options
+export function createChunkCache(options: {
+  maxBytes: number
+  changeFeed: ChangeFeed
+  db: Database
+  /** Counts requested values. */
+  count?: (result: CacheResult, values: number) => void
+}): ChunkCache {
+  const { maxBytes, changeFeed, db, count = () => {} } = options
+  const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
+  /** Keys of evicted values, as many as would fit into a second cache of this size. */
+  const evicted = new LRUCache<string, ChunkKey, number>({ maxSize: Math.max(1, maxBytes) })
   const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
     maxSize: Math.max(1, maxBytes),
-    sizeCalculation: ({ value }, key) => value.size + key.length + ENTRY_BYTES,
+    sizeCalculation: ({ value }, key) => toSize(value, key),
+    dispose: ({ key, value }, name, reason) => {
+      if (reason === 'evict') evicted.set(name, key, { size: toSize(value, name) })
+    },
   })
   const running = new Map<string, Reading>()
   const { mark, holds } = createChanges(changeFeed, (concerns) => {
     for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
     for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
+    for (const [name, key] of [...evicted.entries()]) if (concerns(key)) evicted.delete(name)
   })
   const store: ChunkCache['store'] = (key, since, value) => {
-    if (holds(key, since)) entries.set(key.key, { key, value })
+    if (!holds(key, since)) return
+    evicted.delete(key.key)
+    entries.set(key.key, { key, value })
   }
   /** Starts a read; the caller must wait for it. */
   const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['call'] => {
@@ -159,6 +181,16 @@ export function createChunkCache(options: { maxBytes: number; changeFeed: Change
     buffers: createBufferPool(),
     mark,
     get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
+    getAll: <T extends Sized>(keys: readonly ChunkKey[]) => {
+      const values: T[] = []
+      for (const { key } of keys) {
+        const value = entries.get(key)?.value
+        if (value === undefined) return undefined
+        values.push(value as T)
+      }
+      count('hit', values.length)
+      return values
+    },
     store,
     read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal) => {
       signal.throwIfAborted()
@@ -172,7 +204,11 @@ export function createChunkCache(options: { maxBytes: number; changeFeed: Change
         else return true
         return false
       })
+      count('hit', keys.length - missing.length)
       if (missing.length > 0) {
+        const before = missing.filter(({ key }) => evicted.has(key)).length
+        count('evicted', before)
+        count('miss', missing.length - before)
         const call = start(missing, load)
         for (const { key } of missing) calls.set(key, call)
       }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
+import { type CacheResult, type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed } from '../support/api.ts'
 
@@ -20,14 +20,18 @@ function setUp(maxBytes = 100_000) {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   } as unknown as Database
-  const chunks = createChunkCache({ maxBytes, changeFeed, db })
+  const counts: Record<CacheResult, number> = { hit: 0, miss: 0, evicted: 0 }
+  const count = (result: CacheResult, values: number) => {
+    counts[result] += values
+  }
+  const chunks = createChunkCache({ maxBytes, changeFeed, db, count })
   const place = (key: string, from: number, to: number): ChunkKey => ({ key, dataset: 'prices', from, to })
   const keep = (key: string, from: number, to: number, mark = chunks.mark()) =>
     chunks.store(place(key, from, to), mark, toText(key))
   const onStatement = (listener: typeof onSignal) => {
     onSignal = listener
   }
-  return { changeFeed, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
+  return { changeFeed, chunks, counts, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
 }
 
 describe('createChunkCache', () => {
@@ -93,6 +97,24 @@ describe('createChunkCache', () => {
     const none = setUp(0)
     none.keep('a', 0, 10)
     expect(none.get('a')).toBeUndefined()
+  })
+
+  it('counts hits, misses, and evicted values that a larger cache would still have', async () => {
+    const { changeFeed, chunks, counts, keep, place } = setUp(2000)
+    const read = (key: string) =>
+      chunks.read([place(key, 0, 10)], async () => [toText(key)], new AbortController().signal)
+    for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
+    expect(chunks.getAll([place('d', 0, 10), place('a', 0, 10)])).toBeUndefined()
+    expect(counts).toEqual({ hit: 0, miss: 0, evicted: 0 })
+    expect(chunks.getAll([place('d', 0, 10)])).toEqual([toText('d')])
+    await read('d')
+    await read('a')
+    await read('new')
+    expect(counts).toEqual({ hit: 2, miss: 1, evicted: 1 })
+    // A change event drops it from any cache.
+    changeFeed.commit('prices')
+    await read('b')
+    expect(counts).toEqual({ hit: 2, miss: 2, evicted: 1 })
   })
 })
 
