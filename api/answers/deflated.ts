@@ -67,7 +67,7 @@ const MIN_DEFLATED_BYTES = 400
 /** No extra fields, no time, an unknown operating system. */
 const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff])
 
-/** The text of the parts in gzip, piece by piece. Deflates only the texts among them. */
+/** The text of the parts in gzip, part by part. Deflates only the texts among them. */
 export function* writeGzip(parts: readonly Part[]): Generator<Buffer> {
   yield GZIP_HEADER
   let [crc, length] = [0, 0]
@@ -86,6 +86,20 @@ export function* writeGzip(parts: readonly Part[]): Generator<Buffer> {
 
 /** Bytes of text per piece: enough that the calls of zlib do not count. */
 const PIECE_BYTES = 64 * 1024
+
+/** The text of the parts in gzip, in pieces that are worth a write to a socket. */
+export function* writeGzipPieces(parts: readonly Part[]): Generator<Buffer> {
+  let [piece, length]: [Buffer[], number] = [[], 0]
+  for (const bytes of writeGzip(parts)) {
+    piece.push(bytes)
+    length += bytes.length
+    if (length < PIECE_BYTES) continue
+    yield Buffer.concat(piece)
+    piece = []
+    length = 0
+  }
+  yield Buffer.concat(piece)
+}
 
 /** The text of the parts, piece by piece. */
 export function* writeText(parts: readonly Part[]): Generator<Buffer> {

@@ -13,6 +13,7 @@ import {
   store,
   toText,
   writeGzip,
+  writeGzipPieces,
   writeText,
 } from '../answers/deflated.ts'
 import type { Rows, Slice } from '../answers/rows.ts'
@@ -327,7 +328,7 @@ function assemble(
     isLong: length > MOST_WHOLE_BYTES,
     toText: () => toText(body),
     toGzip: () => Buffer.concat([...writeGzip(body)]),
-    write: (encoding) => (encoding === 'gzip' ? writeGzip(body) : writeText(body)),
+    write: (encoding) => (encoding === 'gzip' ? writeGzipPieces(body) : writeText(body)),
   }
 }
 

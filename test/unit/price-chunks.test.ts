@@ -127,6 +127,7 @@ describe('toPoints', () => {
         expect(body.length).toBe(Buffer.byteLength(textOf(part, hasLines)))
         expect(gunzipSync(body.toGzip()).equals(body.toText())).toBe(true)
         expect(Buffer.concat([...body.write('identity')]).equals(body.toText())).toBe(true)
+        expect(Buffer.concat([...body.write('gzip')]).equals(body.toGzip())).toBe(true)
       }
     }
   })
