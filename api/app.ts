@@ -12,6 +12,7 @@ import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
+import { createOembed } from './pages/cards.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
@@ -180,7 +181,8 @@ export function createApp(options: Options): RequestListener {
   }
   app.use(createPublished(options.config.api.publishedFolder))
   app.use(createDocs())
-  app.use(createExplorer(options.config))
+  app.use(createOembed(options))
+  app.use(createExplorer(options))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
     throw new Problem('not_found', 'No resource has this path.')
