@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { ChangeStream } from '../shared/store/change-stream.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
-import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
+import { createCounter, createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
 import { createChunkCache } from './cache/chunks.ts'
 import { createCounts } from './coverage/counts.ts'
@@ -109,9 +109,10 @@ function createAppContext(options: Options, maxBytes: number): AppContext {
   const { now: local = Date.now } = options
   const { clientKeyOf: toClient } = admission
   const gauge = createGauge(METRICS.apiStreams, metrics)
+  const reads = createCounter(METRICS.apiChunkReads, metrics)
   return {
     ...options,
-    chunks: createChunkCache({ maxBytes, changeFeed, db }),
+    chunks: createChunkCache({ maxBytes, changeFeed, db, count: (result, values) => reads.inc({ result }, values) }),
     storedPoints: createStoredPoints(db, config.api.maxAnswers),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(changeFeed, db),

@@ -37,7 +37,14 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
   const cacheControl = page.cacheControl ?? 'public, max-age=300'
   const expiresAt = Number.POSITIVE_INFINITY
   return {
-    ...{ body, tag: toTagValue(body), expiresAt, hasRanges: true, isPacked: page.type === 'image/png' },
+    ...{
+      body,
+      size: body.length,
+      tag: toTagValue(body),
+      expiresAt,
+      hasRanges: true,
+      isPacked: page.type === 'image/png',
+    },
     head: { headers, staleAt: null, maxAge: undefined, cacheControl, expiresAt },
     forms: new Map(),
   }
