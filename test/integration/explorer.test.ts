@@ -70,7 +70,7 @@ describe('the explorer page', () => {
     const contentOf = async (path: string, name: string) =>
       new RegExp(`<meta (?:property|name)="${name}" content="([^"]+)">`).exec(await (await get(path)).text())?.[1]
     expect(await contentOf(`/tokens/${UNI}`, 'og:title')).toBe('Uniswap (UNI) – dao-data')
-    expect(await contentOf(`/tokens/${UNI}`, 'og:description')).toMatch(/^DEMO: all numbers are simulated\. Price/)
+    expect(await contentOf(`/tokens/${UNI}`, 'og:description')).toMatch(/^Price, market cap/)
     expect(await contentOf(`/tokens/${UNI}`, 'og:image')).toContain(`/charts/24h/${UNI}.svg?width=1200&amp;height=630`)
     expect(await contentOf(`/daos/${UNISWAP}`, 'twitter:title')).toBe('Uniswap – dao-data')
     expect(await contentOf(`/daos/${UNISWAP}`, 'og:image')).toContain(`/marks/${UNISWAP}.svg`)
