@@ -166,9 +166,16 @@ export type What = Rule['what']
 export type Channel = z.infer<typeof channel>
 export type RulesFile = z.infer<typeof rulesFile>
 
+const revisions = new WeakMap<Rule, string>()
+
 /** A hash of the condition: with a changed one, a rule begins anew. */
-export const toRevision = ({ what: condition, who }: Rule): string =>
-  toId('alert rule', JSON.stringify([condition, who]))
+export function toRevision(one: Rule): string {
+  const known = revisions.get(one)
+  if (known !== undefined) return known
+  const revision = toId('alert rule', JSON.stringify([one.what, one.who]))
+  revisions.set(one, revision)
+  return revision
+}
 
 /** The kind of entity that a rule is about. */
 function toSubject(condition: What): Subject {
