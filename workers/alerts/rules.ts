@@ -140,6 +140,20 @@ const channel = z.discriminatedUnion('type', [
     chat: z.union([z.string(), z.number()]).transform(String),
     server: target.default('https://api.telegram.org'),
   }),
+  z
+    .strictObject({
+      type: z.literal('email'),
+      /** `smtp` begins without TLS, at port 587 unless the URL has another one; `smtps` begins with it, at port 465. */
+      url: z
+        .url({ protocol: /^smtps?$/, error: 'must be an smtp or smtps URL' })
+        .refine((text) => !text.includes('@'), 'must not have credentials: set user and password'),
+      user: z.string().min(1).optional(),
+      password: z.string().min(1).optional(),
+      from: z.email(),
+      /** One address, so that a message is either accepted or not. */
+      to: z.email(),
+    })
+    .refine(({ user, password }) => (user === undefined) === (password === undefined), 'needs both user and password'),
 ])
 
 /** The schema of a rules file. */
