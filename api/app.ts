@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { ChangeStream } from '../shared/store/change-stream.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
-import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
+import { createCounter, createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
 import { createChunkCache } from './cache/chunks.ts'
 import { createCounts } from './coverage/counts.ts'
@@ -12,6 +12,7 @@ import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
+import { createOembed } from './pages/cards.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
@@ -108,9 +109,10 @@ function createAppContext(options: Options, maxBytes: number): AppContext {
   const { now: local = Date.now } = options
   const { clientKeyOf: toClient } = admission
   const gauge = createGauge(METRICS.apiStreams, metrics)
+  const reads = createCounter(METRICS.apiChunkReads, metrics)
   return {
     ...options,
-    chunks: createChunkCache({ maxBytes, changeFeed, db }),
+    chunks: createChunkCache({ maxBytes, changeFeed, db, count: (result, values) => reads.inc({ result }, values) }),
     storedPoints: createStoredPoints(db, config.api.maxAnswers),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(changeFeed, db),
@@ -179,7 +181,8 @@ export function createApp(options: Options): RequestListener {
   }
   app.use(createPublished(options.config.api.publishedFolder))
   app.use(createDocs())
-  app.use(createExplorer(options.config))
+  app.use(createOembed(options))
+  app.use(createExplorer(options))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
     throw new Problem('not_found', 'No resource has this path.')

@@ -29,6 +29,7 @@ import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from './routes/daos/socials.ts'
 import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
+import { holdingsHistoricRoute } from './routes/daos/treasury/holdings/historic.ts'
 import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryKindsRoute } from './routes/daos/treasury/kinds.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
@@ -109,6 +110,7 @@ export const routes = [
   treasuryRoute,
   treasuryKindsRoute,
   holdingsRoute,
+  holdingsHistoricRoute,
   treasuryHistoricRoute,
   feesRoute,
   feesHistoricRoute,

@@ -26,7 +26,6 @@ export interface TimeRange {
 
 export const HOUR_MS = INTERVAL_SECONDS['1h'] * SECOND
 export const DAY_MS = INTERVAL_SECONDS['1d'] * SECOND
-export const WEEK_MS = INTERVAL_SECONDS['7d'] * SECOND
 
 /** 1970-01-05 was the first Monday; seven-day buckets start on Mondays (docs/contract.md, section 4). */
 export const MONDAY_SHIFT_MS = 4 * DAY_MS

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { isOn } from '../shared/config/datasets-off.ts'
@@ -20,6 +20,7 @@ import { planBackfill } from '../workers/backfill/plan.ts'
 import { jobs } from '../workers/jobs/list.ts'
 import { probeProviders } from '../workers/probe/probe.ts'
 import { toShortReport } from '../workers/probe/report.ts'
+import { publishNow, startPublishing } from '../workers/publish/daily.ts'
 import { createRecomputation } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
@@ -47,6 +48,9 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ...toStandInSettings(upstream),
     ALERTS_FILE: resolve('tools/demo-alerts.json'),
     RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
+    // Those of .env are places of the live system.
+    PUBLISH_TO: '',
+    PUBLISHED_FOLDER: '',
   }
 }
 
@@ -83,8 +87,12 @@ function announceRunning({ mode, dataDir, clickhouse, redis }: Config): void {
   }
 }
 
+/** Stops the publication of the demo. */
+let stopPublishing = async () => {}
+
 async function stopAll(): Promise<void> {
-  stopping.abort()
+  stopping.abort(new Error('the system is stopping'))
+  await stopPublishing()
   await supervisor.stop()
   unlock()
 }
@@ -156,6 +164,36 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   redis.disconnect()
   if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
   else if (collected > 0) console.log(`${collected} past days of social data are collected`)
+}
+
+/**
+ * Publishes the demo into its data folder, now and once a day. It uses one thread of ClickHouse, because the page is in use. If
+ * the operator has set another target, the scheduler publishes there.
+ */
+async function publishDemo(config: Config): Promise<void> {
+  if (config.publish.to !== undefined) return
+  const to = join(config.dataDir, 'published')
+  const log = createLog('publish', 'warn')
+  const db = createDatabase(config.clickhouse, 'write')
+  const options = { db, config, registry: loadRegistry(), log, now: Date.now, threads: 1 }
+  const first = publishNow(options, to, stopping.signal)
+  stopPublishing = async () => {
+    await first.catch(() => undefined)
+    await db.close()
+  }
+  try {
+    const { written, unchanged } = await first
+    console.log(`published as ${written.length + unchanged} files: ${config.api.publicUrl}/sql`)
+  } catch (error) {
+    if (stopping.signal.aborted) return
+    console.error(`the publication failed and is repeated within ten minutes: ${toReason(error)}`)
+  }
+  if (stopping.signal.aborted) return
+  const daily = startPublishing(options, to)
+  stopPublishing = async () => {
+    await daily.stop()
+    await db.close()
+  }
 }
 
 function printAddresses(config: Config): void {
@@ -251,7 +289,7 @@ async function collectDemoHistory(config: Config, upstream: string): Promise<voi
     try {
       await collectDemoPast(config, upstream)
       if (!stopping.signal.aborted) await backfillDemo(config)
-      return
+      break
     } catch (error) {
       if (stopping.signal.aborted) return
       const next = tries < MOST_TRIES ? 'it continues' : 'the next start continues it'
@@ -260,6 +298,7 @@ async function collectDemoHistory(config: Config, upstream: string): Promise<voi
       await wait(RETRY_MS)
     }
   }
+  if (!stopping.signal.aborted) await publishDemo(config)
 }
 
 runProgram(run)

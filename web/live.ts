@@ -84,21 +84,24 @@ function disconnect(): void {
 /** Data requested before the stream was open may have changed without an event, and some answers have no events. */
 const isPushed = (path: Path, requestedAt: number) => READS[path] !== undefined && requestedAt >= connectedAt
 
-/** Keeps shown answers up to date while the page is visible. */
-export function followChanges(): void {
+/**
+ * Keeps shown answers up to date while the page is visible. Without the stream, data is requested every five minutes: many
+ * readers may see an embedded chart.
+ */
+export function followChanges({ hasStream }: { hasStream: boolean }): void {
   const isVisible = () => document.visibilityState === 'visible'
   document.addEventListener('visibilitychange', () => {
     disconnect()
     if (!isVisible()) return
-    connect()
+    if (hasStream) connect()
     renew((_path, requestedAt) => Date.now() - requestedAt > YOUNG_MS)
   })
   setInterval(() => {
     if (!isVisible()) return
     renew(
       (path, requestedAt, hasFailed) =>
-        hasFailed || !isPushed(path, requestedAt) || Date.now() - requestedAt > REFRESH_MS,
+        hasFailed || (hasStream && !isPushed(path, requestedAt)) || Date.now() - requestedAt > REFRESH_MS,
     )
   }, POLL_MS)
-  if (isVisible()) connect()
+  if (hasStream && isVisible()) connect()
 }

@@ -1,13 +1,18 @@
 import { render } from 'preact'
 import { App, isPage } from './app.tsx'
 import { followChanges } from './live.ts'
-import { followLinks } from './place.ts'
+import { EmbedPage } from './pages/embed.tsx'
+import { followLinks, isEmbed } from './place.ts'
 import './styles/shell.css'
 import './styles/parts.css'
 import './styles/chart.css'
 
 const root = document.getElementById('app')
 if (root === null) throw new Error('the document has no place for the page')
-followLinks(isPage)
-render(<App />, root)
-followChanges()
+if (isEmbed) render(<EmbedPage />, root)
+else {
+  // In an embedded chart, the browser opens links in a new tab.
+  followLinks(isPage)
+  render(<App />, root)
+}
+followChanges({ hasStream: !isEmbed })

@@ -23,6 +23,9 @@ const toPath = (address: string) => {
 /** The path of the shown page, relative to the base and without a leading slash: `tokens`. */
 export const path = computed(() => toPath(href.value))
 
+/** Whether this is a chart inside a page of another site. */
+export const isEmbed = path.peek().startsWith('embed/')
+
 /** The page's query: filters, ranges, columns. */
 export const query = computed(() => new URL(href.value).searchParams)
 

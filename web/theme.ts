@@ -1,4 +1,5 @@
 import { computed, effect, signal } from '@preact/signals'
+import { isEmbed, query } from './place.ts'
 
 /** The reader's choice; default: the system's theme. */
 export type Choice = 'system' | 'light' | 'dark'
@@ -7,6 +8,11 @@ const KEY = 'dao-data-theme'
 const isChoice = (text: string | null): text is Choice => text === 'light' || text === 'dark' || text === 'system'
 
 function readChoice(): Choice {
+  // The page around an embedded chart chooses.
+  if (isEmbed) {
+    const theme = query.peek().get('theme')
+    return isChoice(theme) ? theme : 'system'
+  }
   try {
     const text = localStorage.getItem(KEY)
     return isChoice(text) ? text : 'system'

@@ -29,6 +29,26 @@ export interface BytesAnswer extends AnswerFacts {
   readonly isQuick?: boolean
 }
 
+/** A body that is assembled from cached parts on request, in the encoding of the client. */
+export interface AssembledBody {
+  /** Length of the text. */
+  readonly length: number
+  /** The opaque part of the entity tag: equal for equal texts of one request. */
+  readonly tag: string
+  /** Memory of the parts, in bytes. */
+  readonly size: number
+  /** Whether it is too long to be built and cached as bytes: it is sent piece by piece. */
+  readonly isLong: boolean
+  toText(): Buffer
+  toGzip(): Buffer
+  write(encoding: 'identity' | 'gzip'): Generator<Buffer>
+}
+
+/** A complete answer without a statement, except for parts that were read for it and are now cached. */
+export interface AssembledAnswer extends AnswerFacts {
+  readonly assembled: AssembledBody
+}
+
 /** A long answer: a frame around the output of ClickHouse, never completely in memory. */
 export interface StreamAnswer extends AnswerFacts {
   /** Basis of the entity tag; differs whenever the bytes differ. */
@@ -55,7 +75,7 @@ export interface StreamAnswer extends AnswerFacts {
   holds(signal: AbortSignal): Promise<boolean>
 }
 
-export type Answer = BytesAnswer | StreamAnswer
+export type Answer = BytesAnswer | AssembledAnswer | StreamAnswer
 
 /** The statement that writes a long answer, and the check whether its data has changed. */
 interface LongStatement {
@@ -142,7 +162,7 @@ const MOST_HELD_BYTES = 64 * 1024
  * Yields bytes as they arrive, without copying, except for the last ones, which it returns: at least `least` bytes if
  * the source has that many.
  */
-export async function* holdBack(source: AsyncIterable<Buffer>, least: number): AsyncGenerator<Buffer, Buffer> {
+async function* holdBack(source: AsyncIterable<Buffer>, least: number): AsyncGenerator<Buffer, Buffer> {
   let held: Buffer = Buffer.alloc(0)
   for await (const bytes of source) {
     if (bytes.length >= least) {

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { BufferPool, Sized } from '../cache/chunks.ts'
-import { holdBack } from './answer.ts'
 import { JSON_RECORDS } from './formats.ts'
 
 /** Rows of a series as JSON, ordered by time. */
@@ -19,12 +18,12 @@ export interface Rows extends Sized {
 }
 
 /** Separator between two rows. */
-export const COMMA = 0x2c
+const COMMA = 0x2c
 
 const countRows = ({ starts }: Rows) => starts.length - 1
 
 /** Memory of some rows and their offsets, in bytes. */
-export const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
+const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
 
 const NO_TIMES = new Float64Array(0)
 
@@ -193,71 +192,5 @@ export async function readAnswer(db: Database, statement: Statement & { format: 
     return await buffer(stream)
   } catch (cause) {
     throw new DataError('storage', `ClickHouse, ${statement.name}: the answer broke off`, { cause })
-  }
-}
-
-const OPENING = '[\n'
-const CLOSING = '\n]\n'
-const LINE_BREAK = 0x0a
-/** Length of the separator between two rows. */
-const BETWEEN = 2
-
-/**
- * Yields the rows of a JSON array as ClickHouse writes it (`output_format_json_array_of_rows`): one row per line,
- * without the brackets.
- * @throws DataError `storage` when the array is incomplete.
- */
-export async function* readRows(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const held = yield* holdBack(withoutOpening(source), CLOSING.length)
-  const cut = held.length - CLOSING.length
-  if (held.toString('latin1', cut) !== CLOSING) {
-    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
-  }
-  if (cut > 0) yield held.subarray(0, cut)
-}
-
-async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let opening: Buffer | undefined = Buffer.alloc(0)
-  for await (const bytes of source) {
-    if (opening === undefined) {
-      yield bytes
-      continue
-    }
-    opening = Buffer.concat([opening, bytes])
-    if (opening.length < OPENING.length) continue
-    if (opening.toString('latin1', 0, OPENING.length) !== OPENING) return
-    if (opening.length > OPENING.length) yield opening.subarray(OPENING.length)
-    opening = undefined
-  }
-}
-
-/** Cuts the output of `readRows` into groups with the given numbers of rows, each at least one. */
-export interface RowCutter {
-  push(bytes: Buffer): void
-  /** Returns the bytes of each group, without the separators between groups. */
-  end(): Buffer[]
-}
-
-export function createRowCutter(counts: readonly number[]): RowCutter {
-  const done: Buffer[] = []
-  let parts: Buffer[] = []
-  let remaining = counts[0] ?? 0
-  return {
-    push: (bytes) => {
-      let [start, at] = [0, 0]
-      while (done.length < counts.length - 1) {
-        at = bytes.indexOf(LINE_BREAK, at) + 1
-        if (at === 0) break
-        remaining--
-        if (remaining > 0) continue
-        const complete = Buffer.concat([...parts, bytes.subarray(start, at)])
-        done.push(complete.subarray(0, complete.length - BETWEEN))
-        parts = []
-        start = at
-        remaining = counts[done.length] ?? 0
-      }
-      parts.push(bytes.subarray(start))
-    },
-    end: () => [...done, Buffer.concat(parts)],
   }
 }

@@ -31,6 +31,8 @@ export interface ChunkCache {
   readonly buffers: BufferPool
   /** Returns the cached value of a key. The caller names its type: each kind of value has its own keys. */
   get<T extends Sized>(key: string): T | undefined
+  /** Returns the cached values of all keys; undefined if one is not cached. */
+  getAll<T extends Sized>(keys: readonly ChunkKey[]): T[] | undefined
   /** Caches a value that was read after the mark, unless a change event since then affects its time range. */
   store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
   /**
@@ -39,17 +41,37 @@ export interface ChunkCache {
    * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
    */
   read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal): Promise<T[]>
-  /**
-   * Reserves memory for `bytes` bytes until the signal is aborted. Returns false if other reservations leave too
-   * little.
-   */
-  reserve(bytes: number, signal: AbortSignal): boolean
   /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
   mark(): number
 }
 
 /** Estimated memory overhead of an entry, in addition to its bytes. */
-const ENTRY_BYTES = 512
+const ENTRY_BYTES = 560
+
+/** Thrown for work that may only use cached values. One object: its stack is never read. */
+const NOT_CACHED = new Error('not cached')
+const refuse = () => Promise.reject(NOT_CACHED)
+const WAITING = new AbortController().signal
+
+/** Does work from cached values only. Returns undefined if it would read from the database. */
+export async function doIfCached<T>(
+  { chunks, db }: { readonly chunks: ChunkCache; readonly db: Database },
+  work: (cached: { chunks: ChunkCache; db: Database; signal: AbortSignal }) => Promise<T>,
+): Promise<T | undefined> {
+  const read: ChunkCache['read'] = async <P extends ChunkKey, T extends Sized>(keys: readonly P[]) => {
+    const values = chunks.getAll<T>(keys)
+    if (values === undefined) throw NOT_CACHED
+    return values
+  }
+  const refusing = { ...db, rows: refuse, stream: refuse }
+  try {
+    return await work({ chunks: { ...chunks, read }, db: refusing, signal: WAITING })
+  } catch (error) {
+    if (error === NOT_CACHED) return undefined
+    throw error
+  }
+}
+
 /**
  * Number of remembered change events. A value read before the oldest of them is not cached, because it may be outdated.
  */
@@ -88,6 +110,12 @@ function createChanges(changeFeed: ChangeFeed, onChange: (concerns: Concerns) =>
   }
 }
 
+/**
+ * How a requested value was found: in the cache or in a running read (`hit`), or read now. `evicted` was in the cache
+ * before: a cache of twice the size would still have it.
+ */
+export type CacheResult = 'hit' | 'miss' | 'evicted'
+
 /** A running read, and one of the cache keys that it is for. */
 interface Reading {
   readonly key: ChunkKey
@@ -99,19 +127,34 @@ interface Reading {
  * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
  * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
-export function createChunkCache(options: { maxBytes: number; changeFeed: ChangeFeed; db: Database }): ChunkCache {
-  const { maxBytes, changeFeed, db } = options
+export function createChunkCache(options: {
+  maxBytes: number
+  changeFeed: ChangeFeed
+  db: Database
+  /** Counts requested values. */
+  count?: (result: CacheResult, values: number) => void
+}): ChunkCache {
+  const { maxBytes, changeFeed, db, count = () => {} } = options
+  const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
+  /** Keys of evicted values, as many as would fit into a second cache of this size. */
+  const evicted = new LRUCache<string, ChunkKey, number>({ maxSize: Math.max(1, maxBytes) })
   const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
     maxSize: Math.max(1, maxBytes),
-    sizeCalculation: ({ value }, key) => value.size + key.length + ENTRY_BYTES,
+    sizeCalculation: ({ value }, key) => toSize(value, key),
+    dispose: ({ key, value }, name, reason) => {
+      if (reason === 'evict') evicted.set(name, key, { size: toSize(value, name) })
+    },
   })
   const running = new Map<string, Reading>()
   const { mark, holds } = createChanges(changeFeed, (concerns) => {
     for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
     for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
+    for (const [name, key] of [...evicted.entries()]) if (concerns(key)) evicted.delete(name)
   })
   const store: ChunkCache['store'] = (key, since, value) => {
-    if (holds(key, since)) entries.set(key.key, { key, value })
+    if (!holds(key, since)) return
+    evicted.delete(key.key)
+    entries.set(key.key, { key, value })
   }
   /** Starts a read; the caller must wait for it. */
   const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['call'] => {
@@ -137,9 +180,18 @@ export function createChunkCache(options: { maxBytes: number; changeFeed: Change
       return entries.calculatedSize
     },
     buffers: createBufferPool(),
-    reserve: createReservations(maxBytes / 2),
     mark,
     get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
+    getAll: <T extends Sized>(keys: readonly ChunkKey[]) => {
+      const values: T[] = []
+      for (const { key } of keys) {
+        const value = entries.get(key)?.value
+        if (value === undefined) return undefined
+        values.push(value as T)
+      }
+      count('hit', values.length)
+      return values
+    },
     store,
     read: async <P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal) => {
       signal.throwIfAborted()
@@ -153,7 +205,11 @@ export function createChunkCache(options: { maxBytes: number; changeFeed: Change
         else return true
         return false
       })
+      count('hit', keys.length - missing.length)
       if (missing.length > 0) {
+        const before = missing.filter(({ key }) => evicted.has(key)).length
+        count('evicted', before)
+        count('miss', missing.length - before)
         const call = start(missing, load)
         for (const { key } of missing) calls.set(key, call)
       }
@@ -163,20 +219,6 @@ export function createChunkCache(options: { maxBytes: number; changeFeed: Change
       for (const [key, call] of calls) values.set(key, results.get(call)?.get(key) as Sized)
       return keys.map(({ key }) => values.get(key) as T)
     },
-  }
-}
-
-/** A budget for values that are collected before they are cached: at most `maxBytes` bytes at the same time. */
-function createReservations(maxBytes: number): ChunkCache['reserve'] {
-  let reserved = 0
-  return (bytes, signal) => {
-    if (signal.aborted || reserved + bytes > maxBytes) return false
-    reserved += bytes
-    const release = () => {
-      reserved -= bytes
-    }
-    signal.addEventListener('abort', release, { once: true })
-    return true
   }
 }
 

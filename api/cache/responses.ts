@@ -45,7 +45,8 @@ export function createResolvedRequests<T>(registryVersion: () => string): Resolv
 
 /** The properties of an answer that decide its place in the cache. */
 export interface Cacheable {
-  readonly body: Buffer
+  /** Its memory in bytes. Grows when an encoding is added. */
+  readonly size: number
   /** Unix milliseconds. */
   readonly expiresAt: number
   /** Made without a database statement: it is cached on its second request. */
@@ -67,6 +68,8 @@ interface Entry<A extends Cacheable> {
   /** Number of change events that the feed had counted when the versions were last verified. */
   verifiedAt: number
   hits: number
+  /** The size of the answer for which the cache has reserved memory. */
+  readonly size: number
 }
 
 /** One version per dataset; undefined while no change events arrive. */
@@ -168,8 +171,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
   const { now, onRenewalFailed } = options
   const entries = new LRUCache<string, Entry<A>>({
     maxSize: Math.max(1, options.maxBytes),
-    // Compressed forms are added later and are together at most about as long as the body.
-    sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
+    sizeCalculation: ({ size }, key) => size + 2 * key.length + ENTRY_BYTES,
   })
   const singleFlight = createSingleFlight<A | S>(options.queue)
   const { versionsOf, holds, isServedStale } = createValidity(options)
@@ -186,6 +188,8 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     const entry = entries.get(key)
     if (entry === undefined || !holds(entry, datasets, at)) return undefined
     entry.hits++
+    // Another encoding was added since the last request.
+    if (entry.size !== entry.answer.size) entries.set(key, { ...entry, size: entry.answer.size })
     return entry.answer
   }
   const share = ({ key, registryVersion, datasets, client }: Lookup, load: Load<A, S>) =>
@@ -197,8 +201,8 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
         const versions = versionsOf(datasets)
         const createdAt = now()
         const answer = await load(abandoned)
-        if ('body' in answer && isWorthCaching(key, answer))
-          entries.set(key, { answer, registryVersion, versions, createdAt, verifiedAt: -1, hits: 0 })
+        if ('size' in answer && isWorthCaching(key, answer))
+          entries.set(key, { answer, registryVersion, versions, createdAt, verifiedAt: -1, hits: 0, size: answer.size })
         return answer
       },
       client,
@@ -215,7 +219,8 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     offer: ({ key, registryVersion, datasets }, answer) => {
       if (!isWorthCaching(key, answer)) return false
       const versions = versionsOf(datasets)
-      entries.set(key, { answer, registryVersion, versions, createdAt: now(), verifiedAt: -1, hits: 0 })
+      const entry = { answer, registryVersion, versions, createdAt: now(), verifiedAt: -1, hits: 0, size: answer.size }
+      entries.set(key, entry)
       return true
     },
     get: async (lookup, load, disconnected) => {

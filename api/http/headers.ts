@@ -33,6 +33,11 @@ export const COARSE_HEADERS = {
   'X-Series-Coarse': 'Number of points whose observation covers more time than the requested interval.',
 } as const
 
+/** Their values: the number of such points. */
+export const toCoarseHeaders = (points: number): Record<keyof typeof COARSE_HEADERS, string> => ({
+  'X-Series-Coarse': String(points),
+})
+
 /** The headers of answers in another format than JSON. */
 export const RECORD_HEADERS = {
   'Content-Disposition': 'A name for the file; absent for JSON.',

@@ -3,11 +3,12 @@ import { extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
-import type { Config } from '../../shared/config/config.ts'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import { toUnavailable } from '../problem/problem.ts'
+import type { AppContext } from '../route/define-route.ts'
+import { type Card, findCard, toCardHtml } from './cards.ts'
 import { toRoot } from './links.ts'
-import { createPageHandler, type Page } from './page-handler.ts'
+import { createPageHandler, type Page, toPolicy } from './page-handler.ts'
 
 /** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
 const BUILT = join(import.meta.dirname, '../../web/dist')
@@ -15,6 +16,9 @@ const BUILT = join(import.meta.dirname, '../../web/dist')
 /** The page's own addresses. Other unknown addresses get a JSON answer. */
 const ADDRESSES =
   /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
+
+/** Charts that pages of other sites may show in a frame. */
+const EMBEDS = /^\/embed\/(?:index|(?:tokens|daos)\/[0-9a-f]{24})$/
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -39,11 +43,23 @@ const COMPRESSED = /\.wasm\.gz$/
  * The document for an address. Its base is relative to the address, so that the page works behind a proxy with any path
  * prefix, without configuration.
  */
-function toDocument(html: string, path: string): { key: string; page: Page } {
+function toDocument(html: string, path: string, card: Card | undefined): { key: string; page: Page } {
   const base = toRoot(path)
-  const make = () => html.replace('<base href="./">', `<base href="${base}">`)
+  const make = () => {
+    const based = html.replace('<base href="./">', `<base href="${base}">`)
+    return card === undefined ? based : based.replace('<title>dao-data</title>', () => toCardHtml(card))
+  }
   const page = { type: 'text/html; charset=utf-8', make, cacheControl: 'no-cache', takesQuery: true }
-  return { key: `document ${base}`, page }
+  return card === undefined ? { key: `document ${base}`, page } : { key: path, page: { ...page, isUncached: true } }
+}
+
+/** The document of a chart alone, which any site may show in a frame. Its links open outside of the frame. */
+function toEmbed(html: string, path: string): { key: string; page: Page } {
+  const base = toRoot(path)
+  const make = () => html.replace('<base href="./">', `<base href="${base}" target="_blank">`)
+  const policy = toPolicy('self', '*')
+  const page = { type: 'text/html; charset=utf-8', make, cacheControl: 'no-cache', takesQuery: true, policy }
+  return { key: `embed ${base}`, page }
 }
 
 /** The built files by path, and the icon at the path that browsers request by default. */
@@ -89,10 +105,11 @@ async function sendCompressed(request: Request, response: Response, file: string
  * wait for an answer. If the page was not built, its addresses return an error.
  * @throws Problem `unavailable`
  */
-export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
+export function createExplorer({ config, registry }: Pick<AppContext, 'config' | 'registry'>): RequestHandler {
+  const { mode } = config
   if (!existsSync(join(BUILT, 'index.html')))
     return (request, _response, next) => {
-      if (!ADDRESSES.test(request.path)) return next()
+      if (!ADDRESSES.test(request.path) && !EMBEDS.test(request.path)) return next()
       throw toUnavailable('The page was not built: `npm run build:page` does that.')
     }
   // Read together at the start: documents and files of two builds do not fit together.
@@ -108,7 +125,8 @@ export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
   const pages = createPageHandler({
     base: 'self',
     find: (path) => {
-      if (ADDRESSES.test(path)) return toDocument(html, path)
+      if (ADDRESSES.test(path)) return toDocument(html, path, findCard({ config, registry }, path))
+      if (EMBEDS.test(path)) return toEmbed(html, path)
       const page = assets.get(path)
       return page === undefined ? undefined : { key: path, page }
     },

@@ -10,6 +10,7 @@ export const GUIDES = [
   { name: 'paging', title: 'Sorting, filtering, paging' },
   { name: 'caching', title: 'Caching' },
   { name: 'freshness', title: 'Freshness and gaps' },
+  { name: 'embedding', title: 'Charts on other sites' },
   { name: 'assistants', title: 'Assistants (MCP)' },
   { name: 'index-values', title: 'Computing the Index' },
   { name: 'errors', title: 'Errors' },

@@ -13,15 +13,17 @@ export interface Page {
   readonly cacheControl?: string
   /** Whether the page handles its own query; if not, a query is an error. */
   readonly takesQuery?: boolean
+  /** Whether the page is made for each request: there are too many pages of its kind to cache them. */
+  readonly isUncached?: boolean
   /** Replaces the content security policy of the other pages. */
   readonly policy?: string
 }
 
 /** Everything is loaded from this host, without inline scripts or styles. */
-const toPolicy = (base: 'none' | 'self') =>
+export const toPolicy = (base: 'none' | 'self', ancestors: "'none'" | '*' = "'none'") =>
   [
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';",
-    `base-uri '${base}'; form-action 'self'; frame-ancestors 'none'`,
+    `base-uri '${base}'; form-action 'self'; frame-ancestors ${ancestors}`,
   ].join(' ')
 
 function toAnswer(page: Page, policy: string): ReadyAnswer {
@@ -35,7 +37,14 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
   const cacheControl = page.cacheControl ?? 'public, max-age=300'
   const expiresAt = Number.POSITIVE_INFINITY
   return {
-    ...{ body, tag: toTagValue(body), expiresAt, hasRanges: true, isPacked: page.type === 'image/png' },
+    ...{
+      body,
+      size: body.length,
+      tag: toTagValue(body),
+      expiresAt,
+      hasRanges: true,
+      isPacked: page.type === 'image/png',
+    },
     head: { headers, staleAt: null, maxAge: undefined, cacheControl, expiresAt },
     forms: new Map(),
   }
@@ -57,7 +66,7 @@ export function createPageHandler(options: {
     const { key, page } = found
     if (page.takesQuery !== true) parseParameters({}, readQuery(request.originalUrl))
     const answer = cached.get(key) ?? toAnswer(page, policy)
-    cached.set(key, answer)
+    if (page.isUncached !== true) cached.set(key, answer)
     const { requestId, startedAt, caller } = response.locals as Pick<
       RequestContext,
       'requestId' | 'startedAt' | 'caller'

@@ -1,41 +1,39 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { RUNS } from '../../shared/coverage/ledger.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { countBuckets, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import {
+  countBuckets,
+  INTERVAL_SECONDS,
+  INTERVALS,
+  type Interval,
+  type TimeRange,
+  toBucketStart,
+} from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
-import { toArray } from '../answers/rows.ts'
-import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
+import { type ChunkCache, type ChunkKey, doIfCached, type Sized } from '../cache/chunks.ts'
+import { toCoarseHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
 import type { AppContext } from '../route/define-route.ts'
-import {
-  type CountedSource,
-  countSince,
-  countSlices,
-  cutSlices,
-  findNewest,
-  peekRange,
-  readFirst,
-  readRange,
-} from '../series/chunks.ts'
+import { readChunks, readFirst, toChunks } from '../series/chunks.ts'
 import {
   describeSeries,
   inFrame,
   type PointCounts,
   type SeriesQuestion,
   type SeriesRange,
-  startAfter,
   toTokenFrame,
 } from '../series/series.ts'
 import { answerQuestion } from '../series/series-answer.ts'
 import type { SeriesSource } from '../series/series-source.ts'
-import { countCoarse, countCoarsePoints, peekCoarsePoints, toCoarseHeaders } from './coarse.ts'
-import { readLongSeries } from './long-series.ts'
-import { countPoints, POINT, pointsSql, pricePoint, priceRow, toPriceSeries, toPriceSource } from './points.ts'
+import { type Points, toPoints, toPriceSource } from './chunk.ts'
+import { POINT, pointsSql, pricePoint, priceRow } from './points.ts'
+import { countCoarse } from './table.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
 const RECORDS = {
@@ -119,10 +117,6 @@ const toPlace = (token: number): ChunkKey => ({
   to: Number.POSITIVE_INFINITY,
 })
 
-/** Like `readCachedNewest`, from the cache only; undefined if it is not cached. */
-const peekNewest = (chunks: ChunkCache, token: number): number | null | undefined =>
-  chunks.get<Newest>(toPlace(token).key)?.at
-
 /**
  * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
  * change event, because any event may concern a newer one.
@@ -158,8 +152,6 @@ interface Found extends PointCounts {
 
 const isSpread = ({ config }: Pick<AppContext, 'config'>) => config.clickhouse.cluster !== undefined
 
-type PeekCall = Pick<AppContext, 'chunks' | 'now' | 'config'> & { readonly representation: Representation }
-
 type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
 
 const toDue = ({ now }: Pick<Call, 'now'>, interval: Interval) => toSeriesDueEnd(tokenPrices, interval, now())
@@ -181,89 +173,172 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
   }
 }
 
-/** The points of one token as the API's JSON, oldest first: few as bytes, many as a stream. */
-export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
-  const { range, interval, limit = Number.POSITIVE_INFINITY } = series
-  const most = Math.min(limit, countBuckets(range.from, range.to, interval))
-  return most <= MOST_CACHED.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
+const CADENCE_MS = INTERVAL_SECONDS[tokenPrices.cadence] * 1000
+const NUMBER_BYTES = 8
+
+/**
+ * The longest step, in seconds, of a year's stored buckets, by token; only tokens with steps longer than the cadence.
+ */
+interface Coarsest extends Sized {
+  readonly of: ReadonlyMap<number, number>
 }
 
-/** A source that records whether it was read. */
-function watch(source: CountedSource) {
-  let isRead = false
-  const read: CountedSource['read'] = (...args) => {
-    isRead = true
-    return source.read(...args)
+/**
+ * The buckets of a token's year that are stored only at a coarser step than some interval, as ordered runs of bucket
+ * numbers.
+ */
+interface CoarseBuckets extends Sized {
+  readonly runs: readonly (readonly [first: number, last: number])[]
+}
+
+interface YearPlace extends ChunkKey {
+  readonly year: number
+}
+
+const toYearPlace = (key: string, year: number): YearPlace => ({
+  key: `coarse ${key} ${year}`,
+  dataset: tokenPrices.name,
+  year,
+  from: Date.UTC(year, 0),
+  to: Date.UTC(year + 1, 0),
+})
+
+const IN_YEARS = `dataset = {dataset: String} AND state = 'stored' AND year IN {years: Array(UInt16)}`
+
+const toParams = (places: readonly YearPlace[]) => ({
+  dataset: tokenPrices.name,
+  years: places.map(({ year }) => year),
+})
+
+const coarsestRow = z.object({ year: z.int(), entity: z.number(), seconds: z.int() })
+
+async function readCoarsest(places: readonly YearPlace[], db: Database): Promise<Coarsest[]> {
+  const rows = await db.rows({
+    name: 'coarse-tokens',
+    sql: `SELECT year, entity, max(interval_seconds) AS seconds FROM coverage
+WHERE ${IN_YEARS} AND interval_seconds > {cadence: UInt32}
+GROUP BY year, entity`,
+    params: { ...toParams(places), cadence: CADENCE_MS / 1000 },
+    settings: { max_threads: 1 },
+    schema: coarsestRow,
+  })
+  return places.map((place) => {
+    const of = rows.filter(({ year }) => year === place.year).map((row) => [row.entity, row.seconds] as const)
+    return { of: new Map(of), size: of.length * 4 * NUMBER_BYTES }
+  })
+}
+
+const runRow = z.object({ year: z.int(), runs: z.array(z.tuple([z.int(), z.int()])) })
+
+async function readBuckets(
+  places: readonly YearPlace[],
+  db: Database,
+  params: { token: number; seconds: number },
+): Promise<CoarseBuckets[]> {
+  const rows = await db.rows({
+    name: 'coarse-buckets',
+    sql: `SELECT year, ${RUNS('numbers')} AS runs
+FROM
+(
+  SELECT year, groupBitmapMergeStateIf(buckets, interval_seconds > {seconds: UInt32}) AS coarser,
+    groupBitmapMergeStateIf(buckets, interval_seconds <= {seconds: UInt32}) AS fine,
+    arraySort(bitmapToArray(bitmapAndnot(coarser, fine))) AS numbers
+  FROM coverage
+  WHERE ${IN_YEARS} AND entity = {token: UInt64}
+  GROUP BY year
+)`,
+    params: { ...toParams(places), ...params },
+    settings: { max_threads: 1 },
+    schema: runRow,
+  })
+  return places.map(({ year }) => {
+    const runs = rows.find((row) => row.year === year)?.runs ?? []
+    return { runs, size: runs.length * 4 * NUMBER_BYTES }
+  })
+}
+
+/** The years of the observations in a range's buckets: the last bucket may end after the range. */
+function toYears({ from, to }: TimeRange, interval: Interval): number[] {
+  const first = new Date(from).getUTCFullYear()
+  const last = new Date(to + INTERVAL_SECONDS[interval] * 1000 - 1).getUTCFullYear()
+  return from < to ? Array.from({ length: last - first + 1 }, (_, index) => first + index) : []
+}
+
+interface PriceRange {
+  readonly token: number
+  readonly interval: Interval
+  readonly range: TimeRange
+  /**
+   * Whether tokens are distributed over shards. A query about all tokens then needs every shard, a query about one
+   * token does not.
+   */
+  readonly isSpread: boolean
+}
+
+/**
+ * Counts the points with observations coarser than their interval, according to the coverage. A cached value
+ * for all tokens contains those with coarser data in a year. Only for these few tokens the buckets are read.
+ */
+async function countCoarsePoints(
+  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
+  series: PriceRange,
+  reading: Promise<Points>,
+): Promise<number> {
+  const { token, interval, range, isSpread } = series
+  const seconds = INTERVAL_SECONDS[interval]
+  const years = toYears(range, interval)
+  const ofAll = isSpread ? [] : years.map((year) => toYearPlace('', year))
+  const coarsest = await chunks.read(ofAll, readCoarsest, signal)
+  const coarse = years.filter((_, index) => isSpread || (coarsest[index]?.of.get(token) ?? 0) > seconds)
+  const places = coarse.map((year) => toYearPlace(`${token} ${seconds}`, year))
+  const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
+  const buckets = await chunks.read(places, read, signal)
+  const runs = buckets.flatMap((year) => year.runs)
+  // The last bucket may end after the range, with the observation in it.
+  const observed = { from: range.from, to: range.to + seconds * 1000 }
+  return runs.length === 0 ? 0 : countWithin(await reading, runs, observed)
+}
+
+/** Counts the points with observations in the runs, which are ordered by time. */
+function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: TimeRange): number {
+  const runs = all.filter(([first, last]) => (last + 1) * CADENCE_MS > from && first * CADENCE_MS < to)
+  const [earliest, latest] = [runs[0], runs.at(-1)]
+  if (earliest === undefined || latest === undefined) return 0
+  let [count, next] = [0, 0]
+  for (const at of points.readObserved({ from: earliest[0] * CADENCE_MS, to: (latest[1] + 1) * CADENCE_MS })) {
+    const number = Math.floor(at / CADENCE_MS)
+    while (next < runs.length && (runs[next]?.[1] ?? 0) < number) next++
+    if (number >= (runs[next]?.[0] ?? Number.POSITIVE_INFINITY)) count++
   }
-  return { source: { ...source, read }, isRead: () => isRead }
+  return count
 }
 
-/** Assembles the answer from chunks of the series; only chunks that are not cached are read. */
-async function answerShort(call: Call, series: PriceSeries, most: number): Promise<Answer> {
-  const { token, interval, range, limit } = series
-  const { source, isRead } = watch(toPriceSource(call.storedPoints, token.key, interval))
+/**
+ * The points of one token as the API's JSON, oldest first, assembled from chunks of the series; only chunks that are not
+ * cached are read.
+ */
+export async function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
+  const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
+  const most = Math.min(limit, countBuckets(range.from, range.to, interval))
+  const form = { interval, hasLines: most > MOST_CACHED.pricePoints }
+  const source = toPriceSource(call.storedPoints, token.key, form)
   // One additional point shows whether more follow.
-  const reading = limit === most ? readFirst(source, call, range, most + 1) : readRange(source, call, range)
-  const cutting = reading.then((slices) => cutSlices(slices, most))
-  const [all, slices, newest, coarse] = await Promise.all([
-    reading,
+  const reading =
+    limit === most ? readFirst(source, call, range, most + 1) : readChunks(source, call, toChunks(range, interval))
+  const selecting = reading.then((chunks) => toPoints(chunks, range, form))
+  const cutting = selecting.then((all) => (all.count > most ? all.head(most) : all))
+  const [all, points, newest, coarse] = await Promise.all([
+    selecting,
     cutting,
     range.open ? readCachedNewest(call, token.key) : null,
     countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
   ])
-  const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
-  const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
-  return { body: toArray(slices, toTokenFrame(token)), isQuick: !isRead(), ...describe(call, series, found) }
+  const { count, asOf } = points
+  const early = points.countSince(toDue(call, interval))
+  const described = describe(call, series, { points: count, early, asOf, newest, coarse, isCut: all !== points })
+  return { assembled: points.toBody(toTokenFrame(token)), ...described }
 }
 
-/**
- * Like `answerShort`, from cached chunks only, without a statement. Undefined if a chunk is missing, or if `limit` may
- * cut the range.
- */
-export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | undefined {
-  const { chunks } = call
-  const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
-  const buckets = countBuckets(range.from, range.to, interval)
-  if (buckets > MOST_CACHED.pricePoints || limit <= buckets) return undefined
-  const slices = peekRange(toPriceSeries(token.key, interval), chunks, range)
-  const newest = range.open ? peekNewest(chunks, token.key) : null
-  if (slices === undefined || newest === undefined) return undefined
-  const coarse = peekCoarsePoints(chunks, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
-  if (coarse === undefined) return undefined
-  const [points, early] = [countSlices(slices), countSince(slices, toDue(call, interval))]
-  const found = { points, early, asOf: findNewest(slices), newest, coarse, isCut: false }
-  const body = toArray(slices, toTokenFrame(token), chunks.buffers.take)
-  return { body, isQuick: true, ...describe(call, series, found) }
-}
-
-/** Streams the answer, with cached chunks if there are any. */
-async function answerLong(call: Call, series: PriceSeries, most: number): Promise<Answer> {
-  const { db } = call
-  const { token, interval, range, limit } = series
-  const bounds = { token: token.key, from: range.from, to: range.to }
-  const long = readLongSeries(call, { ...bounds, interval, limit: limit === most ? limit : undefined })
-  const coarsely = { ...range, tokens: [token.key], interval, resumed: token.key, resume: range.from }
-  const [{ points, asOf, digest, open, holds }, newest, coarse] = await Promise.all([
-    long,
-    range.open ? readCachedNewest(call, token.key) : null,
-    countCoarse(
-      db,
-      coarsely,
-      long.then((read) => read.points),
-    ),
-  ])
-  const until = asOf === null ? range.to : startAfter(asOf, interval)
-  const late = { from: Math.max(range.from, toDue(call, interval)), to: until }
-  const [more, early] = await Promise.all([
-    points === limit ? countPoints(db, interval, { ...bounds, from: until, limit: 1 }) : 0,
-    countPoints(db, interval, { ...late, token: token.key, limit: points }),
-  ])
-  const described = describe(call, series, { points, early, asOf, newest, coarse, isCut: more > 0 })
-  return {
-    ...described,
-    digest: `${token.id} ${token.name} ${interval} ${digest}`,
-    ...toTokenFrame(token),
-    open,
-    holds,
-  }
-}
+/** The same answer from cached chunks only; undefined if a value must be read. */
+export const findPriceSeries = (call: Omit<Call, 'signal'>, series: PriceSeries): Promise<Answer | undefined> =>
+  doIfCached(call, (cached) => answerPriceSeries({ ...call, ...cached }, series))

@@ -6,7 +6,6 @@ import { NO_ROWS, type Rows, readAnswer, toRows } from '../answers/rows.ts'
 import { withSignal } from '../cache/single-flight.ts'
 import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
 import { toChunkMs } from '../series/chunks.ts'
-import { RANGE, toTier } from './points.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
 const STATEMENT = 'historic-financial'
@@ -17,6 +16,20 @@ const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code
  * expressions of all columns, which takes a quarter of the time for one day.
  */
 const SETTINGS = { max_threads: 1, enable_analyzer: 0 }
+
+/** The table of an interval's points: the raw series for the finest interval, a part of the roll-ups for the others. */
+export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
+  if (interval === '5m') return { table: 'token_prices', time: 'observed_at', isOfTier: 'true' }
+  const isOfTier = `interval_seconds = ${INTERVAL_SECONDS[interval]}`
+  return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
+}
+
+/**
+ * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
+ * number.
+ */
+export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
+  AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 /**
  * The points of ranges as JSON rows, oldest first, byte for byte as ClickHouse writes them for `pointsSql`, in half of

@@ -173,7 +173,9 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Makes the answer; every route has it or `connect`. */
   handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
   /** The same answer, if it can be assembled from the caches without a statement. Such requests need not wait. */
-  peek?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>): Answer | undefined
+  peek?(
+    call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>,
+  ): Answer | undefined | Promise<Answer | undefined>
   /** Handles the response itself, without an end. */
   connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, context: RequestContext): void
 }
@@ -216,7 +218,7 @@ interface ResolvedRequest {
   /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((context: RequestContext) => void) | undefined
   /** The answer at a given time, if it can be assembled from the caches. */
-  peek(at: number): Answer | undefined
+  peek(at: number): Answer | undefined | Promise<Answer | undefined>
   /**
    * All its statements end with the signal. `at` is the time of the answer in Unix milliseconds, default now: one
    * answer uses one reading of the clock.

@@ -3,8 +3,8 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Representation } from '../answers/formats.ts'
-import { detach, JSON_SETTINGS, NO_ROWS, type Rows, readWritten, type Slice, toRows, toSlice } from '../answers/rows.ts'
-import type { ChunkCache, ChunkKey } from '../cache/chunks.ts'
+import { JSON_SETTINGS, type Rows, readWritten, type Slice, toRows, toSlice } from '../answers/rows.ts'
+import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 
 export interface RowsStatement {
   readonly name: string
@@ -49,7 +49,7 @@ function toStarts(lengths: readonly number[]): Uint32Array {
   return starts
 }
 
-/** Buckets per chunk: one day of 5-minute points, about 60 kB of JSON. */
+/** Buckets per chunk: one day of 5-minute points. */
 const CHUNK_BUCKETS = 288
 
 /** A chunk of a series: a fixed range of buckets on a grid that all requests share. */
@@ -66,16 +66,21 @@ export interface Series {
   readonly interval: Interval
 }
 
-/** A series with a function that reads its chunks, for answers assembled from chunks. */
-export interface ChunkSource extends Series {
+/** A series with a function that reads its chunks, for answers assembled from chunks of type `C`. */
+export interface ChunkSource<C extends Sized> extends Series {
   /** Reads rows of the series, oldest first, including all with buckets that start in the range. Ends with the signal. */
   read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
+  /** Builds a chunk that is cached from its rows. */
+  pack(slice: Slice): C | Promise<C>
 }
 
 /** A series that can also count its rows, for answers with a limited number of rows. */
-export interface CountedSource extends ChunkSource {
+export interface CountedSource<C extends Sized> extends ChunkSource<C> {
   /** Number of rows per chunk, of buckets that start in the range; empty chunks may be absent. */
   count(db: Database, range: TimeRange, chunkMs: number): Promise<ReadonlyMap<number, number>>
+  /** Number of rows of a chunk in a range. */
+  countIn(chunk: C, range: TimeRange): number
+  readonly empty: C
 }
 
 /** Dependencies for reading chunks; `signal` ends the wait. */
@@ -98,85 +103,70 @@ export function toChunks({ from, to }: TimeRange, interval: Interval): SeriesChu
 }
 
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-export function toPlace({ key, dataset, interval }: Series, piece: SeriesChunk): ChunkKey & SeriesChunk {
+function toPlace({ key, dataset, interval }: Series, piece: SeriesChunk): ChunkKey & SeriesChunk {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
 
-/** Reads chunks in order, with one statement for all that are not cached. */
-async function readChunks(
-  source: ChunkSource,
-  { chunks, signal }: Reader,
+/** Maximum number of chunks that a statement reads: their rows are in memory as text. */
+const STATEMENT_CHUNKS = 32
+
+/** Reads chunks in order, with one statement for all that are not cached, or with several for a long range. */
+export async function readChunks<C extends Sized>(
+  source: ChunkSource<C>,
+  { chunks, signal }: Omit<Reader, 'db'>,
   pieces: readonly SeriesChunk[],
-): Promise<Rows[]> {
+): Promise<C[]> {
   const length = toChunkMs(source.interval)
   const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
   const places = pieces.map((piece) => toPlace(source, piece))
   const read = async (missing: readonly (ChunkKey & SeriesChunk)[], db: Database, abandoned: AbortSignal) => {
-    const ranges = missing.map(toRange)
-    const range = { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }
-    const rows = await source.read(db, range, abandoned)
-    return ranges.map((range) => detach(toSlice(rows, range)))
+    const read: C[] = []
+    for (let first = 0; first < missing.length; first += STATEMENT_CHUNKS) {
+      const ranges = missing.slice(first, first + STATEMENT_CHUNKS).map(toRange)
+      const rows = await source.read(db, { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }, abandoned)
+      // One after the other: together the chunks of a year would need much memory while they are deflated.
+      for (const range of ranges) read.push(await source.pack(toSlice(rows, range)))
+    }
+    return read
   }
   return chunks.read(places, read, signal)
 }
 
-/** All rows of a range, oldest first, if all its chunks are cached. */
-export function peekRange(series: Series, chunks: ChunkCache, range: TimeRange): Slice[] | undefined {
-  const slices: Slice[] = []
-  for (const piece of toChunks(range, series.interval)) {
-    const rows = chunks.get<Rows>(toPlace(series, piece).key)
-    if (rows === undefined) return undefined
-    slices.push(toSlice(rows, range))
-  }
-  return slices
-}
-
-/** All rows of a range, oldest first. */
-export async function readRange(source: ChunkSource, reader: Reader, range: TimeRange): Promise<Slice[]> {
-  const rows = await readChunks(source, reader, toChunks(range, source.interval))
-  return rows.map((one) => toSlice(one, range))
-}
-
 /**
- * The first rows of a range, oldest first: at least `least` rows if there are that many. First reads the chunks that
- * would contain them if no bucket were empty. If that is not enough and no cached chunk follows, one statement counts
- * the rows per chunk. Two more statements are therefore enough, however sparse the series is.
+ * The chunks with the first rows of a range, oldest first: at least `least` rows if there are that many. First reads the
+ * chunks that would contain them if no bucket were empty. If that is not enough and no cached chunk follows, one
+ * statement counts the rows per chunk. Two more statements are therefore enough, however sparse the series is.
  */
-export async function readFirst(
-  source: CountedSource,
+export async function readFirst<C extends Sized>(
+  source: CountedSource<C>,
   reader: Reader,
   range: TimeRange,
   least: number,
-): Promise<Slice[]> {
+): Promise<C[]> {
   const rest = toChunks(range, source.interval)
-  const slices: Slice[] = []
-  let rows = 0
-  const add = (read: readonly Rows[]) => {
-    for (const one of read) {
-      const slice = toSlice(one, range)
-      rows += slice.end - slice.first
-      slices.push(slice)
-    }
-  }
-  add(await readChunks(source, reader, rest.splice(0, Math.ceil(least / CHUNK_BUCKETS) + 1)))
+  const found = await readChunks(source, reader, rest.splice(0, Math.ceil(least / CHUNK_BUCKETS) + 1))
+  let rows = found.reduce((sum, chunk) => sum + source.countIn(chunk, range), 0)
   while (rows < least && rest.length > 0) {
-    const cached = reader.chunks.get<Rows>(toPlace(source, rest[0] as SeriesChunk).key)
-    if (cached === undefined)
-      add(await readChunks(source, reader, await takeFilled(source, reader, rest, least - rows)))
-    else {
-      add([cached])
-      rest.shift()
+    const cached = reader.chunks.get<C>(toPlace(source, rest[0] as SeriesChunk).key)
+    if (cached !== undefined) rest.shift()
+    const next =
+      cached === undefined
+        ? await readChunks(source, reader, await takeFilled(source, reader, rest, least - rows))
+        : [cached]
+    for (const chunk of next) {
+      rows += source.countIn(chunk, range)
+      found.push(chunk)
     }
   }
-  return slices
+  return found
 }
 
 /**
  * Removes from `rest` the chunks with the next `least` rows. The chunks before and between them are cached as empty.
  */
-async function takeFilled(
-  source: CountedSource,
+async function takeFilled<C extends Sized>(
+  source: CountedSource<C>,
   { chunks, db }: Reader,
   rest: SeriesChunk[],
   least: number,
@@ -190,7 +180,7 @@ async function takeFilled(
     if (piece === undefined) break
     const count = counts.get(piece.piece) ?? 0
     if (count > 0) taken.push(piece)
-    else chunks.store(toPlace(source, piece), mark, NO_ROWS)
+    else chunks.store(toPlace(source, piece), mark, source.empty)
     rows += count
   }
   return taken

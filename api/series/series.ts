@@ -118,6 +118,7 @@ export function inFrame<A extends Answer>(answer: A, { before, after }: Frame): 
   if ('body' in answer) {
     return { ...answer, body: Buffer.concat([Buffer.from(before), answer.body, Buffer.from(after)]) }
   }
+  if ('assembled' in answer) throw new Error('an assembled answer has its frame')
   return {
     ...answer,
     digest: `${before} ${answer.digest}`,

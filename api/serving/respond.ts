@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import type { Answer, StreamAnswer } from '../answers/answer.ts'
+import type { Answer, AssembledAnswer, AssembledBody, StreamAnswer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import {
@@ -30,7 +30,9 @@ export interface EncodedForm {
 
 /** A complete answer with every encoding requested so far. */
 export interface ReadyAnswer {
-  readonly body: Buffer
+  readonly body: Buffer | AssembledBody
+  /** Memory of the body and of its encodings, in bytes. */
+  readonly size: number
   /** The basis of its entity tags; null for an answer that is only valid at the moment of the request. */
   readonly tag: string | null
   readonly head: Head
@@ -104,24 +106,40 @@ export function toHead(route: Route, answer: Answer): Head {
   }
 }
 
-/** Turns a complete answer into a form for caching and sending. Returns a stream answer unchanged. */
-export function toReady(route: Route, answer: Answer): ReadyAnswer | StreamAnswer {
-  if ('open' in answer) return answer
+/** An answer that is sent piece by piece and not cached. */
+export type LongAnswer = StreamAnswer | AssembledAnswer
+
+/** Turns a complete answer into a form for caching and sending. Returns a long answer unchanged. */
+export function toReady(route: Route, answer: Answer): ReadyAnswer | LongAnswer {
+  if ('open' in answer || ('assembled' in answer && answer.assembled.isLong)) return answer
+  const body = 'body' in answer ? answer.body : answer.assembled
+  const forms: ReadyAnswer['forms'] = new Map()
   return {
-    body: answer.body,
-    tag: route.volatile ? null : toTagValue(answer.body),
+    body,
+    get size() {
+      let bytes = Buffer.isBuffer(body) ? body.length : body.size
+      for (const form of forms.values()) if (form.bytes !== body) bytes += form.bytes.length
+      return bytes
+    },
+    tag: route.volatile ? null : Buffer.isBuffer(body) ? toTagValue(body) : body.tag,
     head: toHead(route, answer),
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
-    isQuick: answer.isQuick ?? false,
+    isQuick: 'assembled' in answer || (answer.isQuick ?? false),
     isPacked: FORMATS[answer.format ?? 'json'].isPacked,
     hasRanges: FORMATS[answer.format ?? 'json'].isBinary,
-    forms: new Map(),
+    forms,
   }
 }
 
-/** Returns an answer in one encoding and stores it for reuse. Compression is the only slow step. */
-async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
-  const bytes = await encode(answer.body, encoding)
+/** The bytes of a body in an encoding: at once, or compressed in the thread pool. */
+export function toBytes(body: ReadyAnswer['body'], encoding: Encoding): Buffer | Promise<Buffer> {
+  if (Buffer.isBuffer(body)) return encoding === 'identity' ? body : encode(body, encoding)
+  if (encoding === 'gzip') return body.toGzip()
+  return encoding === 'identity' ? body.toText() : encode(body.toText(), encoding)
+}
+
+/** Builds the form of an answer in one encoding and stores it for reuse. */
+function toForm(answer: ReadyAnswer, encoding: Encoding, bytes: Buffer): EncodedForm {
   const headers = [...FIXED_HEADERS, ...answer.head.headers]
   if (answer.tag !== null) headers.push('ETag', toEntityTag(answer.tag, encoding))
   const full = [...headers, 'Content-Length', String(bytes.length)]
@@ -176,7 +194,23 @@ export const toPartHeaders = ({ start, end }: ByteRange, length: number): string
   ...['Content-Length', String(end - start + 1)],
 ]
 
-function writeForm(context: RequestContext, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
+interface Sending {
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Origin of the answer, for `Server-Timing`. */
+  readonly from: string
+  /** The encoding that the client prefers, if it is known. */
+  readonly encoding?: Encoding
+  /** Called with the bytes before they are sent. */
+  readonly onSend?: (bytes: Buffer) => void
+}
+
+function writeForm(
+  context: RequestContext,
+  answer: ReadyAnswer,
+  form: EncodedForm,
+  { now, from, onSend }: Sending,
+): void {
   const { request, response, extra, limit } = context
   if (request.headers['if-match'] !== undefined) checkIfMatch(request, answer.tag)
   const noneMatch = request.headers['if-none-match']
@@ -189,28 +223,20 @@ function writeForm(context: RequestContext, answer: ReadyAnswer, form: EncodedFo
   )
   if (extra.length > 0) headers.push(...extra)
   if (limit !== undefined) headers.push(...limit)
+  const hasBody = !isCurrent && request.method !== 'HEAD'
+  if (hasBody) onSend?.(form.bytes)
   if (part !== undefined) {
     response.writeHead(206, headers.concat(toPartHeaders(part, length)))
     return void response.end(form.bytes.subarray(part.start, part.end + 1))
   }
   response.writeHead(isCurrent ? 304 : 200, headers)
-  if (isCurrent || request.method === 'HEAD') response.end()
-  else response.end(form.bytes)
+  if (hasBody) response.end(form.bytes)
+  else response.end()
 }
 
-/**
- * Sends a complete answer, or 304 if the client has it. Synchronous if the encoding was made before.
- * @param moment.now Unix milliseconds.
- * @param moment.from origin of the answer, for `Server-Timing`.
- * @param moment.encoding the encoding that the client prefers, if it is known.
- */
-export function sendReady(
-  context: RequestContext,
-  answer: ReadyAnswer,
-  sending: { readonly now: number; readonly from: string; readonly encoding?: Encoding },
-): Promise<void> | undefined {
+/** Sends a complete answer, or 304 if the client has it. Synchronous if nothing must be compressed. */
+export function sendReady(context: RequestContext, answer: ReadyAnswer, sending: Sending): Promise<void> | undefined {
   const { headers } = context.request
-  const { now, from } = sending
   const isSmall = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
     isSmall || answer.isPacked || (answer.hasRanges && headers.range !== undefined)
@@ -218,10 +244,14 @@ export function sendReady(
       : (sending.encoding ?? chooseEncoding(headers['accept-encoding']))
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
-    writeForm(context, answer, form, now, from)
+    writeForm(context, answer, form, sending)
     return undefined
   }
-  return toForm(answer, encoding).then((encoded) => writeForm(context, answer, encoded, now, from))
+  const bytes = toBytes(answer.body, encoding)
+  const write = (made: Buffer) => writeForm(context, answer, toForm(answer, encoding, made), sending)
+  if (!Buffer.isBuffer(bytes)) return bytes.then(write)
+  write(bytes)
+  return undefined
 }
 
 /** Sends a failure as problem+json. */

@@ -1,6 +1,5 @@
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Admission, ClientKey } from '../admission/admission.ts'
-import type { StreamAnswer } from '../answers/answer.ts'
 import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, formatByName } from '../answers/formats.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
@@ -13,7 +12,16 @@ import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { AppContext, Route } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
-import { type ReadyAnswer, sendProblem, sendReady, toHead, toReady, toStaleHeader } from './respond.ts'
+import {
+  type LongAnswer,
+  type ReadyAnswer,
+  sendProblem,
+  sendReady,
+  toBytes,
+  toHead,
+  toReady,
+  toStaleHeader,
+} from './respond.ts'
 import type { SendStream } from './stream.ts'
 
 /** Path parameters of a request. */
@@ -125,7 +133,7 @@ async function retryChanged<T>(isSent: () => boolean, work: () => Promise<T>): P
 
 /** An answer, its origin, and whether only this request uses it. */
 interface Found {
-  readonly answer: ReadyAnswer | StreamAnswer
+  readonly answer: ReadyAnswer | LongAnswer
   readonly from: Origin
   readonly isTransient?: boolean
 }
@@ -159,7 +167,7 @@ export function createServing(
     if (!isRejection(error)) log.warn({ err: error }, 'stale answer could not be renewed')
   }
   const registryVersion = () => appContext.registry.version
-  const cache = createResponseCache<ReadyAnswer, StreamAnswer>({
+  const cache = createResponseCache<ReadyAnswer, LongAnswer>({
     maxBytes: cacheBytes,
     changeFeed,
     registryVersion,
@@ -173,16 +181,16 @@ export function createServing(
   const fail = createFail(log, config.api.publicUrl, logProblem)
 
   /** Returns an answer from the cache or from cached chunks. Such requests skip the queue. */
-  const findReady = (route: Route, settled: ReturnType<Route['resolve']>) => {
+  const findReady = async (route: Route, settled: ReturnType<Route['resolve']>) => {
     const at = now()
     const { datasets } = route
     const cached = cache.find(settled.key, datasets, at)
     if (cached !== undefined) return { answer: cached, from: 'cache' as const }
-    const peeked = settled.peek(at)
-    if (peeked === undefined) return undefined
-    const answer = toReady(route, peeked)
+    const made = await settled.peek(at)
+    if (made === undefined) return undefined
+    const answer = toReady(route, made)
     const isTransient =
-      !('open' in answer) && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
+      'body' in answer && !cache.offer({ key: settled.key, registryVersion: settled.basis, datasets }, answer)
     return { answer, from: 'made' as const, isTransient }
   }
 
@@ -203,7 +211,7 @@ export function createServing(
     }
     const found: Found = route.volatile
       ? { answer: await make(disconnected()), from: 'made' as const }
-      : (findReady(route, settled) ?? (await cache.get(lookup, make, disconnected)))
+      : ((await findReady(route, settled)) ?? (await cache.get(lookup, make, disconnected)))
     metrics.of(route.path).answered(found.from)
     return found
   }
@@ -222,17 +230,19 @@ export function createServing(
     const settled = route.resolve(parsed.query, parsed.format, around)
     if (settled.connect !== undefined) return settled.connect(context)
     const { answer, from, isTransient } = await find(route, settled, client, disconnected)
-    if ('open' in answer) return sendStream(context, client, answer, toHead(route, answer), now(), disconnected())
+    if (!('body' in answer)) return sendStream(context, client, answer, toHead(route, answer), now(), disconnected())
+    const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isTransient === true) context.response.once('close', () => chunks.buffers.release(answer.body))
-    if (from !== 'cache') admission.unreadBytes.add(context.response, answer.body)
+    if (isTransient === true && Buffer.isBuffer(body))
+      context.response.once('close', () => chunks.buffers.release(body))
+    const onSend = from === 'cache' ? undefined : (bytes: Buffer) => admission.unreadBytes.add(context.response, bytes)
     // Answers of volatile routes are never cached.
     if (context.extra.length === 0 && !route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])
       const resolved = { route, key: settled.key, meters: metrics.of(route.path), encoding }
       resolvedRequests.add(context.request, resolved, settled.basis)
     }
-    await sendReady(context, answer, { now: now(), from })
+    await sendReady(context, answer, { now: now(), from, ...(onSend && { onSend }) })
   }
 
   return {
@@ -253,8 +263,9 @@ export function createServing(
         const { query, format } = parse(route, undefined, readQuery(url), {})
         const attempt = () => find(route, route.resolve(query, format, appContext), client, () => signal)
         const { answer } = await retryChanged(() => false, attempt)
-        if ('open' in answer) throw tooLong()
-        return { body: answer.body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
+        if (!('body' in answer)) throw tooLong()
+        const body = await toBytes(answer.body, 'identity')
+        return { body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
       } catch (error) {
         throw signal.aborted ? error : logProblem(requestId, error)
       }

@@ -1,9 +1,9 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { Admission, ClientKey, Release } from '../admission/admission.ts'
-import type { StreamAnswer } from '../answers/answer.ts'
-import { DataChanged, openFramed } from '../answers/answer.ts'
+import { type AssembledBody, DataChanged, openFramed } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { breakOff } from '../http/break-off.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
@@ -20,7 +20,7 @@ import {
 } from '../http/negotiation.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { AnswerFile, AnswerFiles } from './answer-files.ts'
-import type { Head } from './respond.ts'
+import type { Head, LongAnswer } from './respond.ts'
 import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
 
@@ -73,7 +73,7 @@ async function* toWrites(
 export type SendStream = (
   context: RequestContext,
   client: ClientKey,
-  answer: StreamAnswer,
+  answer: LongAnswer,
   head: Head,
   now: number,
   disconnected: AbortSignal,
@@ -98,6 +98,13 @@ async function sendFile(
   else await pipeline(file.read(range), response)
 }
 
+/** Sends a body at the client's speed: its parts are in memory, in gzip. */
+async function sendAssembled(body: AssembledBody, encoding: Encoding, response: ServerResponse): Promise<void> {
+  const encoder = encoding === 'br' ? createEncoder(encoding) : undefined
+  const parts = Readable.from(body.write(encoding === 'gzip' ? 'gzip' : 'identity'), { objectMode: false })
+  await (encoder === undefined ? pipeline(parts, response) : pipeline(parts, encoder, response))
+}
+
 interface StreamingOptions {
   readonly spools: Spools
   /** For answers that are read in ranges. */
@@ -106,11 +113,11 @@ interface StreamingOptions {
 }
 
 /** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
-function toForm({ request }: RequestContext, { format, digest }: StreamAnswer) {
-  const { isPacked, isBinary } = FORMATS[format ?? 'json']
+function toForm({ request }: RequestContext, answer: LongAnswer) {
+  const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
   const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
-  const tag = toTagValue(digest)
+  const tag = 'assembled' in answer ? answer.assembled.tag : toTagValue(answer.digest)
   const usesFile = isBinary && encoding === 'identity' && (request.method === 'HEAD' || selectsRange(request, tag))
   return { encoding, tag, usesFile }
 }
@@ -128,7 +135,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
   const { downloads, longAnswers, statements } = admission
   const deliver = async (
     { response }: RequestContext,
-    { client, answer, disconnected }: { client: ClientKey; answer: StreamAnswer; disconnected: AbortSignal },
+    { client, answer, disconnected }: { client: ClientKey; answer: LongAnswer; disconnected: AbortSignal },
     { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
   ) => {
     const over = new AbortController()
@@ -141,6 +148,10 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
     // `disconnected` is aborted however the response ends. The first event decides whether the answer or the client failed.
     let failure: unknown
     try {
+      if ('assembled' in answer) {
+        response.writeHead(200, toHeaders())
+        return await sendAssembled(answer.assembled, encoding, response)
+      }
       releaseSlot = await downloads.enter(client, disconnected).turn
       statements.add(response, client)
       const opened = await openFramed(answer, AbortSignal.any([disconnected, over.signal]))
@@ -181,8 +192,10 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
     if (request.method === 'HEAD' && !usesFile) return void response.writeHead(200, toHeaders()).end()
     longAnswers.add(response, client)
     try {
-      const open = (signal: AbortSignal) => openFramed(answer, signal)
-      const file = usesFile ? await files.get(tag, client, open, disconnected) : undefined
+      const file =
+        usesFile && 'open' in answer
+          ? await files.get(tag, client, (signal) => openFramed(answer, signal), disconnected)
+          : undefined
       if (file !== undefined) {
         const part = toPart(request, toEntityTag(tag, 'identity'), file.length)
         return await sendFile(context, file, part, toHeaders())

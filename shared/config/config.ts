@@ -6,14 +6,13 @@ import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
 import { datasetNames } from './datasets-off.ts'
 import { hostnames, networks, toHttpUrl } from './networks.ts'
-import { integer } from './numbers.ts'
+import { integer, share } from './numbers.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
-import { providerSettings, toProviders } from './provider-settings.ts'
+import { count, text, url } from './providers/declaration.ts'
+import { providerSettings, toProviders } from './providers/list.ts'
 import { isRedisCluster } from './redis-url.ts'
 import { toHint, withRunningStack } from './running-stack.ts'
 
-const text = z.string().trim().min(1)
-const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 /** Like curl: a proxy without a scheme is an http URL. */
 const proxyUrl = z
   .string()
@@ -25,7 +24,6 @@ const proxyUrl = z
     }),
   )
 const port = integer(0, 65_535)
-const count = integer(1)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
 
 /** Whether a URL has only a scheme, a host and a port. Invalid URLs pass, because the URL schema reports them. */
@@ -41,7 +39,7 @@ const NOT_ALONE =
 
 /**
  * Every setting with its default. The keys are the names of environment variables. A test compares them with
- * `.env.example` and the tables of `docs/settings.md`.
+ * `.env.example` and the tables of `docs/settings.md`. Settings of one provider are in its file of `providers/`.
  */
 export const settings = z.object({
   DAO_DATA_MODE: z.enum(['demo', 'live']).default('live'),
@@ -112,6 +110,10 @@ export const settings = z.object({
   HTTP_PROXY: proxyUrl.optional(),
   HTTPS_PROXY: proxyUrl.optional(),
   NO_PROXY: z.string().default(''),
+
+  PROVIDER_HISTORY_SHARE: share.default(0.5),
+  PROVIDER_TIMEOUT_MS: count.default(30_000),
+  PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 
   ...providerSettings,
 })
@@ -209,7 +211,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
     proxy: { http: s.HTTP_PROXY, https: s.HTTPS_PROXY, none: s.NO_PROXY },
     tracing: { wanted: isTracingEnabled(env) },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
-    providers: toProviders(s),
+    providers: toProviders(s, { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }),
   }
 }
 

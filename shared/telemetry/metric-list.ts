@@ -67,6 +67,12 @@ export const METRICS = {
     help: 'Bytes of the caches in memory: responses, and chunks of series.',
     labels: ['of'],
   },
+  apiChunkReads: {
+    kind: 'counter',
+    name: 'api_chunk_reads_total',
+    help: 'Requested values of the series cache by result: hit (cached or being read), miss, evicted (a cache of twice the size would have it).',
+    labels: ['result'],
+  },
   apiRoom: {
     kind: 'gauge',
     name: 'api_kept_room_bytes',

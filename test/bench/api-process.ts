@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findFreePort } from '../../shared/free-port.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
@@ -10,6 +11,7 @@ import type { BenchDatabase } from './engine.ts'
 export interface ApiProcess {
   readonly url: string
   readonly pid: number
+  readonly opsPort: number
 }
 
 /** Runs `work` with an API over the database and a private Redis. */
@@ -20,16 +22,17 @@ export async function withApi<T>(
 ): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-redis-'))
   const redis = await startRedis(folder)
+  const opsPort = await findFreePort()
   const child = startChild('API', join(import.meta.dirname, '../../api/main.ts'), {
     ...toStoreSettings(config),
     REDIS_URL: redis.url,
     LOG_LEVEL: 'warn',
     API_PORT: '0',
-    API_OPS_PORT: '0',
+    API_OPS_PORT: String(opsPort),
     ...settings,
   })
   try {
-    return await work({ url: String((await untilReady(child)).url), pid: Number(child.process.pid) })
+    return await work({ url: String((await untilReady(child)).url), pid: Number(child.process.pid), opsPort })
   } finally {
     await child.stop()
     await redis.stop()

@@ -1,5 +1,6 @@
 import { alerts } from './alerts.ts'
 import { backfill } from './backfill.ts'
+import { clients } from './clients.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
 import { durability } from './durability.ts'
@@ -18,6 +19,7 @@ import { storage } from './storage.ts'
 export const benchmarks = [
   server,
   serving,
+  clients,
   overload,
   plain,
   storage,

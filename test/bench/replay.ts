@@ -95,6 +95,7 @@ async function observe({ database }: Stack, tokens: readonly Token[], { from, to
         .resolve(query, 'json', surround(database, to))
         .answer(AbortSignal.timeout(60_000))
       if ('body' in answer) answers.push(answer.body)
+      else if ('assembled' in answer) answers.push(answer.assembled.toText())
       else answers.push(await readAll(await answer.open(AbortSignal.timeout(60_000))))
     }
   }

@@ -68,6 +68,7 @@ async function request(table: Table, range: Range): Promise<number> {
     .resolve(query, 'json', surround(table.database, toEnd(table)))
     .answer(AbortSignal.timeout(60_000))
   if ('body' in answer) return answer.body.length
+  if ('assembled' in answer) return [...answer.assembled.write('identity')].reduce((sum, { length }) => sum + length, 0)
   let bytes = 0
   for await (const chunk of await answer.open(AbortSignal.timeout(60_000))) bytes += (chunk as Buffer).length
   return bytes

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
+import { holdingsHistoricRoute } from '../../api/routes/daos/treasury/holdings/historic.ts'
 import { holdingsRoute } from '../../api/routes/daos/treasury/holdings.ts'
 import { holdersHistoricRoute } from '../../api/routes/tokens/holders/historic.ts'
 import { holderLabelsHistoricRoute } from '../../api/routes/tokens/holders/historic-labels.ts'
@@ -219,6 +220,120 @@ describe('/data/daos/treasury/holdings', () => {
     expect(await observed('name=gitcoin')).toEqual([...noData, expect.stringContaining('was not read')])
     expect(await holdings(`name=uniswap&${toAsOf(TODAY - 90 * DAY)}`)).toEqual([])
     expect((await observed(`name=uniswap&${toAsOf(NOW + DAY)}`))[1]).toBe('invalid_parameter')
+  })
+})
+
+describe('/data/daos/treasury/holdings/historic', () => {
+  const path = '/data/daos/treasury/holdings/historic'
+  const history = (query: string) => read(holdingsHistoricRoute, query)
+
+  /** The assets of a day by a second implementation: the sums over all addresses of a chain. */
+  function toAssets({ observed_at, holdings: held }: DaoTreasuryRow) {
+    const groups = new Map<string, typeof held>()
+    for (const one of held) {
+      const key = `${one.chain} ${one.contract}`
+      groups.set(key, [...(groups.get(key) ?? []), one])
+    }
+    const chainOf = (slug: string) => database.registry.chainBySlug.get(slug)?.id ?? null
+    const assets = [...groups.values()].map((group) => {
+      const [{ symbol, contract, chain, kind }] = group as [(typeof held)[number]]
+      const quantity = group.reduce((sum, one) => sum + one.quantity, 0)
+      const isUnknown = group.some(({ value_usd }) => value_usd === null)
+      const valueUsd = isUnknown ? null : group.reduce((sum, { value_usd }) => sum + (value_usd ?? 0), 0)
+      return {
+        recordedAt: new Date(observed_at).toISOString(),
+        symbol,
+        token: contract === uni().contractAddress ? uni().id : null,
+        contractAddress: contract === COIN ? null : contract,
+        chain: chainOf(chain),
+        kind,
+        quantity: expect.closeTo(quantity, 4),
+        priceUsd: valueUsd === null ? null : expect.closeTo(valueUsd / quantity, 6),
+        valueUsd: valueUsd === null ? null : expect.closeTo(valueUsd, 2),
+        rank: valueUsd ?? -1,
+      }
+    })
+    return assets
+      .sort((a, b) => b.rank - a.rank || (a.symbol < b.symbol ? -1 : 1))
+      .map(({ rank: _, ...asset }) => asset)
+  }
+
+  it('returns the assets of each day, all addresses of a chain added up', async () => {
+    const all = await history('name=uniswap&limit=10000')
+    expect(all).toEqual(rows.flatMap(toAssets))
+    expect(all.some(({ valueUsd }) => valueUsd === null)).toBe(true)
+    const oldestFirst = await history('name=uniswap&limit=10000&order=asc')
+    expect(oldestFirst).toEqual([...rows].reverse().flatMap(toAssets))
+    const range = `start=${new Date(TODAY - 20 * DAY).toISOString()}&end=${new Date(TODAY - 10 * DAY).toISOString()}`
+    const inRange = ({ observed_at }: DaoTreasuryRow) =>
+      Date.parse(observed_at) >= TODAY - 20 * DAY && Date.parse(observed_at) < TODAY - 10 * DAY
+    expect(await history(`name=uniswap&${range}`)).toEqual(rows.filter(inRange).flatMap(toAssets))
+  })
+
+  it('adds up to the points of the history of the total', async () => {
+    const points = (await read(treasuryHistoricRoute, 'name=uniswap')) as { recordedAt: string; valueUsd: number }[]
+    const all = await history('name=uniswap&limit=10000')
+    for (const { recordedAt, valueUsd } of points) {
+      const sum = sumOf(all.filter((one) => one.recordedAt === recordedAt))
+      expect(Math.abs(sum / valueUsd - 1), recordedAt).toBeLessThan(1e-9)
+    }
+  })
+
+  it.each(['', '&order=asc', '&kind=stable', '&kind=other&order=asc'])(
+    'has the same assets page by page%s',
+    async (options) => {
+      const all = await history(`name=uniswap&limit=10000${options}`)
+      for (const limit of [1, 7]) {
+        const pages: Row[] = []
+        let next: string | undefined = `${path}?name=uniswap&limit=${limit}${options}`
+        while (next !== undefined && pages.length < 40) {
+          const { text, headers } = await request(next)
+          pages.push(...(JSON.parse(text) as Row[]))
+          const query = toNext(headers.get('Link'))
+          next = query && `${path}${query}`
+        }
+        expect(pages).toEqual(all.slice(0, pages.length))
+        expect(pages.length).toBeGreaterThanOrEqual(40)
+      }
+    },
+  )
+
+  it('returns only the assets of a kind', async () => {
+    const all = await history('name=uniswap&limit=10000')
+    for (const kind of ['own', 'stable', 'other'])
+      expect(await history(`name=uniswap&limit=10000&kind=${kind}`)).toEqual(all.filter((one) => one.kind === kind))
+  })
+
+  it('has null as kind, chain and contract of days with totals only', async () => {
+    const total = { symbol: 'AAVE', quantity: 2, priceUsd: 75, valueUsd: 150 }
+    const unknown = { token: null, contractAddress: null, chain: null, kind: null }
+    expect(await history('name=aave')).toEqual([{ recordedAt: new Date(TODAY).toISOString(), ...unknown, ...total }])
+    expect(await history('name=aave&kind=own')).toEqual([])
+    expect(await history('name=gitcoin')).toEqual([])
+  })
+
+  it('has the assets of several DAOs in one table, with id and name first', async () => {
+    const owners = [daoOf('uniswap'), daoOf('aave')].sort((a, b) => (a.id < b.id ? -1 : 1))
+    const expected = await Promise.all(
+      owners.map(async ({ id, name }) => (await history(`id=${id}&limit=10000`)).map((row) => ({ id, name, ...row }))),
+    )
+    const query = `${owners.map(({ id }) => `id=${id}`).join('&')}&format=ndjson`
+    const toLines = (text: string) =>
+      text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Row)
+    const { text } = await request(`${path}?${query}&limit=10000`)
+    expect(toLines(text)).toEqual(expected.flat())
+    const pages: Row[] = []
+    let next: string | undefined = `${path}?${query}&limit=90`
+    while (next !== undefined) {
+      const page = await request(next)
+      pages.push(...toLines(page.text))
+      const following = toNext(page.headers.get('Link'))
+      next = following && `${path}${following}`
+    }
+    expect(pages).toEqual(expected.flat())
   })
 })
 

@@ -26,6 +26,8 @@ const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let path: string
+/** The same points as a stream of ClickHouse: JSON answers are assembled from cached chunks. */
+let table: string
 let key: number
 
 const open = (url: string, headers: Record<string, string> = {}) =>
@@ -43,6 +45,7 @@ beforeAll(async () => {
   })
   api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   path = `/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2022-02-01`
+  table = `${path}&format=ndjson`
 })
 
 afterAll(async () => {
@@ -86,7 +89,7 @@ it('a long series is complete and valid, with an ETag of its data', async () => 
   expect(shorter.headers.get('etag')).not.toBe(tag)
 })
 
-it('a long series aborts its query when the client disconnects', async () => {
+it('a long table aborts its query when the client disconnects', async () => {
   let source: Readable | undefined
   const db: Database = {
     ...database.db,
@@ -97,7 +100,7 @@ it('a long series aborts its query when the client disconnects', async () => {
   }
   const watched = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
-    const response = await open(watched.url + path)
+    const response = await open(watched.url + table)
     await once(response, 'readable')
     expect(source?.destroyed).toBe(false)
     const closed = new Promise((resolve) => source?.once('close', resolve))
@@ -121,11 +124,11 @@ function createBreaking(thousands: number): Database {
   return { ...database.db, stream: async () => Readable.from(write()) }
 }
 
-it('a long series is aborted if the database fails, and never looks complete', async () => {
+it('a long table is aborted if the database fails, and never looks complete', async () => {
   const db = createBreaking(100)
   const broken = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
-    const response = await fetch(broken.url + path)
+    const response = await fetch(broken.url + table)
     expect(response.status).toBe(200)
     await expect(response.text()).rejects.toThrow()
   } finally {
@@ -133,12 +136,12 @@ it('a long series is aborted if the database fails, and never looks complete', a
   }
 })
 
-it('a long series is aborted with a TCP reset if the response has no length and no chunked encoding', async () => {
+it('a long table is aborted with a TCP reset if the response has no length and no chunked encoding', async () => {
   const broken = await startApi({ config, ...database, db: createBreaking(100), changeFeed, now: () => NOW })
   try {
     // Node's own client treats a reset after unread bytes as a normal end, so use bash.
     const { port } = new URL(broken.url)
-    const script = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf 'GET %s HTTP/1.0\r\n\r\n' '${path}' >&3; cat <&3`
+    const script = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf 'GET %s HTTP/1.0\r\n\r\n' '${table}' >&3; cat <&3`
     const client = spawn('bash', ['-c', script], { env: { ...process.env, LC_ALL: 'C' } })
     const [answer, received, [status]] = await Promise.all([
       text(client.stdout),
@@ -210,11 +213,11 @@ it.each([
     }),
   ],
   ['before anything is sent', () => createBreaking(1)],
-])('a long series whose database fails %s returns 503', async (_when, toDatabase) => {
+])('a long table whose database fails %s returns 503', async (_when, toDatabase) => {
   const db: Database = toDatabase()
   const broken = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
   try {
-    const response = await fetch(broken.url + path)
+    const response = await fetch(broken.url + table)
     expect(response.status).toBe(503)
     expect(response.headers.get('retry-after')).toBe('5')
   } finally {
@@ -222,7 +225,7 @@ it.each([
   }
 })
 
-it('a short series is built again if its data changes during the read', async () => {
+it('a short table is built again if its data changes during the read', async () => {
   const aave = getToken(database.registry, 'AAVE')
   const store = (points: number) =>
     storeMarket(database.writer, { keys: [aave.key], until: NOW - 60_000, points, stepMs: 300_000 })
@@ -237,11 +240,11 @@ it('a short series is built again if its data changes during the read', async ()
     },
   }
   const changing = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
-  const sparse = path.replace(/id=\w+/, `id=${aave?.id}`)
+  const sparse = table.replace(/id=\w+/, `id=${aave?.id}`)
   try {
     const response = await fetch(changing.url + sparse)
-    const body = (await response.json()) as { data: unknown[] }
-    expect([response.status, body.data.length, response.headers.get('x-series-points')]).toEqual([200, 3, '3'])
+    const lines = (await response.text()).trimEnd().split('\n')
+    expect([response.status, lines.length, response.headers.get('x-series-points')]).toEqual([200, 3, '3'])
     expect(readings).toBe(3)
     const repeated = await fetch(changing.url + sparse)
     expect(repeated.headers.get('etag')).toBe(response.headers.get('etag'))
@@ -251,29 +254,62 @@ it('a short series is built again if its data changes during the read', async ()
   }
 })
 
-it('a long series is aborted if its data changes during the read, so that an ETag never matches other bytes', async () => {
-  const correct = () =>
-    storeMarket(database.writer, { keys: [key], until: NOW - 3_060_000, points: 1, stepMs: 300_000 })
+it('a long series has the same ETag only for the same bytes, also if its data changes during the read', async () => {
+  let price = 7
   const db: Database = {
     ...database.db,
     stream: async (statement) => {
-      await correct()
+      price += 1
+      const correction = { keys: [key], until: NOW - 3_060_000, points: 1, stepMs: 300_000, price }
+      await storeMarket(database.writer, correction)
       return database.db.stream(statement)
     },
   }
   const changing = await startApi({ config, ...database, db, changeFeed, now: () => NOW })
-  try {
-    const response = await fetch(changing.url + path)
+  const recent = path.replace('2022-02-01', '2026-10-25')
+  const read = async () => {
+    const response = await fetch(changing.url + recent)
     expect(response.status).toBe(200)
-    const ended = await response.arrayBuffer().then(
-      () => 'whole',
-      () => 'broken off',
-    )
-    expect(ended).toBe('broken off')
-    const repeated = await fetch(changing.url + path)
-    expect(repeated.headers.get('etag')).not.toBe(response.headers.get('etag'))
-    expect((await repeated.arrayBuffer()).byteLength).toBeGreaterThan(100_000_000)
+    return { tag: response.headers.get('etag'), text: await response.text() }
+  }
+  try {
+    const first = await read()
+    expect(JSON.parse(first.text).data.length).toBeGreaterThan(5_000)
+    expect(await read()).toEqual(first)
+    changeFeed.commit('prices', { from: NOW - 3_060_000, to: NOW - 3_060_000 })
+    const second = await read()
+    expect(second.text === first.text).toBe(false)
+    expect(second.tag).not.toBe(first.tag)
   } finally {
     await changing.close()
+  }
+})
+
+it('a long series in gzip decodes to the same text as without, and is the same without a cache', async () => {
+  const uncached = await startApi({
+    ...{ ...database, changeFeed, now: () => NOW },
+    config: { ...config, api: { ...config.api, cacheBytes: 0 } },
+  })
+  try {
+    const read = async (url: string, encoding: string) => {
+      const response = await fetch(`${url}${path}&limit=7000`, { headers: { 'accept-encoding': encoding } })
+      return { tag: response.headers.get('etag')?.replace('-gzip', ''), text: await response.text() }
+    }
+    const first = await read(api.url, 'gzip')
+    expect(JSON.parse(first.text).data).toHaveLength(7000)
+    for (const other of [read(api.url, 'identity'), read(api.url, 'br'), read(uncached.url, 'gzip')])
+      expect((await other).text === first.text).toBe(true)
+    expect((await read(uncached.url, 'identity')).tag).toBe(first.tag)
+  } finally {
+    await uncached.close()
+  }
+})
+
+it('a long series whose database fails returns 503 and never a part of it', async () => {
+  const broken = await startApi({ config, ...database, db: createBreaking(1), changeFeed, now: () => NOW })
+  try {
+    expect((await fetch(broken.url + path)).status).toBe(503)
+  } finally {
+    await broken.close()
   }
 })

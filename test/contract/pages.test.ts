@@ -96,6 +96,7 @@ const PATHS = [
   `/data/daos/governance/delegates/historic?name=aave&address=${DELEGATE}&`,
   '/data/daos/governance/delegations?name=aave&',
   '/data/daos/treasury/holdings?name=aave&',
+  '/data/daos/treasury/holdings/historic?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
   '/data/daos/fees/historic?name=aave&',
   '/data/daos/twitter-sentiment/samples?name=aave&',

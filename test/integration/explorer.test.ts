@@ -11,6 +11,7 @@ import { noDatabase } from '../support/no-database.ts'
 
 const BUILT = join(import.meta.dirname, '../../web/dist')
 const UNKNOWN_ID = 'a00a15074c647764fac27d6c'
+const [UNI, UNISWAP] = ['a00a15074c647764fac27d6c', '893ec80ae8dcc44e6c2a0b49']
 const ADDRESSES = [
   '/',
   '/tokens',
@@ -43,10 +44,74 @@ describe('the explorer page', () => {
     expect(response.headers.get('cache-control')).toBe('no-cache')
     const policy = response.headers.get('content-security-policy')
     expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self';")
-    const html = await response.text()
+    expect(policy).toContain("frame-ancestors 'none'")
+    // Nothing is loaded from the address of the description as oEmbed.
+    const html = (await response.text()).replace(/<link rel="alternate"[^>]+>/, '')
     expect(html).not.toMatch(/<script(?![^>]*src=)|<style|style=|(?:src|href)="(?:https?:)?\/\//)
     const base = new URL(/<base href="([^"]+)">/.exec(html)?.[1] ?? '', `${api.url}/under/a/path${path}`)
     expect(base.pathname).toBe('/under/a/path/')
+  })
+
+  it.each(['/embed/index', `/embed/tokens/${UNI}`, `/embed/daos/${UNISWAP}`])(
+    'serves %s as a document that any site may show in a frame',
+    async (path) => {
+      const response = await get(`${path}?theme=dark&range=7d`)
+      expect(response.status).toBe(200)
+      const policy = response.headers.get('content-security-policy')
+      expect(policy).toContain("default-src 'none'; script-src 'self';")
+      expect(policy).toContain('frame-ancestors *')
+      const [, base, target] = /<base href="([^"]+)" target="([^"]+)">/.exec(await response.text()) ?? []
+      expect(new URL(base ?? '', `${api.url}/under/a/path${path}`).pathname).toBe('/under/a/path/')
+      expect(target).toBe('_blank')
+    },
+  )
+
+  it('describes tokens and DAOs to sites that show a link to them', async () => {
+    const contentOf = async (path: string, name: string) =>
+      new RegExp(`<meta (?:property|name)="${name}" content="([^"]+)">`).exec(await (await get(path)).text())?.[1]
+    expect(await contentOf(`/tokens/${UNI}`, 'og:title')).toBe('Uniswap (UNI) – dao-data')
+    expect(await contentOf(`/tokens/${UNI}`, 'og:description')).toMatch(/^DEMO: all numbers are simulated\. Price/)
+    expect(await contentOf(`/tokens/${UNI}`, 'og:image')).toContain(`/charts/24h/${UNI}.svg?width=1200&amp;height=630`)
+    expect(await contentOf(`/daos/${UNISWAP}`, 'twitter:title')).toBe('Uniswap – dao-data')
+    expect(await contentOf(`/daos/${UNISWAP}`, 'og:image')).toContain(`/marks/${UNISWAP}.svg`)
+    expect(await contentOf(`/tokens/${'0'.repeat(24)}`, 'og:title')).toBeUndefined()
+  })
+
+  describe('/oembed', () => {
+    const { publicUrl } = parseConfig({}).api
+    const describeUrl = (url: string, more = '') => get(`/oembed?url=${encodeURIComponent(url)}${more}`)
+
+    it.each([
+      [
+        `tokens/${UNI}?range=7d&theme=dark&other=%22`,
+        `tokens/${UNI}?range=7d&amp;theme=dark`,
+        'Uniswap (UNI) – dao-data',
+      ],
+      [`embed/daos/${UNISWAP}`, `daos/${UNISWAP}`, 'Uniswap – dao-data'],
+      ['index?range=%22%3E', 'index', 'Index – dao-data'],
+    ])('describes %s as a frame', async (page, source, title) => {
+      const response = await describeUrl(`${publicUrl}/${page}`, '&maxwidth=400&maxheight=300&format=json')
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toContain('application/json')
+      expect(await response.json()).toEqual({
+        ...{ version: '1.0', type: 'rich', provider_name: 'dao-data', provider_url: publicUrl, title },
+        ...{ width: 400, height: 300 },
+        html: `<iframe src="${publicUrl}/embed/${source}" title="${title}" width="400" height="300" style="border:0" loading="lazy"></iframe>`,
+      })
+    })
+
+    it.each([
+      ['another host', `https://example.org/tokens/${UNI}`, '', 404],
+      ['an unknown id', `${publicUrl}/tokens/${'0'.repeat(24)}`, '', 404],
+      ['a page without a chart', `${publicUrl}/sql`, '', 404],
+      ['XML', `${publicUrl}/index`, '&format=xml', 400],
+      ['a width of 0', `${publicUrl}/index`, '&maxwidth=0', 400],
+      ['a text that is not a URL', 'tokens', '', 400],
+    ])('rejects %s', async (_what, url, more, status) => {
+      const response = await describeUrl(url, more)
+      expect(response.status).toBe(status)
+      expect(response.headers.get('content-type')).toContain('application/problem+json')
+    })
   })
 
   it('serves compressed assets that browsers cache for ever', async () => {

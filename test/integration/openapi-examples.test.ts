@@ -52,6 +52,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
   listDaoTreasuryKinds: '/data/daos/treasury/kinds?name=Uniswap&limit=1',
   listDaoHoldings: '/data/daos/treasury/holdings?name=Uniswap&limit=3',
+  getDaoHoldingsHistory: '/data/daos/treasury/holdings/historic?name=Uniswap&limit=3',
   getDaoTreasuryHistory: '/data/daos/treasury/historic?name=Uniswap&limit=2',
   listDaoFees: '/data/daos/fees?name=Uniswap&limit=1',
   getDaoFeesHistory: '/data/daos/fees/historic?name=Uniswap&limit=2',

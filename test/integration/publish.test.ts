@@ -173,6 +173,45 @@ describe('publish', () => {
     expect(points.length).toBeGreaterThan(5)
   })
 
+  it('has the assets of treasuries as the API has them', async () => {
+    const dao = daoAt(1)
+    const records = (await get(`/data/daos/treasury/holdings/historic?id=${dao.id}&limit=10000`)) as Record<
+      string,
+      string | number | null
+    >[]
+    const rows = await query(`SELECT * FROM treasury_holdings WHERE dao_id = '${dao.id}'`)
+    const keyOf = (...values: unknown[]) => JSON.stringify(values)
+    const expected = records.map((one) =>
+      keyOf(
+        one.recordedAt,
+        one.symbol,
+        one.token,
+        one.contractAddress,
+        one.chain,
+        one.kind,
+        one.quantity,
+        one.valueUsd,
+      ),
+    )
+    const found = rows.map((row) => {
+      const { symbol, token_id, contract_address, chain_id, kind, quantity, value_usd } = row
+      return keyOf(
+        ...[
+          toIso(row.day),
+          symbol,
+          token_id,
+          contract_address,
+          chain_id,
+          kind,
+          toNumber(quantity),
+          toNumber(value_usd),
+        ],
+      )
+    })
+    expect(found.sort()).toEqual(expected.sort())
+    expect(found.length).toBeGreaterThan(8)
+  })
+
   it('has the proposals and votes of the API', async () => {
     const dao = database.registry.daos.find(({ live, snapshotSpace }) => live && snapshotSpace !== null)
     for (const [name, path] of [

@@ -229,6 +229,15 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     await close()
   })
 
+  it('shows former names in the suggestions of the comparison', async () => {
+    const { page, close } = await open('/compare', {
+      search: [{ type: 'token', _id: ID, name: 'Sky', symbol: 'SKY', matched: 'formerName', match: { text: 'MKR' } }],
+    })
+    await page.getByLabel('Add').fill('mkr')
+    await page.getByRole('button', { name: 'Sky, formerly MKR', exact: true }).waitFor()
+    await close()
+  })
+
   it('scrolls the selected search result into view', async () => {
     const { page, close } = await explorer.open(`/`, {
       screen: 'small phone',

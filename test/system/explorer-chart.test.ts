@@ -1,6 +1,6 @@
 import type { Page, Route } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { hasBrowser, type TestBrowser } from '../support/browser.ts'
+import { findBarriers, hasBrowser, type TestBrowser } from '../support/browser.ts'
 import { ID, NOW, serveExplorer, TOKEN } from '../support/explorer-page.ts'
 
 const HOUR = 3_600_000
@@ -23,6 +23,12 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
   '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
   '/data/tokens': [TOKEN],
   '/data/chains': [],
+  '/data/daos/governance/summary': [{ _id: ID, proposals: 3 }],
+  '/data/daos/governance/proposals': [
+    { _id: ID, title: 'Raise the fee', endsAt: new Date(NOW - 22.5 * HOUR).toISOString() },
+    { _id: ID, title: 'Before the range', endsAt: new Date(NOW - 30 * HOUR).toISOString() },
+    { _id: ID, title: 'Still open', endsAt: new Date(NOW + HOUR).toISOString() },
+  ],
   '/data/tokens/historic-financial': { name: 'Sample', id: ID, data: VALUES.map(toPoint) },
   '/data/tokens/historic-dex-ohlcv': { name: 'Sample', id: ID, data: [] },
   '/data/tokens/historic-ohlc': { name: 'Sample', id: ID, data: VALUES.map(toCandle) },
@@ -167,6 +173,78 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     await page.getByRole('button', { name: '24h', exact: true }).click()
     await expect.poll(share, { timeout: 10_000 }).toBeCloseTo(full, 1)
     await close()
+  })
+
+  it('shows the value and the events under the cursor, and lists the events of the range', async () => {
+    const { page, wrong, close } = await open('metric=price&range=24h&interval=1h')
+    const chart = page.locator('.chart[data-drawn]').first()
+    const tip = chart.locator('.tip')
+    expect(await tip.isVisible()).toBe(false)
+    const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
+    await page.mouse.move(x + width / 2, y + 100)
+    await tip.getByText('not known').waitFor()
+    await page.mouse.move(x + width / 2, y - 50)
+    await expect.poll(() => tip.isVisible()).toBe(false)
+    await chart.focus()
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    await tip.getByText('▲ Vote ended: Raise the fee').waitFor()
+    await tip.getByText('9 Mar 2024, 13:02 UTC').waitFor()
+    const announced = await page.locator('output.point').first().textContent()
+    expect(announced).toContain('13:02 UTC: Price $10.84. Vote ended: Raise the fee')
+    await page.keyboard.press('Escape')
+    await expect.poll(() => tip.isVisible()).toBe(false)
+    await page.getByText('▲ 1 event').click()
+    const link = page.getByRole('link', { name: 'Vote ended: Raise the fee' })
+    expect(await link.getAttribute('href')).toBe(`daos/${ID}/proposals/${ID}`)
+    expect(await findBarriers(page)).toEqual([])
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('zooms by keys, and shows the whole range again', async () => {
+    const { page, close } = await open('metric=candles&range=24h&interval=1h')
+    const chart = page.locator('.chart[data-drawn]').first()
+    const reset = page.getByRole('button', { name: 'Reset zoom' })
+    const before = await countColumns(page)
+    const isWhole = async () => JSON.stringify(await countColumns(page)) === JSON.stringify(before)
+    for (const toWhole of [() => reset.click(), () => page.keyboard.press('Escape')]) {
+      await chart.focus()
+      await page.keyboard.press('Home')
+      await page.keyboard.press('+')
+      await reset.waitFor()
+      await expect.poll(isWhole).toBe(false)
+      await toWhole()
+      await reset.waitFor({ state: 'detached' })
+      await expect.poll(isWhole).toBe(true)
+      expect(await page.evaluate('document.activeElement.className')).toBe('chart')
+    }
+    await page.keyboard.press('+')
+    await page.keyboard.press('-')
+    await reset.waitFor({ state: 'detached' })
+    await close()
+  })
+
+  it('has the HTML of a frame that shows the same chart in the selected range and theme', async () => {
+    const { page, close } = await open('metric=price&range=24h&interval=1h', { scheme: 'dark' })
+    await page.getByText('Embed: Price').click()
+    const html = (await page.locator('code', { hasText: '<iframe' }).textContent()) ?? ''
+    const source = /src="([^"]+)"/.exec(html)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    expect(source).toContain(`/embed/tokens/${ID}?metric=price&range=24h&interval=1h&theme=dark`)
+    await close()
+    const prepare = (inFrame: Page) => inFrame.route('**/data/**', answer)
+    const embedded = await explorer.open(new URL(source).pathname + new URL(source).search, {
+      ...{ now: NOW, prepare, viewport: { width: 640, height: 420 } },
+    })
+    await embedded.page.locator('.chart[data-drawn]').waitFor()
+    await embedded.page.getByRole('heading', { name: 'Sample: Price' }).waitFor()
+    expect(await embedded.page.locator('html').getAttribute('data-theme')).toBe('dark')
+    expect(await embedded.page.locator('html').evaluate((page) => page.scrollHeight <= 420)).toBe(true)
+    expect(await embedded.page.getByRole('link', { name: 'dao-data' }).getAttribute('href')).toBe(`tokens/${ID}`)
+    expect(await embedded.page.getByRole('navigation').count()).toBe(0)
+    expect(await findBarriers(embedded.page)).toEqual([])
+    expect(embedded.wrong).toEqual([])
+    await embedded.close()
   })
 
   it('can be saved as a picture', async () => {

@@ -76,6 +76,33 @@ describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
     await close()
   })
 
+  it('show rows far from the screen by their first cell only, and print all cells', async () => {
+    const { page, close } = await open('/tokens', { viewport: { width: 1440, height: 900 } })
+    await page.getByRole('link', { name: 'Next page' }).waitFor()
+    const rows = page.locator('tbody tr')
+    const cellsOf = (row: number) => rows.nth(row).locator('td').count()
+    const columns = await page.locator('thead th').count()
+    await expect.poll(() => page.locator('*').count()).toBeLessThan(1_400)
+    expect(await rows.count()).toBe(100)
+    expect([await cellsOf(0), await cellsOf(99)]).toEqual([columns, 1])
+    const heights = await rows.evaluateAll((all) => all.slice(0, -1).map((row) => row.getBoundingClientRect().height))
+    expect(Math.max(...heights) - Math.min(...heights)).toBeLessThan(1)
+    // The keyboard reaches a far row, which then has all cells.
+    await rows.nth(99).getByRole('link').focus()
+    await expect.poll(() => cellsOf(99)).toBe(columns)
+    await page.evaluate('scrollTo(0, 0)')
+    await expect.poll(() => cellsOf(90)).toBe(1)
+    // The focused row is in use.
+    expect(await cellsOf(99)).toBe(columns)
+    await page.evaluate(`addEventListener('beforeprint', () => {
+      globalThis.printed = document.querySelectorAll('tbody td').length
+    })`)
+    await page.pdf()
+    expect(await page.evaluate('globalThis.printed')).toBe(100 * columns)
+    await expect.poll(() => cellsOf(90)).toBe(1)
+    await close()
+  })
+
   it('show the selected columns, keep them in the URL, and open them as CSV', async () => {
     // A category with few rows: the columns are the same, and each of the many clicks renders faster.
     const { page, close } = await open('/tokens?category=dex')

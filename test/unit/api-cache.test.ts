@@ -8,6 +8,7 @@ import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),
+  size: text.length,
   tag: text,
   head: { headers: [], staleAt: null, maxAge: 30, cacheControl: 'public, max-age=30', expiresAt },
   expiresAt,

@@ -1,8 +1,6 @@
-import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createRowCutter, readRows } from '../../api/answers/rows.ts'
-import { type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
+import { type CacheResult, type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed } from '../support/api.ts'
 
@@ -22,14 +20,18 @@ function setUp(maxBytes = 100_000) {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   } as unknown as Database
-  const chunks = createChunkCache({ maxBytes, changeFeed, db })
+  const counts: Record<CacheResult, number> = { hit: 0, miss: 0, evicted: 0 }
+  const count = (result: CacheResult, values: number) => {
+    counts[result] += values
+  }
+  const chunks = createChunkCache({ maxBytes, changeFeed, db, count })
   const place = (key: string, from: number, to: number): ChunkKey => ({ key, dataset: 'prices', from, to })
   const keep = (key: string, from: number, to: number, mark = chunks.mark()) =>
     chunks.store(place(key, from, to), mark, toText(key))
   const onStatement = (listener: typeof onSignal) => {
     onSignal = listener
   }
-  return { changeFeed, chunks, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
+  return { changeFeed, chunks, counts, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
 }
 
 describe('createChunkCache', () => {
@@ -88,18 +90,31 @@ describe('createChunkCache', () => {
   })
 
   it('stays within its byte limit', () => {
-    const { chunks, get, keep } = setUp(2000)
+    const { get, keep } = setUp(2000)
     for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
     expect(get('a')).toBeUndefined()
     expect(get('d')).toBeDefined()
-    const collecting = new AbortController()
-    expect([1001, 600, 401].map((bytes) => chunks.reserve(bytes, collecting.signal))).toEqual([false, true, false])
-    collecting.abort()
-    expect(chunks.reserve(1000, collecting.signal)).toBe(false)
-    expect(chunks.reserve(1000, new AbortController().signal)).toBe(true)
     const none = setUp(0)
     none.keep('a', 0, 10)
     expect(none.get('a')).toBeUndefined()
+  })
+
+  it('counts hits, misses, and evicted values that a larger cache would still have', async () => {
+    const { changeFeed, chunks, counts, keep, place } = setUp(2000)
+    const read = (key: string) =>
+      chunks.read([place(key, 0, 10)], async () => [toText(key)], new AbortController().signal)
+    for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
+    expect(chunks.getAll([place('d', 0, 10), place('a', 0, 10)])).toBeUndefined()
+    expect(counts).toEqual({ hit: 0, miss: 0, evicted: 0 })
+    expect(chunks.getAll([place('d', 0, 10)])).toEqual([toText('d')])
+    await read('d')
+    await read('a')
+    await read('new')
+    expect(counts).toEqual({ hit: 2, miss: 1, evicted: 1 })
+    // A change event drops it from any cache.
+    changeFeed.commit('prices')
+    await read('b')
+    expect(counts).toEqual({ hit: 2, miss: 2, evicted: 1 })
   })
 })
 
@@ -184,35 +199,5 @@ describe('read', () => {
     }
     await expect(setup.chunks.read([a], fails, neverAborted)).rejects.toThrow('no database')
     expect(await texts(setup.chunks.read([a], async () => [toText('a')], neverAborted))).toEqual(['a'])
-  })
-})
-
-describe('readRows and createRowCutter', () => {
-  const rows = Array.from({ length: 20 }, (_, n) => `{"n":${n}}`)
-  const array = `[\n${rows.join(',\n')}\n]\n`
-  const inChunks = (size: number) =>
-    Readable.from(array.match(new RegExp(`[^]{1,${size}}`, 'g'))?.map((text) => Buffer.from(text)) ?? [])
-
-  it.each([1, 2, 3, 7, 50, 1000])('cuts an array for any split into chunks (%d bytes)', async (size) => {
-    const cutter = createRowCutter([3, 1, 10, 6])
-    const passed: Buffer[] = []
-    for await (const bytes of readRows(inChunks(size))) {
-      cutter.push(bytes)
-      passed.push(bytes)
-    }
-    expect(Buffer.concat(passed).toString()).toBe(rows.join(',\n'))
-    const stretches = cutter.end().map(String)
-    expect(stretches).toEqual(
-      [rows.slice(0, 3), [rows[3]], rows.slice(4, 14), rows.slice(14)].map((s) => s.join(',\n')),
-    )
-  })
-
-  it.each(['', '[', '[\n{"n":1}', '[\n{"n":1},\n', '{"n":1}\n', '[\n{"n":1}\n]'])('throws for %j', async (text) => {
-    const read = async () => {
-      const passed: Buffer[] = []
-      for await (const bytes of readRows(Readable.from([Buffer.from(text)]))) passed.push(bytes)
-      return passed
-    }
-    await expect(read()).rejects.toMatchObject({ code: 'storage' })
   })
 })

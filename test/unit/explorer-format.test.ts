@@ -1,12 +1,33 @@
 import { describe, expect, it } from 'vitest'
 import { describeChoice, toDistinct, toFullNumber, toMark, toText } from '../../web/format.ts'
 import { compareAssets, sumByAsset } from '../../web/pages/treasury-assets.ts'
-import { type Drawing, describeDrawing, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
+import { type Drawing, describeDrawing, describePoint, eventsIn, describe as inWords } from '../../web/parts/drawing.ts'
 
 const START = Date.parse('2024-03-10') / 1000
 const toLine = (values: readonly (number | null)[]): Drawing => ({
   ...{ kind: 'line', as: 'usd', times: values.map((_, at) => START + at * 3600) },
   lines: [{ name: 'price', values }],
+})
+
+describe('events of a chart', () => {
+  const hour = (at: number) => START + at * 3600
+  const drawing = {
+    ...toLine([1, 2, null]),
+    events: [-1, 0, 1.5, 2, 2.9, 3].map((at) => ({ time: hour(at), text: `event ${at}` })),
+  }
+
+  it('eventsIn() returns the events from the first point until one step after the last', () => {
+    expect(eventsIn(drawing).map(({ text }) => text)).toEqual(['event 0', 'event 1.5', 'event 2', 'event 2.9'])
+    expect(eventsIn({ ...drawing, times: [] })).toEqual([])
+  })
+
+  it('describePoint() adds the events until the next point', () => {
+    expect([0, 1, 2].map((at) => describePoint(drawing, at))).toEqual([
+      '10 Mar 2024, 00:00 UTC: price $1.00. event 0',
+      '10 Mar 2024, 01:00 UTC: price $2.00. event 1.5',
+      '10 Mar 2024, 02:00 UTC: price not known. event 2. event 2.9',
+    ])
+  })
 })
 
 describe('number formats', () => {

@@ -9,7 +9,8 @@ import {
   toDuckdbType,
   toStatement,
 } from '../../web/sql/views.ts'
-import { published, toColumns } from '../../workers/publish/datasets.ts'
+import { published } from '../../workers/publish/datasets.ts'
+import { toColumns } from '../../workers/publish/define-published.ts'
 
 const DATASET: PublishedDataset = {
   name: 'dex-trades',

@@ -6,7 +6,7 @@ import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { usualOf } from '../parts/columns.tsx'
 import { toDrawing } from '../parts/drawing.ts'
-import { useFound } from '../parts/found.ts'
+import { toFormer, useFound } from '../parts/found.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { go, query, withQuery } from '../place.ts'
@@ -54,9 +54,10 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
         {isNothing && 'No match.'}
         {failure !== undefined && `${failure.title}. ${failure.detail}`}
       </span>
-      {hits.map(({ _id, name }) => (
-        <button key={_id} type="button" onClick={() => add(_id)}>
-          {name}
+      {hits.map((hit) => (
+        <button key={hit._id} type="button" onClick={() => add(hit._id)}>
+          {hit.name}
+          {toFormer(hit)}
         </button>
       ))}
     </div>

@@ -2,9 +2,12 @@ import { useAnswer } from '../answers.ts'
 import { now, useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Choice, chosen } from '../parts/choice.tsx'
-import { toDrawing } from '../parts/drawing.ts'
+import { type ChartEvent, toDrawing } from '../parts/drawing.ts'
+import type { Embedding } from '../parts/open-as.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
+import { isEmbed } from '../place.ts'
 import { fits, INTERVALS, type Interval, RANGES, type Range, USUAL } from '../ranges.ts'
+import { useVoteEnds } from './proposals.tsx'
 
 const METRICS = ['price', 'candles', 'market-cap', 'volume'] as const
 type Metric = (typeof METRICS)[number]
@@ -70,6 +73,8 @@ interface ChartProps {
   readonly range: Range
   readonly title: string
   readonly name: string
+  readonly events: readonly ChartEvent[]
+  readonly embedding: Embedding
   readonly controls: preact.ComponentChildren
 }
 
@@ -94,7 +99,7 @@ export const RangeChoice = ({ range }: { range: Range }) => (
 )
 
 /** The prices of a token: metric, range and interval are in the address. */
-export function PriceChart({ id, name }: { id: string; name: string }) {
+export function PriceChart({ id, name, dao }: { id: string; name: string; dao: string | undefined }) {
   const { range, interval, isOff, start } = useRange('30d')
   const metric = chosen('metric', METRICS, 'price')
   const ofCandle = interval === '5m' ? '30m' : interval
@@ -122,11 +127,13 @@ export function PriceChart({ id, name }: { id: string; name: string }) {
   )
   const query = { id, start, fill: 'null' } as const
   const chart = {
-    title: TEXTS[metric],
+    title: isEmbed ? `${name}: ${TEXTS[metric]}` : TEXTS[metric],
+    embedding: { path: `tokens/${id}`, query: { metric, range, interval: shown }, image: `charts/24h/${id}.svg` },
     name: `${name}: ${TEXTS[metric]}, ${range} by ${shown}`,
     controls,
     query,
     range,
+    events: useVoteEnds(dao),
   }
   if (metric === 'candles') return <CandleChart {...chart} interval={ofCandle} />
   return <QuoteChart {...chart} metric={metric} interval={interval} />

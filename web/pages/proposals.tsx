@@ -1,7 +1,9 @@
-import { useRef } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { useAnswer, useAnswers } from '../answers.ts'
+import { now } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
+import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
@@ -61,6 +63,31 @@ const COLUMNS: readonly Column<Proposal>[] = [
   { title: 'Score', isNumber: true, cell: ({ scoresTotal }) => <Value of={scoresTotal} as="amount" /> },
   ENDS,
 ]
+
+/** The API's limit of proposals. */
+const MOST_ENDS = 1000
+
+/** The ends of a DAO's votes until now, as events of a chart; none without a DAO. */
+export function useVoteEnds(dao: string | undefined): readonly ChartEvent[] {
+  const summary = useAnswer(dao === undefined ? undefined : toQuestion('/data/daos/governance/summary', { id: [dao] }))
+  // The API has no list for a DAO without votes, which would be an error in the browser's console.
+  const id = (summary.received?.data[0]?.proposals ?? 0) > 0 ? dao : undefined
+  const fields = ['_id', 'title', 'endsAt'] as const
+  const { received } = useAnswer(
+    id === undefined
+      ? undefined
+      : toQuestion('/data/daos/governance/proposals', { id, limit: MOST_ENDS, fields: [...fields] }),
+  )
+  return useMemo(
+    () =>
+      (received?.data ?? []).flatMap(({ _id, title, endsAt }) => {
+        const time = endsAt === null ? Number.NaN : Date.parse(endsAt) / 1000
+        const text = `Vote ended: ${title || 'proposal without a title'}`
+        return time * 1000 <= now.peek() ? [{ time, text, to: `daos/${dao}/proposals/${_id}` }] : []
+      }),
+    [received?.data, dao],
+  )
+}
 
 export function Proposals({ id, limit = MOST }: { id: string; limit?: number }) {
   const question = toQuestion('/data/daos/governance/proposals', { id, limit })

@@ -107,7 +107,7 @@ export function TokenPage({ id }: { id: string }) {
           <div class="column">
             <Heading token={token} />
             <Where token={token} />
-            <PriceChart id={id} name={token.name} />
+            <PriceChart id={id} name={token.name} dao={token.dao} />
             <Card title="Numbers" question={question} facts={facts}>
               <Numbers data={token.financialData} />
             </Card>

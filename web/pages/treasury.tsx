@@ -3,14 +3,19 @@ import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { chosen } from '../parts/choice.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, Unknown, Value } from '../parts/value.tsx'
+import { isEmbed } from '../place.ts'
+import { RANGES } from '../ranges.ts'
+import { useVoteEnds } from './proposals.tsx'
 import { compareAssets, sumByAsset } from './treasury-assets.ts'
 
 const NO_PRICE = 'No source has a price.'
+const NO_TREASURY = 'No treasury of this DAO is collected.'
 const NOT_PROVIDED = 'The source does not report it.'
 
 const CHANGES = [
@@ -36,14 +41,13 @@ function Worth({ of }: { of?: Answer<'/data/daos/treasury'>[number]['treasuryDat
 function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/daos/treasury', { id: [id] })
   const treasuries = useAnswer(question)
-  const empty = 'No treasury of this DAO is collected.'
   return (
     <Card title="Treasury" question={question} facts={treasuries.received?.facts}>
       <Shown
         of={treasuries}
         what="the treasury"
         isEmpty={(data) => data.length === 0}
-        empty={empty}
+        empty={NO_TREASURY}
         outline={<Worth />}
       >
         {([record]) => record !== undefined && <Worth of={record.treasuryData} />}
@@ -66,20 +70,27 @@ const toLines = (points: Points) =>
     ],
   })
 
-/** The value of a treasury by kind over 90 days. */
+/** A treasury has one value a day. */
+const TREASURY_RANGES = RANGES.filter((range) => range !== '24h')
+
+/** The value of a treasury by kind, over 90 days unless the address of an embedded chart has another range. */
 export function TreasuryHistory({ id, name }: { id: string; name: string }) {
-  const start = useStart('90d', '1d')
+  const range = isEmbed ? chosen('range', TREASURY_RANGES, '90d') : '90d'
+  const start = useStart(range, '1d')
   const query = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
   const question = toQuestion('/data/daos/treasury/historic', query)
   const series = useAnswer(question)
-  if (isNone(series)) return null
+  const events = useVoteEnds(isEmbed ? undefined : id)
+  if (isNone(series)) return isEmbed ? <p class="state empty">{NO_TREASURY}</p> : null
   return (
     <SeriesChart
-      title="Treasury over time"
-      name={`${name}: treasury, 90 days`}
+      title={isEmbed ? `${name}: treasury` : 'Treasury over time'}
+      name={`${name}: treasury, ${range === '90d' ? '90 days' : range}`}
+      embedding={{ path: `daos/${id}`, query: { range } }}
       question={question}
       series={series}
       toDrawing={toLines}
+      events={events}
       isLow
     />
   )
@@ -142,13 +153,13 @@ function Assets({ id, chains }: { id: string; chains: ReadonlyMap<string, string
                 cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} />,
               },
               {
-                title: 'Change, 30 d',
+                title: 'Value change, 30 d',
                 isNumber: true,
                 cell: ({ valueChange }) => <Value of={valueChange} as="usdChange" why={NOT_COMPARABLE} />,
               },
               { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
               {
-                title: 'Change, 30 d ',
+                title: 'Quantity change, 30 d',
                 isNumber: true,
                 cell: ({ quantityChange }) => <Value of={quantityChange} as="amountChange" why={NOT_COMPARABLE} />,
               },

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import type { ReceivedAnswer } from '../answers.ts'
 import type { Question } from '../interface.ts'
-import { OpenAs } from './open-as.tsx'
+import { isEmbed } from '../place.ts'
+import { EmbedAs, type Embedding, OpenAs } from './open-as.tsx'
 import { DataTime } from './shown.tsx'
 
 /** A part of a page with a title, the time of its data and a link to its request. */
@@ -10,6 +11,7 @@ export function Card(props: {
   question?: Question | undefined
   facts?: ReceivedAnswer<unknown>['facts'] | undefined
   hasTables?: boolean
+  embedding?: Embedding | undefined
   controls?: ComponentChildren
   children: ComponentChildren
 }) {
@@ -21,6 +23,7 @@ export function Card(props: {
         {props.question !== undefined && (
           <OpenAs question={props.question} name={props.title} hasTables={props.hasTables ?? true} />
         )}
+        {props.embedding !== undefined && !isEmbed && <EmbedAs name={props.title} of={props.embedding} />}
       </header>
       {props.controls}
       {props.children}

@@ -1,14 +1,17 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { toUtc } from '../format.ts'
+import { toCounted, toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { type Drawing, describe, describeDrawing, describePoint, toStep } from './drawing.ts'
+import { type Drawing, describe, describeDrawing, describePoint, eventsIn, toStep } from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
-import type { Plot } from './plot.ts'
+import type { draw, Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
 import { Value } from './value.tsx'
 
 /** Maximum rows of a chart's table; the CSV has all. */
 const MOST_ROWS = 500
+
+/** Maximum rows of a chart's list of events. */
+const MOST_EVENTS = 50
 
 function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawing: Drawing }) {
   const newest = times.map((_, at) => at).reverse()
@@ -42,11 +45,33 @@ function toNext(key: string, at: number, last: number): number | undefined {
   return next === undefined ? undefined : Math.min(last, Math.max(0, next))
 }
 
+/** The part of the view that remains after a key; undefined if the key does not zoom. */
+const ZOOMS: Readonly<Record<string, number>> = { '+': 0.5, '-': 2, Escape: Number.POSITIVE_INFINITY }
+
+/** The events in the range, newest first, with links to their pages. */
+function Events({ drawing }: { drawing: Drawing }) {
+  const events = useMemo(() => eventsIn(drawing).toSorted((a, b) => b.time - a.time), [drawing])
+  if (events.length === 0) return null
+  return (
+    <details class="drop events">
+      <summary>▲ {toCounted(events.length, 'event')}</summary>
+      <ul class="menu">
+        {events.slice(0, MOST_EVENTS).map(({ time, text, to }) => (
+          <li key={`${time} ${to}`}>
+            <small>{toUtc(new Date(time * 1000))}</small> {to === undefined ? text : <a href={to}>{text}</a>}
+          </li>
+        ))}
+        {events.length > MOST_EVENTS && <li>{events.length - MOST_EVENTS} earlier events are only marked.</li>}
+      </ul>
+    </details>
+  )
+}
+
 /** Whether a line has one point: axes around it would show a range that has no data. */
 const isLone = ({ kind, times }: Drawing) => kind === 'line' && times.length === 1
 
 /** Loads the chart library with the first chart; an error is shown instead of the chart. */
-function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefined) => void) {
+function usePlot(name: string, drawing: Drawing, on: Parameters<typeof draw>[2]) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
   const newest = useRef(drawing)
@@ -62,7 +87,7 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
     import('./plot.ts').then(
       ({ draw }) => {
         if (place.current === null || unmounted.signal.aborted) return
-        plot.current = draw(place.current, newest.current, onPoint)
+        plot.current = draw(place.current, newest.current, on)
         place.current.dataset.drawn = 'true'
         place.current.dataset.theme = colors
       },
@@ -72,13 +97,17 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
       unmounted.abort()
       plot.current?.remove()
       plot.current = undefined
+      on.onZoom(false)
     }
   }, [name, drawing.kind, drawing.as, lines, isDrawn, colors])
   useEffect(() => plot.current?.show(drawing), [drawing])
   return { place, plot, failure }
 }
 
-/** A chart with a text for the point under the cursor, controlled by mouse or arrow keys, and with a table. */
+/**
+ * A chart with a text for the point under the cursor, controlled by mouse or arrow keys, and with a table. Dragging and the
+ * keys + and - zoom, Escape shows the whole range.
+ */
 export function Chart(props: {
   name: string
   drawing: Drawing
@@ -89,13 +118,21 @@ export function Chart(props: {
   const { name, drawing, isLow = false, absent } = props
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
-  const { place, plot, failure } = usePlot(name, drawing, setAt)
+  const [isPart, setPart] = useState(false)
+  const { place, plot, failure } = usePlot(name, drawing, { onPoint: setAt, onZoom: setPart })
   const [words, description] = useMemo(
     () => [describe(name, drawing), describeDrawing(drawing, absent)],
     [name, drawing, absent],
   )
   const last = drawing.times.length - 1
   const onKeyDown = (event: KeyboardEvent) => {
+    const part = event.ctrlKey || event.metaKey ? undefined : ZOOMS[event.key]
+    if (part !== undefined) {
+      event.preventDefault()
+      plot.current?.zoom(part)
+      if (event.key === 'Escape') plot.current?.point(undefined)
+      return
+    }
     const next = toNext(event.key, at ?? last + 1, last)
     if (next === undefined) return
     event.preventDefault()
@@ -115,7 +152,7 @@ export function Chart(props: {
     )
   return (
     <>
-      <div hidden={isTable}>
+      <div class="chart-box" hidden={isTable}>
         {isLone(drawing) ? (
           // As high as the chart that follows with the second point.
           <div key="lone" class={isLow ? 'chart-space low' : 'chart-space'}>
@@ -132,6 +169,19 @@ export function Chart(props: {
             tabIndex={0}
             onKeyDown={onKeyDown}
           />
+        )}
+        {isPart && (
+          <button
+            type="button"
+            class="reset"
+            onClick={() => {
+              plot.current?.zoom()
+              // The button disappears.
+              place.current?.focus()
+            }}
+          >
+            Reset zoom
+          </button>
         )}
         {drawing.kind === 'line' && drawing.lines.length > 1 && (
           <ul class="key">
@@ -150,7 +200,8 @@ export function Chart(props: {
         <p class="note known" title={description}>
           {description}
         </p>
-        <span>
+        <span class="chart-buttons">
+          <Events drawing={drawing} />
           <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
             Table
           </button>

@@ -6,6 +6,15 @@ export interface Line {
   readonly values: readonly (number | null)[]
 }
 
+/** Something that happened at a time of a chart: a mark on its time axis. */
+export interface ChartEvent {
+  /** Unix seconds. */
+  readonly time: number
+  readonly text: string
+  /** Address of its page. */
+  readonly to?: string
+}
+
 /** The content of a chart. Candles have four lines: open, high, low, close. */
 export interface Drawing {
   readonly kind: 'line' | 'bars' | 'candles'
@@ -13,6 +22,7 @@ export interface Drawing {
   readonly times: readonly number[]
   readonly lines: readonly Line[]
   readonly as: Kind
+  readonly events?: readonly ChartEvent[]
 }
 
 /** Converts points to a drawing that starts at the first known value. */
@@ -74,13 +84,39 @@ export function toStep(line: Line): number {
   return 10 ** Math.floor(Math.log10((high - low) / 100))
 }
 
+/** The events from a point until the next one; after the last point, for as long as one step. */
+export function eventsAt({ times, events = [] }: Drawing, at: number): readonly ChartEvent[] {
+  const from = times[at]
+  if (from === undefined) return []
+  const to = times[at + 1] ?? from + (from - (times[at - 1] ?? from))
+  return events.filter(({ time }) => time >= from && time < to)
+}
+
+/** The events in the range of a chart. */
+export const eventsIn = (drawing: Drawing): readonly ChartEvent[] => {
+  const [last, first] = [drawing.times.length - 1, drawing.times[0] ?? Number.POSITIVE_INFINITY]
+  const end = drawing.times[last] ?? first
+  const after = new Set(eventsAt(drawing, last))
+  return (drawing.events ?? []).filter((event) => (event.time >= first && event.time < end) || after.has(event))
+}
+
+/** The texts of one point: its time, the value of each line with its unit, and its events. */
+export function toPointTexts(drawing: Drawing, at: number) {
+  const { times, lines, as } = drawing
+  return {
+    time: toTimeText(times[at]),
+    values: lines.map((line) => {
+      const value = line.values[at] ?? null
+      return { name: line.name, text: value === null ? 'not known' : toDistinct(value, as, toStep(line)) }
+    }),
+    events: eventsAt(drawing, at).map(({ text }) => text),
+  }
+}
+
 /** Describes one point. */
-export function describePoint({ times, lines, as }: Drawing, at: number): string {
-  const values = lines.map((line) => {
-    const value = line.values[at] ?? null
-    return `${line.name} ${value === null ? 'not known' : toDistinct(value, as, toStep(line))}`
-  })
-  return `${toTimeText(times[at])}: ${values.join(', ')}`
+export function describePoint(drawing: Drawing, at: number): string {
+  const { time, values, events } = toPointTexts(drawing, at)
+  return [`${time}: ${values.map(({ name, text }) => `${name} ${text}`).join(', ')}`, ...events].join('. ')
 }
 
 /** A text alternative of a chart for screen readers. */

@@ -1,13 +1,14 @@
 import { inFormat, type Question } from '../interface.ts'
+import { toAbsolute } from '../place.ts'
+import { theme } from '../theme.ts'
 import { useCopying } from './copying.ts'
 
-function CopyCurl({ url }: { url: string }) {
-  const command = `curl '${url}'`
-  const { said, copy } = useCopying('Copy curl', 'The browser refused: select the line above', url)
+function CopyLine({ text, usual }: { text: string; usual: string }) {
+  const { said, copy } = useCopying(usual, 'The browser refused: select the line above', text)
   return (
     <>
-      <code class="curl">{command}</code>
-      <button type="button" onClick={() => copy(() => navigator.clipboard.writeText(command))} aria-live="polite">
+      <code class="curl">{text}</code>
+      <button type="button" onClick={() => copy(() => navigator.clipboard.writeText(text))} aria-live="polite">
         {said}
       </button>
     </>
@@ -35,7 +36,40 @@ export function OpenAs({
         </a>
         {hasTables && <a href={inFormat(question, 'csv')}>CSV</a>}
         {hasTables && <a href={inFormat(question, 'parquet')}>Parquet</a>}
-        <CopyCurl url={question.url} />
+        <CopyLine text={`curl '${question.url}'`} usual="Copy curl" />
+      </div>
+    </details>
+  )
+}
+
+/** How a chart can be shown on another site. */
+export interface Embedding {
+  /** The path of the chart's own page: `tokens/<id>`. */
+  readonly path: string
+  /** What the reader chose. */
+  readonly query: Readonly<Record<string, string>>
+  /** The address of an image of the same data, if the service draws one. */
+  readonly image?: string
+}
+
+const toAttribute = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** The HTML of a frame with the chart, and the address of its image, to copy. */
+export function EmbedAs({ name, of: { path, query, image } }: { name: string; of: Embedding }) {
+  const parameters = new URLSearchParams({ ...query, theme: theme.value })
+  const source = toAttribute(toAbsolute(`embed/${path}?${parameters}`))
+  const size = 'width="640" height="420" style="border:0" loading="lazy"'
+  return (
+    <details class="drop">
+      <summary>
+        Embed<span class="of">: {name}</span>
+      </summary>
+      <div class="menu">
+        <CopyLine text={`<iframe src="${source}" title="${toAttribute(name)}" ${size}></iframe>`} usual="Copy HTML" />
+        {image !== undefined && (
+          <CopyLine text={toAbsolute(`${image}?theme=${theme.value}`)} usual="Copy address of the 24 h image" />
+        )}
       </div>
     </details>
   )

@@ -2,7 +2,7 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { toMark, toUtc } from '../format.ts'
 import { drawCandles } from './candles.ts'
-import type { Drawing } from './drawing.ts'
+import { type Drawing, eventsIn, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
@@ -35,6 +35,8 @@ export interface Plot {
   show(drawing: Drawing): void
   /** Puts the cursor on a point, or hides it. */
   point(at: number | undefined): void
+  /** Shows this part of the current range, around the cursor; without a part, the whole range. */
+  zoom(part?: number): void
   /** The current view as a picture with its title, its range and its source. */
   toPicture(title: string, origin: Origin): Promise<Blob>
   remove(): void
@@ -77,6 +79,69 @@ function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => n
   })
 }
 
+const EVENT_SIZE = 5
+
+/** Marks each event with a triangle on the time axis and a thin line. */
+function drawEvents(plot: UPlot, drawing: Drawing, color: string): void {
+  const { ctx, bbox } = plot
+  const size = EVENT_SIZE * UPlot.pxRatio
+  const bottom = bbox.top + bbox.height
+  ctx.save()
+  ctx.fillStyle = color
+  for (const { time } of eventsIn(drawing)) {
+    const x = Math.round(plot.valToPos(time, 'x', true))
+    if (x < bbox.left || x > bbox.left + bbox.width) continue
+    ctx.globalAlpha = 0.25
+    ctx.fillRect(x, bbox.top, 1, bbox.height)
+    ctx.globalAlpha = 1
+    ctx.beginPath()
+    ctx.moveTo(x, bottom - 1.6 * size)
+    ctx.lineTo(x + size, bottom)
+    ctx.lineTo(x - size, bottom)
+    ctx.fill()
+  }
+  ctx.restore()
+}
+
+const MOST_EVENTS = 4
+const TIP_DISTANCE = 12
+
+/** The text of the point under the cursor, beside the cursor. The chart announces the same text, so this one is hidden. */
+function createTip(plot: UPlot, colors: Colors) {
+  const tip = document.createElement('div')
+  tip.className = 'tip'
+  tip.ariaHidden = 'true'
+  tip.hidden = true
+  plot.over.append(tip)
+  const add = (className: string, ...content: (string | Node)[]) => {
+    const row = document.createElement('div')
+    row.className = className
+    row.append(...content)
+    tip.append(row)
+  }
+  return (drawing: Drawing) => {
+    const { idx, left = -1 } = plot.cursor
+    tip.hidden = idx == null || left < 0
+    if (idx == null || tip.hidden) return
+    const { time, values, events } = toPointTexts(drawing, idx)
+    tip.replaceChildren()
+    add('time', time)
+    values.forEach(({ name, text }, at) => {
+      const dash = document.createElement('i')
+      if (drawing.kind === 'line' && values.length > 1)
+        dash.style.background = colors.lines[at % colors.lines.length] ?? ''
+      const value = document.createElement('b')
+      value.append(text)
+      add('value', dash, name, value)
+    })
+    for (const text of events.slice(0, MOST_EVENTS)) add('event', `▲ ${text}`)
+    if (events.length > MOST_EVENTS) add('event', `▲ ${events.length - MOST_EVENTS} more`)
+    const isRight = left + TIP_DISTANCE + tip.offsetWidth > plot.over.clientWidth
+    const place = isRight ? left - TIP_DISTANCE - tip.offsetWidth : left + TIP_DISTANCE
+    tip.style.left = `${Math.max(0, place)}px`
+  }
+}
+
 /** The time range in view, and the key of the lines. */
 function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
@@ -85,12 +150,22 @@ function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
   return { range: `${from} – ${to}`, key: kind === 'line' && key.length > 1 ? key : [] }
 }
 
-/** Draws into an element; `onPoint` receives the point under the cursor. Missing values are gaps. */
-export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
+/**
+ * Draws into an element. `onPoint` receives the point under the cursor, and `onZoom` whether only a part of the range is in
+ * view. Missing values are gaps.
+ */
+export function draw(
+  element: HTMLElement,
+  drawing: Drawing,
+  { onPoint, onZoom }: { onPoint: (at: number | undefined) => void; onZoom: (isPart: boolean) => void },
+): Plot {
   const colors = colorsOf(element)
   let shown = drawing
   let alone = toAllAlone(drawing)
   const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }
+  let showTip: ((drawing: Drawing) => void) | undefined
+  const isPart = ({ scales: { x }, data: [times] }: UPlot) =>
+    x?.min != null && x.max != null && (x.min > (times[0] ?? x.min) || x.max < (times.at(-1) ?? x.max))
   const plot = new UPlot(
     {
       width: element.clientWidth,
@@ -109,13 +184,25 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
         },
       ],
       hooks: {
-        setCursor: [({ cursor: { idx } }) => onPoint(idx ?? undefined)],
-        ...(drawing.kind === 'candles' ? { draw: [(self: UPlot) => drawCandles(self, colors)] } : {}),
+        setCursor: [
+          ({ cursor: { idx } }) => {
+            showTip?.(shown)
+            onPoint(idx ?? undefined)
+          },
+        ],
+        setScale: [(self, key) => key === 'x' && onZoom(isPart(self))],
+        draw: [
+          (self: UPlot) => {
+            if (shown.kind === 'candles') drawCandles(self, colors)
+            drawEvents(self, shown, colors.text)
+          },
+        ],
       },
     },
     toData(drawing),
     element,
   )
+  showTip = createTip(plot, colors)
   const sized = new ResizeObserver(() => {
     if (element.clientWidth !== plot.width || element.clientHeight !== plot.height)
       plot.setSize({ width: element.clientWidth, height: element.clientHeight })
@@ -125,8 +212,7 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
   const isInView = (next: Drawing) => {
     const { min, max } = plot.scales.x ?? {}
     if (min == null || max == null) return false
-    const [first, last] = [shown.times[0] ?? min, shown.times.at(-1) ?? max]
-    return (min > first || max < last) && next.times.some((time) => time >= min && time <= max)
+    return isPart(plot) && next.times.some((time) => time >= min && time <= max)
   }
   return {
     show: (next) => {
@@ -139,6 +225,19 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
     point: (at) => {
       const time = at === undefined ? undefined : shown.times[at]
       plot.setCursor({ left: time === undefined ? -10 : plot.valToPos(time, 'x'), top: 0 })
+    },
+    zoom: (part) => {
+      const { min, max } = plot.scales.x ?? {}
+      const [first, last] = [shown.times[0], shown.times.at(-1)]
+      if (min == null || max == null || first === undefined || last === undefined) return
+      const span = (max - min) * (part ?? Number.POSITIVE_INFINITY)
+      if (span >= last - first) return plot.setData(toData(shown), true)
+      const time = plot.cursor.idx == null ? undefined : shown.times[plot.cursor.idx]
+      const center = time === undefined || time < min || time > max ? (min + max) / 2 : time
+      const from = Math.min(Math.max(first, center - span / 2), last - span)
+      // At least two points are in view.
+      const inView = shown.times.filter((one) => one >= from && one <= from + span)
+      if (inView.length > 1) plot.setScale('x', { min: from, max: from + span })
     },
     toPicture: (title, origin) =>
       toPicture(plot.ctx.canvas, { title, ...origin, ...toWords(plot, shown, colors) }, colors, UPlot.pxRatio),

@@ -1,5 +1,6 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { signal } from '@preact/signals'
+import { type ComponentChildren, options } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { isReturning } from '../place.ts'
 
 /** A column of a table of records. */
@@ -45,28 +46,83 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
   )
 }
 
-/**
- * Rows that fill any screen. The others are rendered after the first paint, so that rows out of sight cause no delay.
- */
+/** Rows that fill any screen. Only longer tables leave out what is far from the screen. */
 const FIRST_ROWS = 30
 
-/** Time limit for rendering the other rows in a busy browser. */
-const MOST_IDLE_MS = 300
+/** Distance from the screen within which a row has all its cells. */
+const NEAR = '400px 0px'
+
+const rowsInWatch = new WeakMap<Element, (isNear: boolean) => void>()
+const watcher = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) rowsInWatch.get(target)?.(isIntersecting)
+  },
+  { rootMargin: NEAR },
+)
+
+/** The printed page has all cells. */
+const isPrinting = signal(false)
+
+/** Renders at once and not in a later task: the browser prints what is there when its event ends. */
+function setPrinting(value: boolean): void {
+  const { debounceRendering } = options
+  options.debounceRendering = (render) => render()
+  isPrinting.value = value
+  if (debounceRendering === undefined) delete options.debounceRendering
+  else options.debounceRendering = debounceRendering
+}
+addEventListener('beforeprint', () => setPrinting(true))
+addEventListener('afterprint', () => setPrinting(false))
+
+/** Cells that the reader uses must stay. */
+const isInUse = (row: Element) =>
+  row.contains(document.activeElement) || getSelection()?.containsNode(row, true) === true
 
 /**
- * Renders all rows immediately after back or forward navigation; otherwise a scroll position beyond the first rows
- * would be lost.
+ * A row of a table. Far from the screen, a row of a long table has its first cell only: the browser's search, a screen
+ * reader and the keyboard find every record by its name, and the page has a third of the elements.
  */
-function useIsComplete(): boolean {
-  const [isComplete, complete] = useState(isReturning)
-  // Effects run after the paint. `requestIdleCallback` waits until nothing else is to be painted; not every browser has
-  // it.
+function Row<T>(props: { record: T; columns: readonly Column<T>[]; isLong: boolean; isFirst: boolean }) {
+  const { record, columns, isLong, isFirst } = props
+  const row = useRef<HTMLTableRowElement>(null)
+  const [isNear, setNear] = useState(isFirst)
   useEffect(() => {
-    if (!('requestIdleCallback' in window)) return complete(true)
-    const waiting = requestIdleCallback(() => complete(true), { timeout: MOST_IDLE_MS })
-    return () => cancelIdleCallback(waiting)
-  }, [])
-  return isComplete
+    const element = row.current
+    if (!isLong || element === null) return
+    rowsInWatch.set(element, (next) => setNear((before) => next || (before && isInUse(element))))
+    watcher.observe(element)
+    return () => watcher.unobserve(element)
+  }, [isLong])
+  const isWhole = !isLong || isNear || isPrinting.value
+  return (
+    <tr ref={row} class={isWhole ? undefined : 'far'}>
+      {(isWhole ? columns : columns.slice(0, 1)).map((column) => (
+        <td key={column.title} class={toClass(column)}>
+          {column.cell(record)}
+        </td>
+      ))}
+    </tr>
+  )
+}
+
+/** Reserves what the cells that are left out would take: the height of a row, and the width of each column. */
+function useReserved(section: { readonly current: HTMLElement | null }, isLong: boolean, columns: string): void {
+  useLayoutEffect(() => {
+    if (!isLong) return
+    const measure = () => {
+      const element = section.current
+      if (element === null) return
+      const headings = [...element.querySelectorAll<HTMLElement>('table:not(.steady) th')]
+      for (const heading of headings) heading.style.removeProperty('--width')
+      const widths = headings.map((heading) => [heading, heading.offsetWidth] as const)
+      for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)
+      const height = element.querySelector('tbody tr')?.getBoundingClientRect().height
+      element.style.setProperty('--row', `${height}px`)
+    }
+    measure()
+    addEventListener('resize', measure)
+    return () => removeEventListener('resize', measure)
+  }, [isLong, columns])
 }
 
 /** Columns that fit on a phone without scrolling, and on a large screen. */
@@ -98,7 +154,9 @@ export function RecordTable<T>(props: {
     section.current?.scrollIntoView()
     section.current?.focus({ preventScroll: true })
   }, [list, page])
-  const records = useIsComplete() ? props.records : props.records.slice(0, FIRST_ROWS)
+  const { records } = props
+  const isLong = records.length > FIRST_ROWS
+  useReserved(section, isLong, columns.map(({ title }) => title).join())
   const scroll = columns.length <= MOST_FITTING ? 'scroll fits' : 'scroll'
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
@@ -114,13 +172,7 @@ export function RecordTable<T>(props: {
         </thead>
         <tbody>
           {records.map((record, index) => (
-            <tr key={props.keyOf(record, index)}>
-              {columns.map((column) => (
-                <td key={column.title} class={toClass(column)}>
-                  {column.cell(record)}
-                </td>
-              ))}
-            </tr>
+            <Row key={props.keyOf(record, index)} {...{ record, columns, isLong }} isFirst={index < FIRST_ROWS} />
           ))}
         </tbody>
       </table>

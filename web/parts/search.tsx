@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Answer } from '../interface.ts'
 import { go } from '../place.ts'
-import { useFound } from './found.ts'
+import { toFormer, useFound } from './found.ts'
 import { Mark } from './mark.tsx'
 
 const PAGES = [
@@ -25,13 +24,6 @@ interface Hit {
   readonly text: string
   readonly note: string
   readonly id?: string
-}
-
-/** The former name by which a record was found, which its own name does not show. */
-function toFormer(found: Answer<'/data/search'>[number]): string {
-  if (!('match' in found)) return ''
-  if (found.matched === 'formerName') return `, formerly ${found.match.text}`
-  return found.matched === 'predecessor' ? `, replaced ${found.match.text}` : ''
 }
 
 function useHits(words: string): { hits: Hit[]; state: string; isSearching: boolean } {

@@ -2,10 +2,14 @@ import type { ComponentChildren } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
 import type { AnswerState } from '../answers.ts'
 import type { Question } from '../interface.ts'
+import { isEmbed } from '../place.ts'
 import { Card } from './card.tsx'
 import { Chart } from './chart.tsx'
-import type { Drawing } from './drawing.ts'
+import type { ChartEvent, Drawing } from './drawing.ts'
+import type { Embedding } from './open-as.tsx'
 import { Shown } from './shown.tsx'
+
+const NO_EVENTS: readonly ChartEvent[] = []
 
 function Drawn<T>(props: {
   name: string
@@ -13,9 +17,11 @@ function Drawn<T>(props: {
   toDrawing: (data: T) => Drawing
   isLow: boolean
   absent: string | undefined
+  events: readonly ChartEvent[] | undefined
 }) {
+  const { data, name, events = NO_EVENTS } = props
   // `toDrawing` changes only with the name.
-  const drawing = useMemo(() => props.toDrawing(props.data), [props.data, props.name])
+  const drawing = useMemo(() => ({ ...props.toDrawing(data), events }), [data, name, events])
   return <Chart name={props.name} drawing={drawing} isLow={props.isLow} absent={props.absent} />
 }
 
@@ -28,6 +34,9 @@ export function SeriesChart<T>(props: {
   toDrawing: (data: T) => Drawing
   /** For a series with an answer that omits empty buckets: formats the number of omitted buckets. */
   toAbsent?: (missing: number, of: number) => string
+  /** Marked on the time axis. */
+  events?: readonly ChartEvent[]
+  embedding?: Embedding
   isLow?: boolean
   controls?: ComponentChildren
   children?: ComponentChildren
@@ -38,7 +47,13 @@ export function SeriesChart<T>(props: {
   if (!series.isBefore) shown.current = props.name
   const name = shown.current
   return (
-    <Card title={title} question={question} facts={series.received?.facts} controls={props.controls}>
+    <Card
+      title={title}
+      question={question}
+      facts={series.received?.facts}
+      controls={isEmbed ? undefined : props.controls}
+      embedding={props.embedding}
+    >
       {props.children}
       <div class={props.isLow ? 'drawn low' : 'drawn'}>
         <Shown of={series} what={title.toLowerCase()}>
@@ -49,6 +64,7 @@ export function SeriesChart<T>(props: {
                 data={data}
                 toDrawing={props.toDrawing}
                 isLow={props.isLow ?? false}
+                events={props.events}
                 absent={missing > 0 ? props.toAbsent?.(missing, points + missing) : undefined}
               />
               {coarse !== undefined && coarse > 0 && <p class="note">{coarse} points come from coarser data.</p>}

@@ -1,12 +1,13 @@
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
-import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { readRegistryOrFiles } from '../../shared/store/followed-registry.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
+import type { ProviderContext } from '../job/define-job.ts'
 import { type DayPlan, readDayPlans } from '../probe/plans.ts'
 import { probeProviders } from '../probe/probe.ts'
 import { createRecorder } from '../probe/recording.ts'
@@ -55,7 +56,7 @@ async function main(): Promise<void> {
       signal: new AbortController().signal,
       record: values.record === undefined ? undefined : createRecorder(values.record, config, now),
     })
-    console.log(values.json ? JSON.stringify(probes, null, 2) : toReport(probes, await readPlans(config, now)))
+    console.log(values.json ? JSON.stringify(probes, null, 2) : toReport(probes, await readPlans({ config, db }, now)))
     if (probes.some(isWrong)) process.exitCode = 1
   } finally {
     await db.close()
@@ -63,11 +64,12 @@ async function main(): Promise<void> {
 }
 
 /** Returns an empty list and prints a message if Redis is unavailable: the rest of the report does not need it. */
-async function readPlans(config: Config, now: number): Promise<DayPlan[]> {
-  const redis = createRedis(config.redis.url, createLog('providers', 'silent'))
+async function readPlans({ config, db }: Pick<ProviderContext, 'config' | 'db'>, now: number): Promise<DayPlan[]> {
+  const log = createLog('providers', 'silent')
+  const redis = createRedis(config.redis.url, log)
   try {
     await requireRedis(redis)
-    return await readDayPlans(config, redis, now)
+    return await readDayPlans({ config, log, db }, redis, now)
   } catch (error) {
     console.error(`what is left of the plans that workers count is unknown: Redis is away (${toReason(error)})`)
     return []

@@ -40,10 +40,10 @@ const TIMER_SLACK_MS = 250
 const HOUR_WINDOW_MS = HOUR_MS + 1_000
 const REDIS_TIMEOUT_MS = 2_000
 
-type Limited = Pick<
-  HttpSettings,
-  'provider' | 'requestsPerMinute' | 'burst' | 'requestsPerHour' | 'requestsPerDay' | 'daySetting'
->
+interface Limited extends Pick<HttpSettings, 'provider' | 'requestsPerMinute' | 'burst' | 'daySetting'> {
+  readonly requestsPerHour?: number | undefined
+  readonly requestsPerDay?: number | undefined
+}
 
 /** Creates the limits of a provider. `historyShare` is greater than 0 and at most 1. */
 export function createProviderLimits(
@@ -64,10 +64,8 @@ export function toHistoryShare(settings: HttpSettings, historyShare: number): Li
     provider: `${provider} (history)`,
     // Less than one request per minute becomes one request in several minutes.
     requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
-    ...(requestsPerHour === undefined ? {} : { requestsPerHour: toShare(requestsPerHour) }),
-    ...(requestsPerDay === undefined
-      ? {}
-      : { requestsPerDay: Math.min(toShare(requestsPerDay), historyRequestsPerDay ?? Number.POSITIVE_INFINITY) }),
+    requestsPerHour: requestsPerHour && toShare(requestsPerHour),
+    requestsPerDay: requestsPerDay && Math.min(toShare(requestsPerDay), historyRequestsPerDay ?? requestsPerDay),
   }
 }
 
@@ -132,7 +130,7 @@ export function createRateLimit(
   // Whole milliseconds, as timers have: a request granted late by a fraction could be one too many in its minute.
   const own = createOwnReserve(Math.ceil(MINUTE_MS / tokensPerMinute), burst)
   const perTokenUs = Math.ceil(((MINUTE_MS + TIMER_SLACK_MS) * 1000) / tokensPerMinute)
-  const shared = sharedBy && createSharedWait({ provider, key: 'rate', script: RESERVE, ...sharedBy })
+  const reserve = createCounter(provider, { key: 'rate', script: RESERVE, args: [perTokenUs, burst], own }, sharedBy)
   const queue = new Set<{ readonly cost: number; grant(): void }>()
   let isServing = false
 
@@ -143,7 +141,7 @@ export function createRateLimit(
     for (let [first] = queue; first !== undefined; [first] = queue) {
       const missing = first.cost - held
       if (missing > 0) {
-        const waitMs = (await shared?.(perTokenUs, burst, missing)) ?? own(missing)
+        const waitMs = await reserve(missing)
         // No single request's signal ends this wait: the tokens go to whichever request is first after it.
         if (waitMs > 0) await sleep(waitMs)
         held += missing
@@ -158,9 +156,9 @@ export function createRateLimit(
 
   return {
     take(signal, cost = 1) {
-      let waiter = { cost, grant: () => {} }
+      const waiter = { cost, grant: () => {} }
       const turn = new Promise<void>((resolve) => {
-        waiter = { cost, grant: resolve }
+        waiter.grant = resolve
       })
       if (!signal.aborted) queue.add(waiter)
       if (!isServing) void serve()
@@ -170,7 +168,7 @@ export function createRateLimit(
 }
 
 /** Returns the same promise, but rejects with the signal's reason as soon as it is aborted. */
-function untilAborted(turn: Promise<void>, signal: AbortSignal, onAbort = () => {}): Promise<void> {
+function untilAborted<T>(turn: Promise<T>, signal: AbortSignal, onAbort = () => {}): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => {
       onAbort()
@@ -224,13 +222,13 @@ function createOwnHour(perHour: number): () => number {
  * @throws DataError `provider_exhausted`, with `retryAfterMs`, if the wait is longer.
  */
 export function createHourLimit(provider: string, perHour: number, sharedBy?: SharedBy): RateLimit {
-  const own = createOwnHour(perHour)
-  const shared = sharedBy && createSharedWait({ provider, key: 'hour', script: TAKE_OF_HOUR, ...sharedBy })
+  const limit = { key: 'hour', script: TAKE_OF_HOUR, args: [perHour, HOUR_WINDOW_MS], own: createOwnHour(perHour) }
+  const takeOne = createCounter(provider, limit, sharedBy)
   return {
     async take(signal, cost = 1) {
       signal.throwIfAborted()
       for (let taken = 0; taken < cost; ) {
-        const waitMs = (await shared?.(perHour, HOUR_WINDOW_MS)) ?? own()
+        const waitMs = await takeOne(1)
         if (waitMs > LONGEST_WAIT_MS) {
           const message = `${provider}: its ${perHour} requests of an hour are used up`
           throw new DataError('provider_exhausted', message, { retryAfterMs: waitMs })
@@ -320,26 +318,26 @@ export function createHistoryLimit(share: RateLimit, total: RateLimit): RateLimi
   }
 }
 
-interface SharedLimit extends SharedBy {
-  readonly provider: string
+/** A limit in two forms, which take requests and return the wait for them in milliseconds. */
+interface Counter {
   readonly key: string
-  /** Takes requests from the limit and returns the wait in milliseconds. */
+  /** The form in Redis. It gets `args` and the number of requests. */
   readonly script: string
+  readonly args: readonly number[]
+  /** The form within this process. */
+  own(requests: number): number
 }
 
-/** Runs a limit's script in the shared Redis. Returns undefined while Redis is unavailable. */
-function createSharedWait({ provider, key, script, redis, prefix, log }: SharedLimit) {
+/** Counts in the shared Redis, and within this process while Redis is unavailable. */
+function createCounter(provider: string, { key, script, args, own }: Counter, sharedBy: SharedBy | undefined) {
   let isAlone = false
-  return async (...args: readonly number[]): Promise<number | undefined> => {
+  return async (requests: number): Promise<number> => {
     // On a broken connection the command would wait until it is restored.
-    if (isAlone && redis.status !== 'ready') return undefined
-    let timer: NodeJS.Timeout | undefined
+    if (sharedBy === undefined || (isAlone && sharedBy.redis.status !== 'ready')) return own(requests)
+    const { redis, prefix, log } = sharedBy
     try {
-      const late = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`no answer within ${REDIS_TIMEOUT_MS} ms`)), REDIS_TIMEOUT_MS)
-      })
-      const reply = redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args)
-      const waitMs = Number(await Promise.race([reply, late]))
+      const reply = redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args, requests)
+      const waitMs = Number(await untilAborted(reply, AbortSignal.timeout(REDIS_TIMEOUT_MS)))
       if (isAlone) log.info({ provider }, 'rate limit is shared between processes again')
       isAlone = false
       return waitMs
@@ -348,9 +346,7 @@ function createSharedWait({ provider, key, script, redis, prefix, log }: SharedL
       if (!isAlone)
         log.warn({ provider, reason }, 'Redis is unavailable: each process applies the rate limit on its own')
       isAlone = true
-      return undefined
-    } finally {
-      clearTimeout(timer)
+      return own(requests)
     }
   }
 }

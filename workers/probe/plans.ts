@@ -1,9 +1,7 @@
 import type { Redis } from 'ioredis'
-import type { Config } from '../../shared/config/config.ts'
-import { readTakenOfDay } from '../http/client.ts'
-import { toBudget as toCoinGeckoBudget } from '../providers/coingecko/client.ts'
-import { toBudget as toCoinMarketCapBudget } from '../providers/coinmarketcap/client.ts'
-import { toCallsPerDay } from '../providers/moralis/budget.ts'
+import { createHttpClients, type HttpSettings, readTakenOfDay } from '../http/client.ts'
+import type { ProviderContext } from '../job/define-job.ts'
+import { jobs } from '../jobs/list.ts'
 
 /** A plan that the workers spread over its days: the requests per day and those left today, in billed requests. */
 export interface DayPlan {
@@ -12,20 +10,30 @@ export interface DayPlan {
   readonly remaining: number
 }
 
-/**
- * Reads the plans of the providers that have a key, as counted by all workers in Redis. `now` is in Unix milliseconds.
- */
-export async function readDayPlans(config: Config, redis: Redis, now: number): Promise<DayPlan[]> {
-  const perDay = {
-    coinmarketcap: toCoinMarketCapBudget(config)?.perDay,
-    coingecko: toCoinGeckoBudget(config)?.perDay,
-    moralis: config.providers.moralis.apiKey === undefined ? undefined : toCallsPerDay(config),
+/** Returns the requests per day with which the jobs open their providers. */
+export function findDayLimits(context: Omit<ProviderContext, 'http'>): ReadonlyMap<string, number> {
+  const limits = new Map<string, number>()
+  const { open } = createHttpClients({ log: context.log })
+  const http = {
+    open(settings: HttpSettings) {
+      if (settings.requestsPerDay !== undefined) limits.set(settings.provider, settings.requestsPerDay)
+      return open(settings)
+    },
   }
+  for (const job of jobs) job.connect({ ...context, http })
+  return limits
+}
+
+/** Reads the plans of the providers, as counted by all workers in Redis. `now` is in Unix milliseconds. */
+export async function readDayPlans(
+  context: Omit<ProviderContext, 'http'>,
+  redis: Redis,
+  now: number,
+): Promise<DayPlan[]> {
   const plans: DayPlan[] = []
-  for (const [provider, count] of Object.entries(perDay)) {
-    if (count === undefined) continue
-    const taken = await readTakenOfDay(redis, config.redis.prefix, { provider, now })
-    plans.push({ provider, perDay: count, remaining: Math.max(0, count - taken) })
+  for (const [provider, perDay] of findDayLimits(context)) {
+    const taken = await readTakenOfDay(redis, context.config.redis.prefix, { provider, now })
+    plans.push({ provider, perDay, remaining: Math.max(0, perDay - taken) })
   }
   return plans
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../../shared/config/config.ts'
+import { toCheckedProviders } from '../../shared/config/providers/list.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { groupBy } from '../../shared/group-by.ts'
@@ -31,8 +32,7 @@ export interface ProbeOptions {
   readonly record?: ((exchange: Exchange) => void) | undefined
 }
 
-/** Posts and hours of a first reading. A check needs no more, and they are billed. */
-const FEWEST_POSTS = 10
+/** Hours of a first reading of trades. A check needs no more, and requests are billed. */
 const FEWEST_HOURS = 1
 
 /**
@@ -41,18 +41,10 @@ const FEWEST_HOURS = 1
  * one provider in sequence.
  */
 export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
-  const { x, coinmarketcap, coingecko } = options.config.providers
   const config = {
     ...options.config,
     dex: { ...options.config.dex, firstRunHours: FEWEST_HOURS },
-    providers: {
-      ...options.config.providers,
-      x: { ...x, postsPerDao: FEWEST_POSTS },
-      // The rotation of entities within the five-minute slots must not affect the result, so the plans have no limit
-      // here.
-      coinmarketcap: { ...coinmarketcap, creditsPerMonth: undefined },
-      coingecko: { ...coingecko, callsPerMonth: undefined },
-    },
+    providers: toCheckedProviders(options.config.providers),
   }
   const redact = createRedactor(findSecrets(options.config))
   // A host may serve several datasets, whose probes share its limits.

@@ -25,7 +25,8 @@ async function main(): Promise<void> {
   const metrics = createSlotMetrics(names, program.metrics)
   const scheduled = on.map((job) => ({ job, queues: createQueues(job.name, redis, prefix) }))
   const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, ...clock, metrics })
-  const publishing = startPublishing({ db, config, registry, log, now })
+  const { to } = config.publish
+  const publishing = to === undefined ? undefined : startPublishing({ db, config, registry, log, now }, to)
   log.info({ datasets: names, off: config.datasetsOff }, 'scheduler started')
   const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
   createQueueMetrics(queues, program.metrics, log)

@@ -8,6 +8,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { withLock } from '../../shared/store/lock.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { startTicks, type Ticks } from '../watch/ticks.ts'
+import type { Outcome } from './publish.ts'
 
 /** Most daily data of the day before is collected by then, in milliseconds after midnight UTC. */
 const DUE_AFTER_MS = HOUR_MS
@@ -41,42 +42,42 @@ interface DailyOptions {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  /** Threads of ClickHouse for each statement; default: one for each core. */
+  readonly threads?: number
 }
 
-/** Publishes to a target if the publication of the day is due. Returns whether it did. */
-export async function publishDaily(
-  { db, config, registry, log, now }: DailyOptions,
+/** Publishes to a target and records it, so that the publication of the day is not due again. */
+export async function publishNow(
+  { db, config, registry, log, now, threads }: DailyOptions,
   to: string,
   signal: AbortSignal,
-): Promise<boolean> {
-  if (!(await isDue(db, to, now()))) return false
+): Promise<Outcome> {
   // Loaded when needed: they read the descriptions of the API's routes, which the scheduler needs for nothing else.
   const [{ publish }, { openTarget }] = await Promise.all([import('./publish.ts'), import('./target.ts')])
   const { s3, keepDays } = config.publish
   const outcome = await withLock(db, { ...toLock(db), log }, () =>
     publish({
-      ...{
-        db,
-        registry: snapshot(registry),
-        target: openTarget(db, to, s3),
-        keepDays,
-        publicUrl: config.api.publicUrl,
-        now,
-        signal,
-      },
+      ...{ db, registry: snapshot(registry), target: openTarget(db, to, s3), keepDays },
+      ...{ publicUrl: config.api.publicUrl, now, signal },
+      ...(threads === undefined ? {} : { threads }),
     }),
   )
   const value = JSON.stringify({ written: outcome.written.length, rows: outcome.rows, bytes: outcome.bytes })
   const written_at = new Date(now()).toISOString()
   await db.insert({ table: 'job_state', rows: [{ job: STATE_JOB, name: to, value, written_at }] })
   log.info({ to, written: outcome.written.length, unchanged: outcome.unchanged, bytes: outcome.bytes }, 'published')
+  return outcome
+}
+
+/** Publishes to a target if the publication of the day is due. Returns whether it did. */
+export async function publishDaily(options: DailyOptions, to: string, signal: AbortSignal): Promise<boolean> {
+  if (!(await isDue(options.db, to, options.now()))) return false
+  await publishNow(options, to, signal)
   return true
 }
 
-/** Publishes once a day while the scheduler runs, if PUBLISH_TO is set. Several schedulers publish once. */
-export function startPublishing(options: DailyOptions): Ticks | undefined {
-  const { to } = options.config.publish
-  if (to === undefined) return undefined
+/** Publishes to a target once a day until it is stopped. Several processes publish once. */
+export function startPublishing(options: DailyOptions, to: string): Ticks {
   const { log } = options
   const stopping = new AbortController()
   const tick = async () => {
@@ -90,7 +91,7 @@ export function startPublishing(options: DailyOptions): Ticks | undefined {
   const first = tick()
   return {
     stop: async () => {
-      stopping.abort(new Error('the scheduler is stopping'))
+      stopping.abort(new Error('the process is stopping'))
       await ticks.stop()
       await first
     },

@@ -1,7 +1,7 @@
-import { z } from 'zod'
 import { toIdSql } from '../../api/answers/keyset.ts'
 import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
-import { toTier, VALUES } from '../../api/prices/points.ts'
+import { VALUES } from '../../api/prices/points.ts'
+import { toTier } from '../../api/prices/stored-points.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'
@@ -14,6 +14,11 @@ import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-te
 import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
 import { TREASURY_VALUES, treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
+import {
+  holdingsHistoricRoute,
+  toChainParams,
+  toDailyHoldings,
+} from '../../api/routes/daos/treasury/holdings/historic.ts'
 import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
 import { SAMPLE, twitterSentimentSamplesRoute } from '../../api/routes/daos/twitter-sentiment-samples.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
@@ -30,7 +35,6 @@ import { governance } from '../../shared/datasets/governance.ts'
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { indexToken } from '../../shared/datasets/index-token.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
@@ -42,66 +46,9 @@ import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import { twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import { asTime, DAY, daily, documented, from, type Published, RANGE, sums } from './define-published.ts'
 
-/** A column of the files. `unit` is absent for texts, times and plain counts. */
-interface Column {
-  readonly name: string
-  readonly description: string
-  readonly unit?: string
-}
-
-/** A dataset of the publication. */
-export interface Published {
-  readonly name: string
-  readonly description: string
-  /** The stored dataset whose coverage the partitions report; absent for the registry's records. */
-  readonly of?: DatasetFacts
-  /** The entity of a row: its id and names are columns of each row. */
-  readonly about?: 'token' | 'dao'
-  /** The values of the partition key `interval`; absent if the dataset has one step. */
-  readonly intervals?: readonly Interval[]
-  /** The table and its column with the time by which rows are partitioned; absent for a dataset in one file. */
-  readonly extent?: (interval: Interval) => { readonly table: string; readonly time: string }
-  /**
-   * SQL for the rows of `{from: DateTime64(3, 'UTC')}` (inclusive) to `{to: ...}` (exclusive): `key` of the entity, and a
-   * column for each of `columns`.
-   */
-  readonly rows: (interval: Interval) => string
-  readonly params?: (registry: Registry) => Readonly<Record<string, unknown>>
-  /** The first column is the time, for a dataset with an extent. */
-  readonly columns: readonly Column[]
-  /** Columns after entity and time that make the order of rows unique. */
-  readonly order?: readonly string[]
-}
-
-/** The description of a record's member in the API's documentation, which is the only place that has it. */
-function documented({ record, response, path }: Route, member: string): string {
-  let schema: z.ZodType = record ?? response
-  for (const name of member.split('.')) {
-    const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
-    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[name] : undefined
-    if (next === undefined) throw new Error(`${path} has no member ${member}`)
-    schema = next
-  }
-  const { description } = schema
-  if (description === undefined) throw new Error(`${path} does not describe ${member}`)
-  return description
-}
-
-type Columns = readonly (readonly [name: string, member: string, unit?: string])[]
-
-/** Columns that are members of a route's records. */
-const from = (route: Route, columns: Columns): Column[] =>
-  columns.map(([name, member, unit]) => ({
-    name,
-    description: documented(route, member),
-    ...(unit === undefined ? {} : { unit }),
-  }))
-
-const RANGE = (time: string) => `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`
-const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
 const FIVE_MINUTES = asTime("toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')")
-const DAY = asTime("toStartOfDay(observed_at, 'UTC')")
 
 function toPriceRows(interval: Interval): string {
   const { table, time, isOfTier } = toTier(interval)
@@ -111,42 +58,15 @@ function toPriceRows(interval: Interval): string {
 FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}${first}`
 }
 
-/** A dataset with a row per DAO and day, which the table has under `observed_at`. */
-function daily(
-  dataset: DatasetFacts,
-  route: Route,
-  { values, ...own }: Pick<Published, 'name' | 'description' | 'columns'> & { readonly values: string },
-): Published {
-  const { table, time, entity } = dataset.series
-  return {
-    ...own,
-    of: dataset,
-    about: 'dao',
-    extent: () => ({ table, time }),
-    rows: () => `SELECT ${entity} AS key, ${DAY} AS day, ${values} FROM ${table} FINAL WHERE ${RANGE(time)}`,
-    columns: [...from(route, [['day', Object.keys(route.record?.shape ?? {})[0] ?? '']]), ...own.columns],
-  }
-}
-
-/** Sums over all entities of a day. */
-function sums(dataset: DatasetFacts, route: Route, [sum, count]: [string, string], description: string): Published {
-  const { table, time } = dataset.series
-  return {
-    ...{ name: dataset.name, description, of: dataset, extent: () => ({ table, time }) },
-    rows: () =>
-      `SELECT 0 AS key, ${asTime('recorded_at')} AS day, value_usd, member_count FROM ${table} FINAL WHERE ${RANGE(time)}`,
-    columns: from(route, [
-      ['day', 'recordedAt'],
-      ['value_usd', `${sum}.value`, 'USD'],
-      ['member_count', `${sum}.metadata.${count}`],
-    ]),
-  }
-}
-
 const allGovernance = ({ daos }: Registry) => ({ ...toScope(daos, SOURCES) })
 const proposals = { table: 'dao_proposals', time: 'created_at' }
 const votes = { table: 'dao_cast_votes', time: 'created_at' }
 const TRADE_ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
+
+/** A route with the record that its parameter widens. */
+function ofSource(route: Route): Route {
+  return { ...route, record: route.recordWith?.record }
+}
 
 /** Every dataset of the publication, in the order in which it is written. */
 export const published: readonly Published[] = [
@@ -247,6 +167,30 @@ FROM dex_trades FINAL WHERE ${RANGE('traded_at')}`,
       ['assets', 'assets'],
     ]),
   }),
+  {
+    name: 'treasury-holdings',
+    description:
+      'The assets of each treasury by day and chain, all addresses added up. The same records as /data/daos/treasury/holdings/historic.',
+    of: daoTreasury,
+    about: 'dao',
+    extent: () => daoTreasury.series,
+    params: toChainParams,
+    rows: () => `SELECT dao AS key, observed_at AS day, symbol, token AS token_id, contract AS contract_address, chain AS chain_id, kind, quantity,
+  value_usd / quantity AS price_usd, value_usd
+FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_treasuries FINAL WHERE ${RANGE('observed_at')}`)})`,
+    columns: from(holdingsHistoricRoute, [
+      ['day', 'recordedAt'],
+      ['symbol', 'symbol'],
+      ['token_id', 'token'],
+      ['contract_address', 'contractAddress'],
+      ['chain_id', 'chain'],
+      ['kind', 'kind'],
+      ['quantity', 'quantity', 'tokens'],
+      ['price_usd', 'priceUsd', 'USD'],
+      ['value_usd', 'valueUsd', 'USD'],
+    ]),
+    order: ['symbol', 'chain_id', 'contract_address', 'quantity'],
+  },
   daily(daoFees, feesHistoricRoute, {
     name: 'fees',
     description: 'Fees and revenue of the protocols of each DAO by day. The same points as /data/daos/fees/historic.',
@@ -442,58 +386,3 @@ FROM index_token FINAL WHERE index_key = {index: UInt64} AND ${RANGE('created_at
     ]),
   },
 ]
-
-/** A route with the record that its parameter widens. */
-function ofSource(route: Route): Route {
-  return { ...route, record: route.recordWith?.record }
-}
-
-const ENTITIES = {
-  token: {
-    columns: [
-      ...from(tokensRoute, [
-        ['token_id', '_id'],
-        ['token_name', 'name'],
-        ['token_symbol', 'symbol'],
-        ['dao_id', 'dao'],
-      ]),
-      ...from(daosRoute, [['dao_name', 'name']]),
-    ],
-    values: 't.id AS token_id, t.name AS token_name, t.symbol AS token_symbol, t.dao_id AS dao_id, d.name AS dao_name',
-    joins: `INNER JOIN (SELECT key, id, name, symbol, dao_id, dao_key FROM tokens FINAL) AS t ON t.key = r.key
-LEFT JOIN (SELECT key, name FROM daos FINAL) AS d ON d.key = t.dao_key`,
-    first: 'token_id',
-  },
-  dao: {
-    columns: from(daosRoute, [
-      ['dao_id', '_id'],
-      ['dao_name', 'name'],
-    ]),
-    values: 'd.id AS dao_id, d.name AS dao_name',
-    joins: 'INNER JOIN (SELECT key, id, name FROM daos FINAL) AS d ON d.key = r.key',
-    first: 'dao_id',
-  },
-} as const
-
-/** All columns of a dataset's files, in their order. */
-export const toColumns = ({ about, columns }: Published): readonly Column[] =>
-  about === undefined ? columns : [...ENTITIES[about].columns, ...columns]
-
-/** The columns by which the rows of a file are sorted. */
-export const toOrder = ({ about, columns, extent, order = [] }: Published): string[] => [
-  ...(about === undefined ? [] : [ENTITIES[about].first]),
-  ...(extent === undefined ? [] : columns.slice(0, 1).map(({ name }) => name)),
-  ...order,
-]
-
-/** SQL for the rows of the files; `isKeyed` adds the key of the entity. */
-export function toSelect(dataset: Published, interval: Interval, isKeyed = false): string {
-  const { about, columns, rows } = dataset
-  const entity = about === undefined ? undefined : ENTITIES[about]
-  const values = [
-    ...(isKeyed ? ['r.key AS key'] : []),
-    ...(entity === undefined ? [] : [entity.values]),
-    ...columns.map(({ name }) => `r.${name} AS ${name}`),
-  ]
-  return `SELECT ${values.join(', ')}\nFROM (${rows(interval)}) AS r\n${entity?.joins ?? ''}`
-}

@@ -13,10 +13,10 @@ import { verify } from './catalog.ts'
 import { toLock } from './daily.ts'
 import { published } from './datasets.ts'
 import { publish } from './publish.ts'
-import { openFolder, openTarget } from './target.ts'
+import { openFolder, openTarget, type Target } from './target.ts'
 
 const HELP = `npm run publish -- --to <folder | s3://bucket/prefix> [options]
-npm run publish -- verify --from <folder>
+npm run publish -- verify --from <folder | s3://bucket/prefix>
 
 Writes the stored data as Parquet files with a catalog, which readers begin with. Only months whose rows changed are written
 again, so a second run writes nothing. Stopped or killed, it leaves the old or the new publication, and the next run goes on.
@@ -44,16 +44,26 @@ function parseOnly(text: string | undefined): string[] | undefined {
   throw new DataError('payload', `--only: there is no dataset ${JSON.stringify(unknown)}: ${datasetNames}`)
 }
 
-async function runVerify(folder: string | undefined, isJson: boolean): Promise<void> {
-  if (folder === undefined) throw new DataError('payload', `verify needs --from <folder>\n\n${HELP}`)
+async function runVerify(from: string | undefined, isJson: boolean): Promise<void> {
+  if (from === undefined) throw new DataError('payload', `verify needs --from <folder>\n\n${HELP}`)
+  if (!from.includes('://')) return report(openFolder(undefined, from), from, isJson)
+  const config = loadCommandConfig()
+  const db = createDatabase(config.clickhouse, 'write')
+  try {
+    await report(openTarget(db, from, config.publish.s3), from, isJson)
+  } finally {
+    await db.close()
+  }
+}
+
+async function report(target: Target, from: string, isJson: boolean): Promise<void> {
   const faults: string[] = []
-  const onFile = createParts(folder)
-  for await (const fault of verify(openFolder(undefined, folder), onFile)) {
+  for await (const fault of verify(target, createParts(from))) {
     faults.push(fault)
     if (!isJson) console.log(fault)
   }
-  if (isJson) console.log(JSON.stringify({ folder, faults }, null, 2))
-  else if (faults.length === 0) console.log(`${folder}: every file is as the catalog says`)
+  if (isJson) console.log(JSON.stringify({ folder: from, faults }, null, 2))
+  else if (faults.length === 0) console.log(`${from}: every file is as the catalog says`)
   if (faults.length > 0) process.exitCode = 1
 }
 

@@ -9,7 +9,8 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { CATALOG, type Catalog, listFiles, type Partition, type PublishedDataset, readCatalog } from './catalog.ts'
 import { makeCompanions } from './companions.ts'
-import { type Published, published, toColumns, toOrder, toSelect } from './datasets.ts'
+import { published } from './datasets.ts'
+import { type Published, toColumns, toOrder, toSelect } from './define-published.ts'
 import type { Target } from './target.ts'
 
 /** What a publication did. */
@@ -35,6 +36,8 @@ export interface PublishOptions {
   readonly onPartition?: (path: string, rows: number) => void
   /** Only these datasets are read; the others stay as they are. */
   readonly only?: readonly string[]
+  /** Threads of ClickHouse for each statement; default: one for each core. */
+  readonly threads?: number
 }
 
 /** Rows of one file: a dataset, for a series with its interval and the month. */
@@ -46,7 +49,10 @@ interface Piece extends TimeRange {
   readonly entities: readonly number[]
 }
 
-const SETTINGS = { max_execution_time: 0 }
+const toSettings = ({ threads }: Pick<PublishOptions, 'threads'>) => ({
+  max_execution_time: 0,
+  ...(threads === undefined ? {} : { max_threads: threads }),
+})
 const ALL: TimeRange = { from: 0, to: Date.parse('2100-01-01') }
 
 const toParams = ({ from, to }: TimeRange) => {
@@ -65,13 +71,13 @@ const content = z.object({
 const described = z.object({ name: z.string(), type: z.string() })
 
 /** The years with rows of a dataset. */
-async function listYears(db: Database, dataset: Published, interval: Interval): Promise<number[]> {
+async function listYears(options: PublishOptions, dataset: Published, interval: Interval): Promise<number[]> {
   const place = dataset.extent?.(interval)
   if (place === undefined) return []
-  const [found] = await db.rows({
+  const [found] = await options.db.rows({
     name: `publish-${dataset.name}-extent`,
     sql: `SELECT toYear(min(${place.time}), 'UTC') AS first, toYear(max(${place.time}), 'UTC') AS last FROM ${place.table} HAVING count() > 0`,
-    settings: SETTINGS,
+    settings: toSettings(options),
     schema: extent,
   })
   if (found === undefined) return []
@@ -90,7 +96,10 @@ async function* readPieces(options: PublishOptions, dataset: Published, interval
   const ranges =
     time === undefined
       ? [ALL]
-      : (await listYears(db, dataset, interval)).map((one) => ({ from: Date.UTC(one, 0), to: Date.UTC(one + 1, 0) }))
+      : (await listYears(options, dataset, interval)).map((one) => ({
+          from: Date.UTC(one, 0),
+          to: Date.UTC(one + 1, 0),
+        }))
   for (const range of ranges) {
     const found = await db.rows({
       name: `publish-${dataset.name}-versions`,
@@ -99,7 +108,7 @@ async function* readPieces(options: PublishOptions, dataset: Published, interval
 FROM (${toSelect(dataset, interval, true)})
 GROUP BY year, month ORDER BY year, month`,
       params: { ...toParams(range), ...dataset.params?.(registry) },
-      settings: SETTINGS,
+      settings: toSettings(options),
       schema: content,
       ...(signal === undefined ? {} : { signal }),
     })
@@ -160,6 +169,7 @@ async function writePartition(
         name: `publish-${dataset.name}`,
         sql: toFileSql(dataset, piece.interval),
         params: { ...toParams(piece), ...dataset.params?.(registry) },
+        settings: toSettings(options),
         ...(signal === undefined ? {} : { signal }),
       })
   const { rows, from, to } = await target.readFooter(path, time)

@@ -6,7 +6,7 @@ import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_CACHED } from '../../answers/answer.ts'
 import type { Representation } from '../../answers/formats.ts'
 import { toIdSql } from '../../answers/keyset.ts'
-import { NO_FRAME, toArray } from '../../answers/rows.ts'
+import { detach, NO_FRAME, type Rows, toArray, toSlice } from '../../answers/rows.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -20,7 +20,8 @@ import {
   countSlices,
   findNewest,
   hasFullRows,
-  readRange,
+  readChunks,
+  toChunks,
   writeRows,
 } from '../../series/chunks.ts'
 import {
@@ -168,9 +169,10 @@ async function answerPoints(
     return { ...answer, points: records, early: Math.min(early, records) }
   }
   const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
-  const read: ChunkSource['read'] = (db, piece) =>
+  const read: ChunkSource<Rows>['read'] = (db, piece) =>
     writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
-  const slices = await readRange({ ...source, read }, call, range)
+  const rows = await readChunks({ ...source, read, pack: detach }, call, toChunks(range, INTERVAL))
+  const slices = rows.map((one) => toSlice(one, range))
   const counts = { points: countSlices(slices), early: countSince(slices, due) }
   return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), ...counts }
 }

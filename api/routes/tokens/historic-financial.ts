@@ -4,7 +4,7 @@ import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time } from '../../parameters/kinds.ts'
-import { answerPriceSeries, answerPricesInForm, peekPriceSeries } from '../../prices/json.ts'
+import { answerPriceSeries, answerPricesInForm, findPriceSeries } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/table.ts'
@@ -49,7 +49,7 @@ export const historicFinancialRoute = defineRoute({
     if (!isCacheable || interval === undefined || !isPlain(query, 'asc', interval)) return undefined
     checkRange(query)
     const range = toSeriesRange({ ...query, interval }, now())
-    return peekPriceSeries(call, { token, interval, range, limit })
+    return findPriceSeries(call, { token, interval, range, limit })
   },
   handle: async (call): Promise<Answer> => {
     const { query, found: token, now, representation } = call

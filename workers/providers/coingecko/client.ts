@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
-import { isPaidCoinGecko } from '../../../shared/config/provider-settings.ts'
+import { isPaidCoinGecko } from '../../../shared/config/providers/coingecko.ts'
 import type { ErrorReading, HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
@@ -8,8 +8,6 @@ import { type MonthBudget, toDayLimit, toMonthBudget } from '../plan.ts'
 
 /** The setting that limits the calls with a key. */
 export const CALLS_SETTING = 'COINGECKO_CALLS_PER_MONTH'
-
-export const COST = `free; with a key each call counts, up to ${CALLS_SETTING}`
 
 /** Opens the provider's host with the matching key header. */
 export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {

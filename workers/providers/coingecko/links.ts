@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { coingeckoDeclaration } from '../../../shared/config/providers/coingecko.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
@@ -13,7 +14,7 @@ import {
 } from '../contracts/links.ts'
 import { toTurn } from '../plan.ts'
 import { requestEach } from '../requests.ts'
-import { COST, openCoinGecko, toBudget } from './client.ts'
+import { openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (docs/providers.md, section 2). */
 const list = z.array(z.unknown()).nullish().catch(null)
@@ -34,7 +35,7 @@ const coinAnswer = z.object({
  */
 export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coingecko',
-  cost: COST,
+  cost: coingeckoDeclaration.cost,
   covers: (dao) => dao.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)

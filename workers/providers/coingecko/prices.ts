@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { coingeckoDeclaration } from '../../../shared/config/providers/coingecko.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { toBatches } from '../../../shared/group-by.ts'
@@ -11,7 +12,7 @@ import type { PriceSource } from '../contracts/prices.ts'
 import { toPages } from '../paging.ts'
 import { fetchWithinBudget, requireHistory } from '../plan.ts'
 import { type Batch, requestBatches, requestEach } from '../requests.ts'
-import { CALLS_SETTING, COST, openCoinGecko, toBudget, toPlanDays } from './client.ts'
+import { CALLS_SETTING, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -30,7 +31,7 @@ const FINE_MS = DAY_MS - 2 * HOUR_MS
 /** CoinGecko, with a Pro key, a Demo key or none (docs/providers.md, section 2). Only a Pro key has more than 365 days of history. */
 export const coingecko: Provider<PriceSource, Token> = {
   name: 'coingecko',
-  cost: COST,
+  cost: coingeckoDeclaration.cost,
   covers: (token) => token.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)

@@ -10,8 +10,6 @@ import { toNextDay, toNextMonth } from '../plan-resets.ts'
 /** The setting that limits the credits with a key. */
 export const CREDITS_SETTING = 'COINMARKETCAP_CREDITS_PER_MONTH'
 
-export const COST = `1 credit per 100 tokens or points, with a key up to ${CREDITS_SETTING}`
-
 export interface CoinMarketCap {
   readonly hasKey: boolean
   /** The plan's budget in credits; undefined without a key. */
@@ -26,7 +24,7 @@ export interface CoinMarketCap {
 }
 
 /** Returns the plan's budget in credits; undefined without a key. */
-export function toBudget({ providers, worker }: Config): MonthBudget | undefined {
+function toBudget({ providers, worker }: Config): MonthBudget | undefined {
   const { creditsPerMonth } = providers.coinmarketcap
   return creditsPerMonth === undefined ? undefined : toMonthBudget(creditsPerMonth, worker.historyShare)
 }

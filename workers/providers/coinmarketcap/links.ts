@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { coinmarketcapDeclaration } from '../../../shared/config/providers/coinmarketcap.ts'
 import type { DaoLinkRow } from '../../../shared/datasets/daos.ts'
 import { toBatches } from '../../../shared/group-by.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, isUnreadable, mapOf, toUnreadable } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
-import { COST, openCoinMarketCap } from './client.ts'
+import { openCoinMarketCap } from './client.ts'
 
 const INFO = '/v2/cryptocurrency/info'
 /** Every hundred ids cost one credit. */
@@ -19,7 +20,7 @@ const infoAnswer = z.object({ data: mapOf(coin) })
 /** CoinMarketCap's metadata of coins, with a key or from the keyless mirror (docs/providers.md, section 1.3). */
 export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coinmarketcap',
-  cost: COST,
+  cost: coinmarketcapDeclaration.cost,
   covers: (dao) => dao.cmcId !== null,
   connect(context) {
     const client = openCoinMarketCap(context)

@@ -1,3 +1,4 @@
+import { coinmarketcapDeclaration } from '../../../shared/config/providers/coinmarketcap.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { toBatches } from '../../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
@@ -8,7 +9,7 @@ import type { PriceSource } from '../contracts/prices.ts'
 import { countSteps, toPages } from '../paging.ts'
 import { fetchWithinBudget, requireHistory } from '../plan.ts'
 import { type Batch, requestBatches } from '../requests.ts'
-import { COST, type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
+import { type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 
 const LATEST = '/v3/cryptocurrency/quotes/latest'
@@ -30,7 +31,7 @@ const PLAN_DAYS = { fine: [30, 90, 365], daily: [365, 3 * 365] }
  */
 export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
-  cost: COST,
+  cost: coinmarketcapDeclaration.cost,
   covers: (token) => token.cmcId !== null,
   connect(context) {
     const client = openCoinMarketCap(context)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { defillamaDeclaration } from '../../../shared/config/providers/defillama.ts'
 import type { DaoFeesRow } from '../../../shared/datasets/fees.ts'
 import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
@@ -36,7 +37,7 @@ type Points = readonly unknown[]
 /** DefiLlama's fees and revenue; it needs no key. Parent protocols have a summary of all their children. */
 export const defillamaFees: Provider<FeesSource, Dao> = {
   name: 'defillama',
-  cost: 'free',
+  cost: defillamaDeclaration.cost,
   covers: ({ defillama }) => defillama !== null,
   connect(context) {
     const { now = Date.now } = context

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { defillamaDeclaration } from '../../../shared/config/providers/defillama.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, listOf } from '../answer.ts'
 import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
@@ -13,7 +14,7 @@ const protocolsAnswer = listOf(protocol)
 /** DefiLlama's list of protocols; it needs no key (docs/providers.md, section 3.1). */
 export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'defillama',
-  cost: 'free',
+  cost: defillamaDeclaration.cost,
   covers: (dao) => dao.defillama !== null,
   connect(context) {
     const client = openDefiLlama(context)

@@ -1,3 +1,4 @@
+import { defillamaDeclaration } from '../../../shared/config/providers/defillama.ts'
 import type { DaoTreasuryRow } from '../../../shared/datasets/treasury.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { HttpClient } from '../../http/client.ts'
@@ -17,7 +18,7 @@ const NO_SUCH_TREASURY = [400, 404]
 /** DefiLlama's treasuries; it needs no key (docs/providers.md, section 3.1). */
 export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
   name: 'defillama',
-  cost: 'free',
+  cost: defillamaDeclaration.cost,
   covers: ({ defillama }) => defillama !== null,
   connect(context) {
     const client = openDefiLlama(context)

@@ -1,3 +1,4 @@
+import { defillamaDeclaration } from '../../../shared/config/providers/defillama.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider, Range } from '../../job/define-job.ts'
@@ -17,7 +18,7 @@ const CONCURRENCY = 1
 /** Value locked by DefiLlama (docs/providers.md, section 3.1). */
 export const defillama: Provider<TvlSource, Dao> = {
   name: 'defillama',
-  cost: 'free',
+  cost: defillamaDeclaration.cost,
   covers: (dao) => dao.defillama !== null,
   connect(context) {
     const client = openDefiLlama(context)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { discordDeclaration } from '../../../shared/config/providers/discord.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { ErrorReading } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
@@ -14,7 +15,7 @@ const CONCURRENCY = 1
 /** Discord's invites with counts (docs/providers.md, section 14.1). Works without a bot's token. */
 export const discord: Provider<MembersSource, Dao> = {
   name: 'discord',
-  cost: 'free',
+  cost: discordDeclaration.cost,
   covers: ({ discord: link }) => toInviteCode(link) !== undefined,
   connect({ config, http }) {
     const { botToken, ...settings } = config.providers.discord

@@ -1,3 +1,4 @@
+import { ethplorerDeclaration } from '../../../shared/config/providers/ethplorer.ts'
 import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider } from '../../job/define-job.ts'
@@ -14,7 +15,7 @@ const CONCURRENCY = 1
  */
 export const ethplorer: Provider<HoldersSource, Token> = {
   name: 'ethplorer',
-  cost: 'free',
+  cost: ethplorerDeclaration.cost,
   hostPerChain: true,
   covers: ({ chain }) => chain === 'ethereum' || chain === 'bnb',
   connect(context) {

@@ -1,4 +1,5 @@
 import { parseAbi } from 'viem/utils'
+import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { DelegatingDao, DelegationsRow } from '../../../shared/datasets/delegations.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import type { VotingToken } from '../../../shared/registry/entities.ts'
@@ -21,7 +22,6 @@ import {
   toReading,
 } from './logs/follow.ts'
 import { toLag } from './logs/node.ts'
-import { NODE_COST } from './rpc/json-rpc.ts'
 
 /** The events of Compound's token, of OpenZeppelin's votes and of Nouns' token (docs/providers.md, section 10). */
 const events = createEventDecoder(
@@ -37,7 +37,7 @@ type OwnedToken = VotingToken & Followed
 /** Delegations from the JSON-RPC node of each chain in RPC_URLS. Only final blocks are read. */
 export const ethereum: Provider<DelegationSource, DelegatingDao> = {
   name: 'ethereum',
-  cost: NODE_COST,
+  cost: nodesDeclaration.cost,
   hostPerChain: true,
   // Also covers chains without a node: the error then names the chain.
   covers: () => true,

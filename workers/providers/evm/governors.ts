@@ -1,3 +1,4 @@
+import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { GovernorsRow } from '../../../shared/datasets/governors.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
@@ -23,7 +24,6 @@ import {
 } from './logs/follow.ts'
 import { type Block, type Node, toLag } from './logs/node.ts'
 import type { HeldTurns } from './logs/turns.ts'
-import { NODE_COST } from './rpc/json-rpc.ts'
 
 /**
  * Events of governors from the JSON-RPC node of each chain in RPC_URLS (docs/providers.md, section 10). Only final
@@ -31,7 +31,7 @@ import { NODE_COST } from './rpc/json-rpc.ts'
  */
 export const ethereum: Provider<GovernorSource, Dao> = {
   name: 'ethereum',
-  cost: NODE_COST,
+  cost: nodesDeclaration.cost,
   hostPerChain: true,
   // Also covers chains without a node: the error then names the chain.
   covers: () => true,

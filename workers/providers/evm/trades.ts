@@ -1,3 +1,4 @@
+import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
@@ -13,7 +14,7 @@ import { dropCursors, holdBack, noteCursors, readCursors, resume } from './logs/
 import { findBlockAt } from './logs/find-block.ts'
 import { createNode, toLag } from './logs/node.ts'
 import { type Gap, type HeldTurns, holdCursors, type Turns, takeTurns, toGroups } from './logs/turns.ts'
-import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
+import { createJsonRpc } from './rpc/json-rpc.ts'
 
 /**
  * Share of a job's ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only
@@ -34,7 +35,7 @@ export function isReadFromNode(chain: string, urls: Readonly<Record<string, stri
  */
 export const ethereum: Provider<TradeSource, Token> = {
   name: 'ethereum',
-  cost: NODE_COST,
+  cost: nodesDeclaration.cost,
   hostPerChain: true,
   covers: (token, config) => isReadFromNode(token.chain, config.providers.rpc.urls),
   connect(context) {

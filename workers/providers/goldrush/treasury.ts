@@ -1,3 +1,4 @@
+import { goldrushDeclaration } from '../../../shared/config/providers/goldrush.ts'
 import type { DaoTreasuryRow } from '../../../shared/datasets/treasury.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
@@ -21,7 +22,7 @@ const CONCURRENCY = 4
  */
 export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   name: 'goldrush',
-  cost: '0.5 credits a call and more',
+  cost: goldrushDeclaration.cost,
   covers: ({ wallets }) => wallets.length > 0 && wallets.every(({ chainId }) => chainId !== null),
   connect(context) {
     const { config, now = Date.now } = context

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { IndexTokenRow } from '../../../shared/datasets/index-token.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
@@ -9,7 +10,7 @@ import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { toCoin } from '../defillama/prices.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
 import { toLag } from '../evm/logs/node.ts'
-import { createJsonRpc, type JsonRpc, NODE_COST } from '../evm/rpc/json-rpc.ts'
+import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
 import { type BlockState, callAll, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
 import { type Decimal, dividedBy, times, toText } from './decimal.ts'
 import { latestRoundOf, toEtherPrice } from './ether-price.ts'
@@ -35,7 +36,7 @@ const PRICE_PLACES = 12
  */
 export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
   name: 'index-token-contract',
-  cost: NODE_COST,
+  cost: nodesDeclaration.cost,
   covers: ({ token }, config) =>
     token.chain in config.providers.rpc.urls && findWrappedEther(token.chain) !== undefined,
   connect(context) {

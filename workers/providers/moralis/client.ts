@@ -3,8 +3,6 @@ import type { ProviderContext } from '../../job/define-job.ts'
 import { toNextDay } from '../plan-resets.ts'
 import { toCallsPerDay, toHistoryCallsPerDay } from './budget.ts'
 
-export const COST = '50 compute units a call, up to MORALIS_UNITS_PER_DAY'
-
 /** The provider's chain names by the registry's slug. Other chains are not requested. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
   arbitrum: 'arbitrum',
@@ -24,10 +22,13 @@ export const NO_SUCH_TOKEN = [404]
 /** Opens Moralis with its key, if there is one (docs/providers.md, section 4). */
 export function openMoralis({ config, http }: ProviderContext): HttpClient {
   const { apiKey, unitsPerDay: _, ...settings } = config.providers.moralis
-  const perDay = { requestsPerDay: toCallsPerDay(config), historyRequestsPerDay: toHistoryCallsPerDay(config) }
-  const daySetting = 'MORALIS_UNITS_PER_DAY'
-  const headers = apiKey === undefined ? {} : { 'X-API-Key': apiKey }
-  return http.open({ provider: 'moralis', ...settings, ...perDay, daySetting, headers, readError })
+  const withKey = (key: string) => ({
+    headers: { 'X-API-Key': key },
+    requestsPerDay: toCallsPerDay(config),
+    historyRequestsPerDay: toHistoryCallsPerDay(config),
+    daySetting: 'MORALIS_UNITS_PER_DAY',
+  })
+  return http.open({ provider: 'moralis', ...settings, ...(apiKey === undefined ? {} : withKey(apiKey)), readError })
 }
 
 /**

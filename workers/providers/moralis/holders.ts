@@ -1,3 +1,4 @@
+import { moralisDeclaration } from '../../../shared/config/providers/moralis.ts'
 import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
@@ -6,7 +7,7 @@ import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
 import { toCallsPerSlot } from './budget.ts'
-import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
+import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 
 /** Limit of followed cursors: a page has 100 owners unless the provider returns fewer. */
@@ -19,7 +20,7 @@ const CONCURRENCY = 4
  */
 export const moralis: Provider<HoldersSource, Token> = {
   name: 'moralis',
-  cost: COST,
+  cost: moralisDeclaration.cost,
   covers: (token) => token.chain in MORALIS_CHAINS,
   connect(context) {
     const { apiKey, requestsPerMinute } = context.config.providers.moralis

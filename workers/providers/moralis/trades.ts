@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
+import { moralisDeclaration } from '../../../shared/config/providers/moralis.ts'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
@@ -13,7 +14,7 @@ import { isReadFromNode } from '../evm/trades.ts'
 import { requestEach } from '../requests.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
 import { toCallsPerSlot } from './budget.ts'
-import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
+import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { type MoralisSwap, swapsAnswer, toMoralisTrades, toUnreadTrades } from './trade-rows.ts'
 
 const SWAPS_PER_PAGE = 100
@@ -27,7 +28,7 @@ const CONCURRENCY = 4
  */
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',
-  cost: COST,
+  cost: moralisDeclaration.cost,
   covers: ({ chain }, config) => chain in MORALIS_CHAINS && !isReadFromNode(chain, config.providers.rpc.urls),
   connect(context) {
     const { apiKey } = context.config.providers.moralis

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
+import { ratingsDeclaration } from '../../../shared/config/providers/ratings-file.ts'
 import { toUrlSecrets } from '../../../shared/config/secrets.ts'
 import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError } from '../../../shared/errors.ts'
@@ -32,7 +33,7 @@ const REQUESTS_PER_MINUTE = 60
  */
 export const ratingsFile: Provider<RatingsSource, Dao> = {
   name: 'ratings-file',
-  cost: 'free',
+  cost: ratingsDeclaration.cost,
   covers: () => true,
   connect(context) {
     const { source } = context.config.providers.ratings

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { snapshotDeclaration } from '../../../shared/config/providers/snapshot.ts'
 import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
@@ -27,7 +28,7 @@ const FEWEST_PAGES = 2 * CONCURRENCY
 /** Votes and proposals from the Snapshot hub (docs/providers.md, section 9). */
 export const snapshot: Provider<GovernanceSource, VotingDao> = {
   name: 'snapshot',
-  cost: 'free',
+  cost: snapshotDeclaration.cost,
   covers: () => true,
   connect(context) {
     const { requestsPerMinute } = context.config.providers.snapshot

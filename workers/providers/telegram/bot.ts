@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { telegramDeclaration } from '../../../shared/config/providers/telegram.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { ErrorReading } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
@@ -14,7 +15,7 @@ const CONCURRENCY = 1
 /** Telegram's Bot API (docs/providers.md, section 14.3): totals only, for public names. Used if a bot token is set. */
 export const telegramBot: Provider<MembersSource, Dao> = {
   name: 'telegram-bot',
-  cost: 'free',
+  cost: telegramDeclaration.cost,
   covers: ({ telegram }, { providers }) =>
     providers.telegramBot.botToken !== undefined && toChatName(telegram)?.startsWith('+') === false,
   connect({ config, http }) {

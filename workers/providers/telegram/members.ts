@@ -1,3 +1,4 @@
+import { telegramDeclaration } from '../../../shared/config/providers/telegram.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Provider } from '../../job/define-job.ts'
@@ -14,7 +15,7 @@ const CONCURRENCY = 1
 /** The preview page of a group or channel (docs/providers.md, section 14.2). No key. */
 export const telegram: Provider<MembersSource, Dao> = {
   name: 'telegram',
-  cost: 'free',
+  cost: telegramDeclaration.cost,
   covers: ({ telegram: link }) => toChatName(link) !== undefined,
   connect({ config, http }) {
     const headers = { accept: 'text/html', 'accept-language': 'en' }

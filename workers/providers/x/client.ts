@@ -6,8 +6,6 @@ import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
 import { toNextDay } from '../plan-resets.ts'
 
-export const COST = '$0.010 a user, $0.005 a post'
-
 export interface XClient {
   /** Sends a GET. Throws DataError, `provider_unconfigured` without a bearer token. */
   get(path: string, query: NonNullable<HttpRequest['query']>, signal: AbortSignal): Promise<unknown>

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { xDeclaration } from '../../../shared/config/providers/x.ts'
 import type { TwitterCountsRow } from '../../../shared/datasets/twitter.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toIso, toNumber } from '../answer.ts'
-import { COST, openX, toHandle } from './client.ts'
+import { openX, toHandle } from './client.ts'
 
 /** A DAO without counts, and the reason. */
 export interface Missing {
@@ -37,7 +38,7 @@ const NAMES = 100
 /** X's users by name (docs/providers.md, section 13): one request for a hundred DAOs. */
 export const xCounts: Provider<TwitterSource, Dao> = {
   name: 'x',
-  cost: COST,
+  cost: xDeclaration.cost,
   covers: ({ twitter }) => toHandle(twitter) !== undefined,
   connect(context) {
     const client = openX(context)

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { xDeclaration } from '../../../shared/config/providers/x.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import { COST, openX, toHandle } from './client.ts'
+import { openX, toHandle } from './client.ts'
 
 /** One page of posts. Each post is billed, so a page is never requested twice. */
 export interface PostsPage {
@@ -51,7 +52,7 @@ const END_MARGIN_MS = 60_000
  */
 export const xPosts: Provider<PostsSource, Dao> = {
   name: 'x',
-  cost: COST,
+  cost: xDeclaration.cost,
   covers: ({ twitter }) => toHandle(twitter) !== undefined,
   connect(context) {
     const client = openX(context)

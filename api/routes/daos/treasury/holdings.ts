@@ -49,7 +49,7 @@ ORDER BY observed_at DESC
 LIMIT 1`
 
 /** Providers write this address for the native coin of a chain. */
-const NO_CONTRACT = `0x${'e'.repeat(40)}`
+export const NO_CONTRACT = `0x${'e'.repeat(40)}`
 
 /** The holdings of a row. In the default order the value replaces the market cap, and the symbol the name. */
 const toRecords = (isPast: boolean) => `

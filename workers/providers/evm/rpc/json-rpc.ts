@@ -96,9 +96,6 @@ export function toRpcError(name: string, method: string, error: RpcError): DataE
   return new DataError(kind, `${name} ${method}: error ${error.code}: ${error.message.slice(0, 200)}`)
 }
 
-/** Value of `Provider.cost` for data read from nodes. */
-export const NODE_COST = 'as the node bills: each call of a batch counts'
-
 /** Nodes bill each call of a batch. */
 const toCost = (body: unknown) => (Array.isArray(body) ? body.length : 1)
 

@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { daoTreasury, HOLDING_KINDS } from '../../../../../shared/datasets/treasury.ts'
+import { END_OF_TIME } from '../../../../../shared/intervals.ts'
+import type { Registry } from '../../../../../shared/registry/registry.ts'
+import { defineKeyset, type SortPart } from '../../../../answers/keyset.ts'
+import { oneOf, page, time } from '../../../../parameters/kinds.ts'
+import { answerRecords, toObject } from '../../../../records/answer.ts'
+import { idValue, numberOrNull, timeValue } from '../../../../records/table.ts'
+import { defineRoute } from '../../../../route/define-route.ts'
+import { daoKind } from '../../../../route/entities.ts'
+import { checkRange, order } from '../../../../series/series.ts'
+import { NO_CONTRACT } from '../holdings.ts'
+
+const record = z
+  .strictObject({
+    recordedAt: timeValue.describe('The day: its first moment.'),
+    symbol: z.string().describe('Symbol of the asset.'),
+    token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
+    contractAddress: z
+      .string()
+      .nullable()
+      .describe("Contract of the token; null for a chain's native coin, and if the source does not report it."),
+    chain: idValue.nullable().describe('Id of the chain; null if the source does not report it.'),
+    kind: z
+      .enum(HOLDING_KINDS)
+      .nullable()
+      .describe(
+        "The DAO's own token, a stablecoin in the list of this service, or another asset; null if only totals per token are stored.",
+      ),
+    quantity: z.number().describe('How many tokens, at all addresses together.'),
+    priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
+    valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
+  })
+  .meta({ id: 'DailyHolding', description: 'The amount of one asset in a treasury on one day, on one chain.' })
+
+/** The parameters of `toDailyHoldings`. */
+export const toChainParams = ({ chains }: Registry) => ({
+  chains: chains.map(({ slug }) => slug),
+  chain_ids: chains.map(({ id }) => id),
+})
+
+/** A stored holding without its address. `asset` is unique among the assets of a chain: two of them may have one symbol. */
+const PARTS =
+  'arrayMap(one -> tuple(one.chain, one.contract, one.symbol, one.quantity, one.value_usd, one.kind, ifNull(one.contract, one.symbol)), holdings)'
+/** The same of a row that has only totals per token. */
+const TOTALS = `arrayMap((one, place) -> tuple('', CAST(NULL AS Nullable(String)), one.symbol, one.quantity, one.value_usd, '', toString(place)),
+      tokens, arrayEnumerate(tokens))`
+
+/**
+ * SQL for the assets of each day, all addresses of a chain together: `dao`, `observed_at`, `symbol`, `token`, `contract`, `chain`,
+ * `kind`, `quantity`, `value_usd`, and `chain_name` and `asset`, which are unique together in a day. `days` selects rows of
+ * the table.
+ */
+export const toDailyHoldings = (days: string, isWanted = 'true'): string => `
+SELECT h.dao AS dao, h.observed_at AS observed_at, h.symbol AS symbol, nullIf(t.id, '') AS token, nullIf(h.contract, '${NO_CONTRACT}') AS contract,
+  nullIf(h.chain_id, '') AS chain, nullIf(h.kind, '') AS kind, h.quantity AS quantity, h.value_usd AS value_usd,
+  h.chain_name AS chain_name, h.asset AS asset
+FROM
+(
+  SELECT dao, observed_at, one.1 AS chain_name, one.7 AS asset, any(one.2) AS contract, any(one.3) AS symbol, any(one.6) AS kind,
+    transform(chain_name, {chains: Array(String)}, {chain_ids: Array(String)}, '') AS chain_id,
+    sum(one.4) AS quantity, if(countIf(isNull(one.5)) > 0, NULL, sum(one.5)) AS value_usd
+  FROM (${days})
+  ARRAY JOIN if(empty(holdings), ${TOTALS}, ${PARTS}) AS one
+  WHERE ${isWanted}
+  GROUP BY dao, observed_at, chain_name, asset
+) AS h
+LEFT JOIN (SELECT id, chain_id, contract_address FROM tokens FINAL) AS t
+  ON t.chain_id = h.chain_id AND t.contract_address = ifNull(h.contract, '')`
+
+/** The position of the owner among the requested ones, from 1. */
+const POSITION = 'toUInt32(indexOf({entities: Array(UInt64)}, dao))'
+/** Within a day: the largest value first, assets without a price last. */
+const IN_DAY: readonly SortPart[] = [
+  ['-ifNull(value_usd, -1)', 'Float64'],
+  ['symbol', 'String'],
+  ['chain_name', 'String'],
+  ['asset', 'String'],
+]
+const ORDERS = {
+  desc: {
+    keyset: defineKeyset([POSITION, 'UInt32'], ['-toUnixTimestamp64Milli(observed_at)', 'Int64'], ...IN_DAY),
+    days: 'observed_at DESC',
+  },
+  asc: {
+    keyset: defineKeyset([POSITION, 'UInt32'], ['toUnixTimestamp64Milli(observed_at)', 'Int64'], ...IN_DAY),
+    days: 'observed_at',
+  },
+} as const
+
+const IS_OF_KIND = "({kind: String} = '' OR one.6 = {kind: String})"
+
+/**
+ * A page of assets. Each stored day has at least one, so a page needs at most one day more than it has rows: the day in which
+ * the page before ended.
+ */
+function toSql({ keyset, days }: (typeof ORDERS)['asc' | 'desc'], after: string, toRecord: string): string {
+  const sign = days === 'observed_at' ? '' : '-'
+  const place = `tuple(${POSITION}, ${sign}toUnixTimestamp64Milli(observed_at))`
+  const rows = `SELECT dao, observed_at, holdings, tokens
+FROM dao_treasuries FINAL
+WHERE dao IN {entities: Array(UInt64)}
+  AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+  AND ({kind: String} = '' OR arrayExists(one -> one.kind = {kind: String}, holdings))
+  ${after === '' ? '' : `AND ${place} >= tuple({position: UInt32}, {day: Int64})`}
+ORDER BY ${POSITION}, ${days}
+LIMIT {limit: UInt32} + 1`
+  return `SELECT observed_at AS as_of, ${keyset.place} AS page_key, ${toRecord} AS record
+FROM (${toDailyHoldings(rows, IS_OF_KIND)})
+WHERE true${keyset.isAfter(after)}
+ORDER BY ${keyset.order}
+LIMIT {limit: UInt32}`
+}
+
+const VALUES = 'observed_at, symbol, token, contract, chain, kind, quantity, value_usd / quantity, value_usd'
+const ofOwner = (list: string) => `arrayElement({${list}: Array(String)}, ${POSITION})`
+
+/** The records of a table with several owners. */
+const ownedRecord = z.strictObject({
+  id: idValue.describe('Id of the DAO.'),
+  name: z.string().describe('Name of the DAO.'),
+  ...record.shape,
+})
+
+export const holdingsHistoricRoute = defineRoute({
+  operation: 'getDaoHoldingsHistory',
+  path: '/data/daos/treasury/holdings/historic',
+  tag: 'DAOs',
+  summary: 'Assets of the treasury of a DAO over time',
+  description:
+    'For each day the assets of the treasury by chain, newest day first, or with `order=asc` oldest first; within a day largest value first, assets without a price last. All addresses are added up; `/data/daos/treasury/holdings` separates them. The values of a day add up to `valueUsd` of `/data/daos/treasury/historic`. Days without a reading are absent. Values from different sources are not comparable. `limit` is in assets. With another format than JSON the route takes several DAOs, each by its id or name: DAO after DAO in the order of their ids, with the columns `id` and `name` first; `limit` counts the rows of all together.',
+  one: daoKind,
+  severalInTables: true,
+  query: {
+    start: time('First moment, inclusive; default: the first day.', '2026-01-01').optional(),
+    end: time('Last moment, exclusive; default: now.', '2026-02-01').optional(),
+    kind: oneOf(HOLDING_KINDS, 'Only assets of this kind.', 'stable').optional(),
+    order: order('desc'),
+    ...page('assets', { default: 1_000, max: 10_000 }),
+  },
+  record,
+  datasets: [daoTreasury],
+  handle: async (call) => {
+    const { query, entities, now, registry, representation } = call
+    const { after } = representation
+    checkRange(query)
+    const way = ORDERS[query.order ?? 'desc']
+    const [position = 1, day = 0] = after === '' ? [] : way.keyset.read(after)
+    const params = {
+      ...{ entities: entities.map(({ key }) => key), ids: entities.map(({ id }) => id) },
+      ...{ names: entities.map(({ name }) => name), from: query.start ?? 0, to: query.end ?? END_OF_TIME },
+      ...{ kind: query.kind ?? '', position, day, ...toChainParams(registry) },
+    }
+    const isOwned = entities.length > 1
+    const toRecord = isOwned
+      ? toObject(ownedRecord, `${ofOwner('ids')}, ${ofOwner('names')}, ${VALUES}`)
+      : toObject(record, VALUES)
+    const shown = isOwned
+      ? { ...representation, record: ownedRecord, fields: ['id', 'name', ...representation.fields] }
+      : representation
+    const answer = await answerRecords(
+      { ...call, representation: shown },
+      { name: 'holdings-history', sql: toSql(way, after, toRecord), params, page: query.limit },
+    )
+    const isOpen = (query.end === undefined || query.end > now()) && query.order !== 'asc' && after === ''
+    return isOpen ? answer : { ...answer, staleAt: null }
+  },
+})

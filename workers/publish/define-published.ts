@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import type { Route } from '../../api/route/define-route.ts'
+import { daosRoute } from '../../api/routes/daos.ts'
+import { tokensRoute } from '../../api/routes/tokens.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Interval } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+
+/** A column of the files. `unit` is absent for texts, times and plain counts. */
+interface Column {
+  readonly name: string
+  readonly description: string
+  readonly unit?: string
+}
+
+/** A dataset of the publication. */
+export interface Published {
+  readonly name: string
+  readonly description: string
+  /** The stored dataset whose coverage the partitions report; absent for the registry's records. */
+  readonly of?: DatasetFacts
+  /** The entity of a row: its id and names are columns of each row. */
+  readonly about?: 'token' | 'dao'
+  /** The values of the partition key `interval`; absent if the dataset has one step. */
+  readonly intervals?: readonly Interval[]
+  /** The table and its column with the time by which rows are partitioned; absent for a dataset in one file. */
+  readonly extent?: (interval: Interval) => { readonly table: string; readonly time: string }
+  /**
+   * SQL for the rows of `{from: DateTime64(3, 'UTC')}` (inclusive) to `{to: ...}` (exclusive): `key` of the entity, and a
+   * column for each of `columns`.
+   */
+  readonly rows: (interval: Interval) => string
+  readonly params?: (registry: Registry) => Readonly<Record<string, unknown>>
+  /** The first column is the time, for a dataset with an extent. */
+  readonly columns: readonly Column[]
+  /** Columns after entity and time that make the order of rows unique. */
+  readonly order?: readonly string[]
+}
+
+/** The description of a record's member in the API's documentation, which is the only place that has it. */
+export function documented({ record, response, path }: Route, member: string): string {
+  let schema: z.ZodType = record ?? response
+  for (const name of member.split('.')) {
+    const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
+    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[name] : undefined
+    if (next === undefined) throw new Error(`${path} has no member ${member}`)
+    schema = next
+  }
+  const { description } = schema
+  if (description === undefined) throw new Error(`${path} does not describe ${member}`)
+  return description
+}
+
+type Columns = readonly (readonly [name: string, member: string, unit?: string])[]
+
+/** Columns that are members of a route's records. */
+export const from = (route: Route, columns: Columns): Column[] =>
+  columns.map(([name, member, unit]) => ({
+    name,
+    description: documented(route, member),
+    ...(unit === undefined ? {} : { unit }),
+  }))
+
+export const RANGE = (time: string) =>
+  `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`
+export const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
+export const DAY = asTime("toStartOfDay(observed_at, 'UTC')")
+
+/** A dataset with a row per DAO and day, which the table has under `observed_at`. */
+export function daily(
+  dataset: DatasetFacts,
+  route: Route,
+  { values, ...own }: Pick<Published, 'name' | 'description' | 'columns'> & { readonly values: string },
+): Published {
+  const { table, time, entity } = dataset.series
+  return {
+    ...own,
+    of: dataset,
+    about: 'dao',
+    extent: () => ({ table, time }),
+    rows: () => `SELECT ${entity} AS key, ${DAY} AS day, ${values} FROM ${table} FINAL WHERE ${RANGE(time)}`,
+    columns: [...from(route, [['day', Object.keys(route.record?.shape ?? {})[0] ?? '']]), ...own.columns],
+  }
+}
+
+/** Sums over all entities of a day. */
+export function sums(
+  dataset: DatasetFacts,
+  route: Route,
+  [sum, count]: [string, string],
+  description: string,
+): Published {
+  const { table, time } = dataset.series
+  return {
+    ...{ name: dataset.name, description, of: dataset, extent: () => ({ table, time }) },
+    rows: () =>
+      `SELECT 0 AS key, ${asTime('recorded_at')} AS day, value_usd, member_count FROM ${table} FINAL WHERE ${RANGE(time)}`,
+    columns: from(route, [
+      ['day', 'recordedAt'],
+      ['value_usd', `${sum}.value`, 'USD'],
+      ['member_count', `${sum}.metadata.${count}`],
+    ]),
+  }
+}
+
+const ENTITIES = {
+  token: {
+    columns: [
+      ...from(tokensRoute, [
+        ['token_id', '_id'],
+        ['token_name', 'name'],
+        ['token_symbol', 'symbol'],
+        ['dao_id', 'dao'],
+      ]),
+      ...from(daosRoute, [['dao_name', 'name']]),
+    ],
+    values: 't.id AS token_id, t.name AS token_name, t.symbol AS token_symbol, t.dao_id AS dao_id, d.name AS dao_name',
+    joins: `INNER JOIN (SELECT key, id, name, symbol, dao_id, dao_key FROM tokens FINAL) AS t ON t.key = r.key
+LEFT JOIN (SELECT key, name FROM daos FINAL) AS d ON d.key = t.dao_key`,
+    first: 'token_id',
+  },
+  dao: {
+    columns: from(daosRoute, [
+      ['dao_id', '_id'],
+      ['dao_name', 'name'],
+    ]),
+    values: 'd.id AS dao_id, d.name AS dao_name',
+    joins: 'INNER JOIN (SELECT key, id, name FROM daos FINAL) AS d ON d.key = r.key',
+    first: 'dao_id',
+  },
+} as const
+
+/** All columns of a dataset's files, in their order. */
+export const toColumns = ({ about, columns }: Published): readonly Column[] =>
+  about === undefined ? columns : [...ENTITIES[about].columns, ...columns]
+
+/** The columns by which the rows of a file are sorted. */
+export const toOrder = ({ about, columns, extent, order = [] }: Published): string[] => [
+  ...(about === undefined ? [] : [ENTITIES[about].first]),
+  ...(extent === undefined ? [] : columns.slice(0, 1).map(({ name }) => name)),
+  ...order,
+]
+
+/** SQL for the rows of the files; `isKeyed` adds the key of the entity. */
+export function toSelect(dataset: Published, interval: Interval, isKeyed = false): string {
+  const { about, columns, rows } = dataset
+  const entity = about === undefined ? undefined : ENTITIES[about]
+  const values = [
+    ...(isKeyed ? ['r.key AS key'] : []),
+    ...(entity === undefined ? [] : [entity.values]),
+    ...columns.map(({ name }) => `r.${name} AS ${name}`),
+  ]
+  return `SELECT ${values.join(', ')}\nFROM (${rows(interval)}) AS r\n${entity?.joins ?? ''}`
+}
