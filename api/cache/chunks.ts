@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache'
+import { type SharedCall, startSharedCall } from '../../shared/batcher.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
 import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { type SharedCall, startSharedCall, withSignal } from './single-flight.ts'
+import { withSignal } from './single-flight.ts'
 
 /** A cached value and its size in bytes. */
 export interface Sized {

@@ -1,8 +1,9 @@
+import { createBatcher } from '../../shared/batcher.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { DAY_MS, INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { NO_ROWS, type Rows, readAnswer, toRows } from '../answers/rows.ts'
-import { createBatcher, withSignal } from '../cache/single-flight.ts'
+import { withSignal } from '../cache/single-flight.ts'
 import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
 import { toChunkMs } from '../series/chunks.ts'
 

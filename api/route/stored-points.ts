@@ -1,6 +1,6 @@
+import type { ReadFor } from '../../shared/batcher.ts'
 import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import type { Rows } from '../answers/rows.ts'
-import type { ReadFor } from '../cache/single-flight.ts'
 
 /** Complete buckets of a token, by its key. */
 export interface PointsRange extends TimeRange {

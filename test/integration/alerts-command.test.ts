@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -9,6 +9,7 @@ import { type Receiver, startReceiver, titlesOf, WEBHOOK_SECRET } from '../suppo
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { loadFewDaos } from '../support/few-daos.ts'
 import { silent } from '../support/silent.ts'
+import { startSmtpReceiver } from '../support/smtp.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'alerts-command-'))
 const file = join(dir, 'alerts.yaml')
@@ -78,6 +79,29 @@ describe('npm run alerts', () => {
       text: 'hook (webhook): not delivered: status 500',
       isFailed: true,
     })
+  })
+
+  it('checks a channel for e-mail and sends a sample to it', async () => {
+    const smtp = await startSmtpReceiver()
+    const before = readFileSync(file, 'utf8')
+    const mail = `  mail: { type: email, url: '${smtp.url}', from: alerts@example.org, to: ops@example.org }\n`
+    writeFileSync(file, before.replace('rules:\n', `${mail}rules:\n`).replace(/to: \[ ?hook ?\]/, 'to: [mail]'))
+    expect(await run('check')).toMatchObject({
+      isFailed: false,
+      text: expect.stringContaining('2 channels, 0 mistakes'),
+    })
+    expect(await run('test', 'big')).toMatchObject({
+      text: 'mail (email): delivered, status 250\n  250 2.0.0 queued',
+      isFailed: false,
+    })
+    smtp.reply = (command) => (command.startsWith('RCPT') ? '550 5.1.1 no such user' : undefined)
+    expect(await run('test', 'big')).toMatchObject({
+      text: expect.stringMatching(/^mail \(email\): not delivered: .*550 5\.1\.1 no such user$/),
+      isFailed: true,
+    })
+    writeFileSync(file, before)
+    await smtp.close()
+    expect(smtp.mails).toEqual([expect.stringContaining('Subject: Test of the rule big')])
   })
 
   it('prints dead letters and makes them pending again', async () => {

@@ -5,6 +5,7 @@ import type { Channel } from '../../workers/alerts/rules.ts'
 import { createAddressCheck, createSend } from '../../workers/alerts/send.ts'
 import type { StoredFiring } from '../../workers/alerts/state.ts'
 import { startReceiver } from '../support/alerts.ts'
+import { startSmtpReceiver } from '../support/smtp.ts'
 
 const FIRED_AT = Date.parse('2024-05-06T07:00:00Z')
 const firing = (members: Partial<StoredFiring> = {}): StoredFiring => ({
@@ -25,7 +26,7 @@ const firing = (members: Partial<StoredFiring> = {}): StoredFiring => ({
 const message = (firings: readonly StoredFiring[] = [firing()], type: Message['type'] = 'alert.fired'): Message => ({
   ...{ id: 'msg', type, rule: 'uni', firings },
 })
-const build = (channel: Channel, one: Message, now = FIRED_AT) => {
+const build = (channel: Exclude<Channel, { type: 'email' }>, one: Message, now = FIRED_AT) => {
   const { body, ...rest } = buildRequest(channel, one, { publicUrl: 'https://data.example.org', now })
   return { ...rest, body: JSON.parse(body), text: body }
 }
@@ -144,6 +145,96 @@ describe('a message to Telegram', () => {
     expect(body.text.length).toBeLessThanOrEqual(4_096)
     expect(body.text).toMatch(/… and \d+ more$/)
   })
+})
+
+describe('an e-mail', () => {
+  const channel: Channel = {
+    ...{ type: 'email', url: 'smtp://mail.example.org', from: 'alerts@example.org', to: 'ops@example.org' },
+  }
+  const context = { publicUrl: 'https://data.example.org', now: FIRED_AT + 1e6 }
+  const open = async (members: { user?: string; password?: string } = {}) => {
+    const receiver = await startSmtpReceiver()
+    const outgoing = (one: Message = message()) =>
+      buildRequest({ ...channel, ...members, url: receiver.url }, one, context)
+    const send = createSend(['127.0.0.0/8'])
+    const signal = new AbortController().signal
+    return { receiver, send: (one?: Message) => send(outgoing(one), signal) }
+  }
+
+  it('has a text and an HTML part, escapes markup, and has the id and the time of its message', async () => {
+    const { receiver, send } = await open()
+    expect(await send(message([firing({ title: 'a < b' })]))).toMatchObject({ isDelivered: true, status: 250 })
+    await receiver.close()
+    const [mail = ''] = receiver.mails
+    expect(mail).toContain('Subject: a < b')
+    expect(mail).toContain('From: alerts@example.org\nTo: ops@example.org')
+    expect(mail).toContain('Message-ID: <msg@example.org>')
+    expect(mail).toContain('Date: Mon, 06 May 2024 07:00:00 +0000')
+    expect(mail).toContain('Auto-Submitted: auto-generated')
+    expect(mail).toMatch(/text\/plain[\s\S]*a < b\nPrice is \$11\.\nPage: https:\/\/data\.example\.org\/tokens\/x/)
+    expect(mail).toMatch(/text\/html[\s\S]*<b>a &lt; b<\/b>/)
+  })
+
+  it('has at most 200 alerts, and counts the others', () => {
+    const digest = message(
+      Array.from({ length: 203 }, () => firing()),
+      'alert.digest',
+    )
+    const outgoing = buildRequest(channel, digest, context)
+    const { subject, text } = 'mail' in outgoing ? outgoing.mail : expect.fail('no mail')
+    expect(subject).toBe('uni: 203 alerts')
+    expect(text.split('Price is $11.')).toHaveLength(201)
+    expect(text).toContain('… and 3 more')
+  })
+
+  it.each([
+    ['RCPT', '550 5.1.1 no such user', { status: 550, isPermanent: true }],
+    ['RCPT', '451 4.7.1 greylisted', { status: 451, isPermanent: false }],
+    ['.', '554 5.7.1 spam', { status: 554, isPermanent: true }],
+    ['.', '452 4.3.1 disk full', { status: 452, isPermanent: false }],
+    ['MAIL', '421 4.3.2 closing', { status: 421, isPermanent: false }],
+  ])('reports the answer to %s: %s', async (command, answer, expected) => {
+    const { receiver, send } = await open()
+    receiver.reply = (received) => (received.startsWith(command) ? answer : undefined)
+    const outcome = await send()
+    await receiver.close()
+    expect(outcome).toMatchObject({ ...expected, isDelivered: false, reason: expect.stringContaining(answer) })
+  })
+
+  it('is sent again if the server cannot be reached or does not answer', async () => {
+    const { receiver, send } = await open()
+    await receiver.close()
+    expect(await send()).toMatchObject({
+      status: null,
+      isPermanent: false,
+      reason: expect.stringContaining('ECONNREFUSED'),
+    })
+    const silent = await startSmtpReceiver()
+    silent.reply = (command) => (command === '.' ? '' : undefined)
+    const outgoing = buildRequest({ ...channel, url: silent.url }, message(), context)
+    const outcome = await createSend(['127.0.0.0/8'], 50, 50)(outgoing, new AbortController().signal)
+    await silent.close()
+    expect(outcome).toMatchObject({ isDelivered: false, status: null, isPermanent: false })
+  })
+
+  it('does not send its password to a server without TLS', async () => {
+    const { receiver, send } = await open({ user: 'alerts', password: 'a-long-password' })
+    expect(await send()).toMatchObject({ isDelivered: false, reason: expect.stringContaining('STARTTLS') })
+    await receiver.close()
+    expect(receiver.commands.filter((command) => /^AUTH|^MAIL/.test(command))).toEqual([])
+    expect(receiver.mails).toEqual([])
+  })
+
+  it.each(['smtp://127.0.0.1:9', 'smtps://[::1]:9', 'smtp://localhost:9'])(
+    'is not sent to the private address %s',
+    async (url) => {
+      const outgoing = buildRequest({ ...channel, url }, message(), context)
+      expect(await createSend([])(outgoing, new AbortController().signal)).toMatchObject({
+        isPermanent: true,
+        reason: expect.stringContaining('private address'),
+      })
+    },
+  )
 })
 
 describe('createAddressCheck', () => {

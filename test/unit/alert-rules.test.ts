@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { datasets } from '../../shared/datasets/list.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { findEntities, findUnknown, type Rule, toRevision } from '../../workers/alerts/rules.ts'
-import { editRules, loadRules, parseRules } from '../../workers/alerts/rules-file.ts'
+import { editRules, findChannelSecrets, loadRules, parseRules } from '../../workers/alerts/rules-file.ts'
 import { LISTS, SERIES } from '../../workers/alerts/series.ts'
 
 const NONE = () => undefined
@@ -125,6 +125,38 @@ describe('parseRules', () => {
     const text = FILE.replace(`'\${HOOK_SECRET}'`, 'my-own-password')
     expect(() => parseRules(text, 'alerts.yaml', read)).toThrow(/must be whsec_/)
     expect(() => parseRules(text, 'alerts.yaml', read)).not.toThrow(/my-own-password/)
+  })
+})
+
+describe('a channel for e-mail', () => {
+  const parse = (members: object) => {
+    const mail = {
+      type: 'email',
+      url: 'smtp://mail.example.org',
+      from: 'a@example.org',
+      to: 'b@example.org',
+      ...members,
+    }
+    return parseRules(JSON.stringify({ channels: { mail } }), 'a.json', (name) =>
+      name === 'MAIL_PASSWORD' ? 'p@ss:word/1' : undefined,
+    )
+  }
+
+  it('takes its password from a variable, and redacts it in logs', () => {
+    const file = parse({ url: 'smtps://mail.example.org:4650', user: 'alerts', password: `\${MAIL_PASSWORD}` })
+    expect(file.channels.mail).toMatchObject({ user: 'alerts', password: 'p@ss:word/1' })
+    expect(findChannelSecrets(file)).toEqual(['p@ss:word/1'])
+    expect(findChannelSecrets(parse({}))).toEqual([])
+  })
+
+  it.each([
+    [{ url: 'https://mail.example.org' }, /channels\.mail\.url: must be an smtp or smtps URL$/m],
+    [{ url: 'smtp://me:hidden@mail.example.org' }, /must not have credentials: set user and password$/m],
+    [{ password: 'hidden' }, /channels\.mail: needs both user and password$/m],
+    [{ to: 'ops' }, /channels\.mail\.to: .*, got "ops"/],
+  ])('rejects %j without showing a secret', (members, message) => {
+    expect(() => parse(members)).toThrow(message)
+    expect(() => parse(members)).not.toThrow(/hidden/)
   })
 })
 

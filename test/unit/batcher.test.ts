@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createBatcher } from '../../api/cache/single-flight.ts'
+import { createBatcher } from '../../shared/batcher.ts'
 
 interface Reading {
   readonly all: readonly number[]

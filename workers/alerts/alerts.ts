@@ -26,7 +26,8 @@ const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const
 
 /** Every rule is evaluated this often: for the clock, and for change events that were lost with Redis. */
 const TICK = '15 * * * * *'
-const DELIVERIES_AT_ONCE = 16
+/** Many, because a receiver that does not answer occupies one until its timeout. Each batch of them is stored together. */
+const DELIVERIES_AT_ONCE = 64
 /** A failed evaluation is repeated by the next tick at the latest. */
 const EVALUATION_ATTEMPTS = 3
 const PAUSE_MS = 1_000

@@ -17,6 +17,22 @@ export interface OutgoingRequest {
   readonly body: string
 }
 
+/** An e-mail that delivers a message to an SMTP server. */
+export interface OutgoingMail {
+  readonly url: string
+  readonly auth: { readonly user: string; readonly pass: string } | undefined
+  readonly mail: {
+    readonly from: string
+    readonly to: string
+    readonly subject: string
+    readonly text: string
+    readonly html: string
+    readonly messageId: string
+    readonly date: Date
+    readonly headers: Readonly<Record<string, string>>
+  }
+}
+
 interface MessageContext {
   /** The base URL of links. */
   readonly publicUrl: string
@@ -26,9 +42,26 @@ interface MessageContext {
 
 const JSON_HEADERS = { 'content-type': 'application/json', 'user-agent': 'dao-data-alerts' }
 
+type MailChannel = Extract<Channel, { type: 'email' }>
+
 /** Builds the request of a message in the wire format of its channel. */
-export function buildRequest(channel: Channel, message: Message, context: MessageContext): OutgoingRequest {
+export function buildRequest(
+  channel: Exclude<Channel, MailChannel>,
+  message: Message,
+  context: MessageContext,
+): OutgoingRequest
+export function buildRequest(
+  channel: Channel,
+  message: Message,
+  context: MessageContext,
+): OutgoingRequest | OutgoingMail
+export function buildRequest(
+  channel: Channel,
+  message: Message,
+  context: MessageContext,
+): OutgoingRequest | OutgoingMail {
   if (channel.type === 'webhook') return buildWebhook(channel, message, context)
+  if (channel.type === 'email') return buildMail(channel, message, context)
   if (channel.type === 'slack') return toJsonRequest(channel.url, toSlack(message, context))
   if (channel.type === 'discord') return toJsonRequest(channel.url, toDiscord(message, context))
   const url = `${channel.server.replace(/\/$/, '')}/bot${channel.token}/sendMessage`
@@ -94,11 +127,16 @@ const cut = (text: string, most: number) => (text.length <= most ? text : `${tex
 
 const escapeMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
+const toAnchor = (href: string, label: string) =>
+  `<a href="${escapeMarkup(href).replaceAll('"', '&quot;')}">${label}</a>`
+
 /** Limits of the chat services. */
 const MOST_SLACK_BLOCKS = 48
 const MOST_SLACK_TEXT = 2_800
 const MOST_EMBEDS = 10
 const MOST_TELEGRAM_TEXT = 4_000
+/** A digest of thousands of alerts would be too large for mail servers. */
+const MOST_MAIL_FIRINGS = 200
 
 /** How many firings a message leaves out. */
 const toRest = (all: number, most: number) => (all > most ? `… and ${all - most} more` : '')
@@ -140,8 +178,6 @@ function toTelegram(message: Message, context: MessageContext) {
   let shown = 0
   for (const firing of message.firings) {
     const { title, text, url, request } = toRecord(firing, context)
-    const toAnchor = (href: string, label: string) =>
-      `<a href="${escapeMarkup(href).replaceAll('"', '&quot;')}">${label}</a>`
     const links = [url && toAnchor(url, 'Page'), request && toAnchor(request, 'Data')].filter((link) => link)
     const line = `<b>${escapeMarkup(cut(title, 300))}</b>\n${escapeMarkup(cut(text, 500))}\n${links.join(' · ')}`
     if (shown > 0 && length + line.length > MOST_TELEGRAM_TEXT) break
@@ -152,4 +188,40 @@ function toTelegram(message: Message, context: MessageContext) {
   const rest = toRest(message.firings.length, shown)
   const text = [...lines, ...(rest === '' ? [] : [rest])].join('\n\n')
   return { text, parse_mode: 'HTML', link_preview_options: { is_disabled: true } }
+}
+
+/**
+ * An e-mail as text and as HTML. `Message-ID` and `Date` are the same at every attempt, so that mail servers and clients
+ * recognize a repeat. `Auto-Submitted` prevents automatic replies (RFC 3834, section 5).
+ */
+function buildMail(channel: MailChannel, message: Message, context: MessageContext): OutgoingMail {
+  const { url, user, password, from, to } = channel
+  const { id, rule, firings } = message
+  const records = firings.slice(0, MOST_MAIL_FIRINGS).map((firing) => toRecord(firing, context))
+  const rest = toRest(firings.length, MOST_MAIL_FIRINGS)
+  const more = rest === '' ? [] : [rest]
+  const texts = records.map((record) =>
+    [
+      ...[record.title, record.text],
+      ...(record.url === null ? [] : [`Page: ${record.url}`]),
+      ...(record.request === null ? [] : [`Data: ${record.request}`]),
+    ].join('\n'),
+  )
+  const paragraphs = records.map((record) => {
+    const links = [record.url && toAnchor(record.url, 'Page'), record.request && toAnchor(record.request, 'Data')]
+    const shown = links.filter((link) => link).join(' · ')
+    return `<p><b>${escapeMarkup(record.title)}</b><br>\n${escapeMarkup(record.text)}<br>\n${shown}</p>`
+  })
+  return {
+    url,
+    auth: user === undefined || password === undefined ? undefined : { user, pass: password },
+    mail: {
+      ...{ from, to, subject: toHeadline(message) },
+      text: `${[...texts, ...more, `Rule: ${rule}`].join('\n\n')}\n`,
+      html: `${[...paragraphs, ...more.map((line) => `<p>${line}</p>`), `<p>Rule: ${rule}</p>`].join('\n')}\n`,
+      messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
+      date: new Date(firings[0]?.firedAt ?? context.now),
+      headers: { 'Auto-Submitted': 'auto-generated' },
+    },
+  }
 }

@@ -45,15 +45,14 @@ export type Attempt =
  */
 export async function deliver(key: MessageKey, context: DeliveryContext, signal: AbortSignal): Promise<Attempt> {
   const { store, now } = context
-  const deliveries = (await store.readMessage(key)).filter(({ state }) => state === 'pending')
+  const stored = await store.readMessage(key)
+  const deliveries = stored.deliveries.filter(({ state }) => state === 'pending')
   const [first] = deliveries
   if (first === undefined) return { state: 'none' }
   if (first.nextTryAt > now()) return { state: 'pending', retryAt: first.nextTryAt }
   const channel = context.channels()[key.channel]
-  const firings = await store.readFirings(
-    key.rule,
-    deliveries.map(({ firing }) => firing),
-  )
+  const sent = new Set(deliveries.map(({ firing }) => firing))
+  const firings = stored.firings.filter(({ id }) => sent.has(id))
   const answer =
     channel === undefined
       ? toFailure(`ALERTS_FILE has no channel ${key.channel}`)

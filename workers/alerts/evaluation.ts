@@ -89,14 +89,17 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
     else applyEvents(evaluated, result, fired, changes, now)
   }
   await store.writeFirings(changes.firings)
-  await store.writeDeliveries(toDeliveries(changes.firings))
-  await store.writeStates(changes.states)
-  await store.writeRules(
-    begun.map(({ rule, revision, beganAt }) => ({
-      ...{ rule: rule.name, revision, state: 'active', beganAt },
-      ...{ kind: rule.what.kind, description: rule.description },
-    })),
-  )
+  const storeStates = async () => {
+    await store.writeStates(changes.states)
+    // A rule has begun once its states are stored: without them, what holds already would fire.
+    await store.writeRules(
+      begun.map(({ rule, revision, beganAt }) => ({
+        ...{ rule: rule.name, revision, state: 'active', beganAt },
+        ...{ kind: rule.what.kind, description: rule.description },
+      })),
+    )
+  }
+  await Promise.all([store.writeDeliveries(toDeliveries(changes.firings)), storeStates()])
   return changes.firings
 }
 
@@ -199,10 +202,11 @@ function applyEvents(
 
 /** The id is the same whenever the firing is computed again, so a repetition adds nothing. */
 function toFiring({ rule, revision }: Evaluated, facts: Facts, state: SubjectState, now: number): Firing {
-  const { entity, ...rest } = facts
+  const { entity, describe, ...rest } = facts
   const { subject, firings, holds } = state
   return {
     ...rest,
+    ...describe(),
     id: toId('alert', rule.name, revision, subject, firings),
     ...{ rule: rule.name, revision, subject, firings, holds, firedAt: now },
     kind: rule.what.kind === 'dataset' && rule.what.is === 'corrected' ? 'corrected' : rule.what.kind,

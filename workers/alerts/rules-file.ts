@@ -43,7 +43,7 @@ function findNode(document: Document, path: readonly PropertyKey[]) {
 }
 
 /** The values of these members are never shown. */
-const SECRET = new Set(['url', 'secrets', 'token', 'chat', 'server'])
+const SECRET = new Set(['url', 'secrets', 'token', 'chat', 'server', 'user', 'password'])
 
 function toShown(document: Document, path: readonly PropertyKey[]): string {
   if (path.some((key) => SECRET.has(String(key)))) return ''
@@ -141,6 +141,7 @@ function changeText(text: string, file: string, edit: Edit, read: ReadVariable):
 export function findChannelSecrets({ channels }: RulesFile): readonly string[] {
   return Object.values(channels).flatMap((one) => {
     if (one.type === 'webhook') return [...one.secrets, new URL(one.url).pathname]
+    if (one.type === 'email') return one.password === undefined ? [] : [one.password]
     return [one.type === 'telegram' ? one.token : new URL(one.url).pathname]
   })
 }

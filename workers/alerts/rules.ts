@@ -140,6 +140,20 @@ const channel = z.discriminatedUnion('type', [
     chat: z.union([z.string(), z.number()]).transform(String),
     server: target.default('https://api.telegram.org'),
   }),
+  z
+    .strictObject({
+      type: z.literal('email'),
+      /** `smtp` begins without TLS, at port 587 unless the URL has another one; `smtps` begins with it, at port 465. */
+      url: z
+        .url({ protocol: /^smtps?$/, error: 'must be an smtp or smtps URL' })
+        .refine((text) => !text.includes('@'), 'must not have credentials: set user and password'),
+      user: z.string().min(1).optional(),
+      password: z.string().min(1).optional(),
+      from: z.email(),
+      /** One address, so that a message is either accepted or not. */
+      to: z.email(),
+    })
+    .refine(({ user, password }) => (user === undefined) === (password === undefined), 'needs both user and password'),
 ])
 
 /** The schema of a rules file. */
@@ -166,9 +180,16 @@ export type What = Rule['what']
 export type Channel = z.infer<typeof channel>
 export type RulesFile = z.infer<typeof rulesFile>
 
+const revisions = new WeakMap<Rule, string>()
+
 /** A hash of the condition: with a changed one, a rule begins anew. */
-export const toRevision = ({ what: condition, who }: Rule): string =>
-  toId('alert rule', JSON.stringify([condition, who]))
+export function toRevision(one: Rule): string {
+  const known = revisions.get(one)
+  if (known !== undefined) return known
+  const revision = toId('alert rule', JSON.stringify([one.what, one.who]))
+  revisions.set(one, revision)
+  return revision
+}
 
 /** The kind of entity that a rule is about. */
 function toSubject(condition: What): Subject {

@@ -2,20 +2,22 @@ import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns'
 import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { BlockList, connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { createTransport } from 'nodemailer'
 import { z } from 'zod'
 import { toReason } from '../../shared/errors.ts'
 import { toJson } from '../../shared/json.ts'
-import type { OutgoingRequest } from './channels.ts'
+import type { OutgoingMail, OutgoingRequest } from './channels.ts'
 
 /** The answer of a receiver, or the reason why there is none. */
 export interface Outcome {
   readonly isDelivered: boolean
+  /** Of HTTP or of SMTP. */
   readonly status: number | null
   readonly reason: string
   /** The wait that the receiver asked for. */
   readonly retryAfterMs: number | undefined
-  /** Whether a repetition is useless: the receiver is gone, or its address is refused. */
+  /** Whether a repetition is useless: the receiver is gone or rejects the mail, or its address is refused. */
   readonly isPermanent: boolean
   /** The beginning of the answer. */
   readonly body: string
@@ -60,17 +62,23 @@ class RefusedAddress extends Error {
 }
 
 const TIMEOUT_MS = 15_000
+/** Mail servers delay their answers to find senders of spam. */
+const MAIL_TIMEOUT_MS = 60_000
 /** Only the beginning of an answer is read. */
 const MOST_BODY = 4_096
 
-export type Send = (request: OutgoingRequest, signal: AbortSignal) => Promise<Outcome>
+export type Send = (outgoing: OutgoingRequest | OutgoingMail, signal: AbortSignal) => Promise<Outcome>
 
 /**
- * Sends requests to the targets of operators. The address is checked when the connection is made, so a name that
+ * Sends requests and e-mails to the targets of operators. The address is checked when the connection is made, so a name that
  * resolves to another address later is checked as well. Redirects are not followed. Proxies are not used: behind a
  * proxy the address of a target is unknown.
  */
-export function createSend(allowedNetworks: readonly string[], timeoutMs: number = TIMEOUT_MS): Send {
+export function createSend(
+  allowedNetworks: readonly string[],
+  timeoutMs: number = TIMEOUT_MS,
+  mailTimeoutMs: number = MAIL_TIMEOUT_MS,
+): Send {
   const isAllowed = createAddressCheck(allowedNetworks)
   const resolveAllowed: LookupFunction = (host, options, done) => {
     lookup(host, { ...options, all: true }, (error, addresses: LookupAddress[] = []) => {
@@ -88,7 +96,9 @@ export function createSend(allowedNetworks: readonly string[], timeoutMs: number
     // A literal address is not looked up.
     if (isIP(host) !== 0 && !isAllowed(host)) return toRefusal(new RefusedAddress(host, host))
     try {
-      return await post(url, outgoing, resolveAllowed, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]))
+      const until = (ms: number) => AbortSignal.any([signal, AbortSignal.timeout(ms)])
+      if ('mail' in outgoing) return await sendMail(url, outgoing, resolveAllowed, until(mailTimeoutMs))
+      return await post(url, outgoing, resolveAllowed, until(timeoutMs))
     } catch (error) {
       signal.throwIfAborted()
       return toRefusal(error)
@@ -135,6 +145,51 @@ function post(
     request.on('error', reject)
     request.end(body)
   })
+}
+
+function openSocket(host: string, port: number, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, lookup, signal })
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject)
+      resolve(socket)
+    })
+  })
+}
+
+/** SMTP's answer to a failed command. */
+const rejection = z.object({ responseCode: z.int() })
+
+/**
+ * A password is sent with TLS only. An answer of 5xx is permanent (RFC 5321, section 4.2.1); others, and a failed
+ * connection, are not.
+ */
+async function sendMail(
+  url: URL,
+  { auth, mail }: OutgoingMail,
+  resolve: LookupFunction,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const isSecure = url.protocol === 'smtps:'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const port = Number(url.port || (isSecure ? 465 : 587))
+  const connection = await openSocket(host, port, resolve, signal)
+  const transport = createTransport({
+    ...{ host, port, connection, secure: isSecure, requireTLS: auth !== undefined && !isSecure, auth },
+    ...{ disableFileAccess: true, disableUrlAccess: true },
+  })
+  try {
+    const { response } = await transport.sendMail({ ...mail, headers: { ...mail.headers }, signal })
+    const status = Number(response.slice(0, 3))
+    return { isDelivered: true, status, reason: '', retryAfterMs: undefined, isPermanent: false, body: response }
+  } catch (error) {
+    const status = rejection.safeParse(error).data?.responseCode ?? null
+    return { ...toRefusal(error), status, isPermanent: status !== null && status >= 500 }
+  } finally {
+    transport.close()
+    connection.destroy()
+  }
 }
 
 /** Telegram and Discord write the wait into the body, in seconds. */

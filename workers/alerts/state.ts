@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { createBatcher } from '../../shared/batcher.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 
@@ -8,6 +10,8 @@ const RECENT_MS = 3 * DAY_MS
 export const EVENTS_MS = 30 * DAY_MS
 /** Longer lists of names do not fit in a request; all rows are read then. */
 const MOST_NAMES = 100
+/** Concurrent deliveries share statements: at most this many messages are read or stored by one. */
+const BATCH = { concurrency: 1, most: MOST_NAMES, weigh: () => 1 } as const
 
 const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
 export const toTime = (ms: number): string => new Date(ms).toISOString()
@@ -136,15 +140,6 @@ WHERE ${OF_RULES} AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC'
       return new Set(rows.map(({ id }) => id))
     },
     writeFirings: (firings: readonly Firing[]) => insert(db, 'alert_firings', firings.map(toFiringRow)),
-    /** The firings of a message, oldest first. */
-    readFirings: (rule: string, ids: readonly string[]) =>
-      db.rows({
-        name: 'alert-firings',
-        sql: `SELECT ${FIRING} FROM alert_firings FINAL
-WHERE rule = {rule: String} AND id IN {ids: Array(String)} ORDER BY fired_at, id`,
-        params: { rule, ids },
-        schema: firingRow,
-      }),
     /** Recent firings without deliveries: a process died after it had stored them. */
     readUndelivered: (now: number) =>
       db.rows({
@@ -171,16 +166,53 @@ WHERE state = 'pending' AND due_at <= fromUnixTimestamp64Milli({before: Int64}, 
         sql: `SELECT ${DELIVERY} FROM alert_deliveries FINAL WHERE state = 'dead' ORDER BY next_try_at`,
         schema: deliveryRow,
       }),
-    readMessage: ({ rule, channel, message }: MessageKey) =>
-      db.rows({
-        name: 'alert-message',
-        sql: `SELECT ${DELIVERY} FROM alert_deliveries FINAL
-WHERE rule = {rule: String} AND channel = {channel: String} AND message = {message: String}`,
-        params: { rule, channel, message },
-        schema: deliveryRow,
-      }),
-    writeDeliveries: (deliveries: readonly Delivery[]) => insert(db, 'alert_deliveries', deliveries.map(toDeliveryRow)),
+    /** Messages that are read at the same time share a statement. */
+    readMessage: createBatcher({ ...BATCH, read: (keys: readonly MessageKey[]) => readMessages(db, keys) }),
+    /** Rows that are written at the same time share an insert, because each insert waits for the disk. */
+    writeDeliveries: createBatcher({
+      ...BATCH,
+      read: async (batch: readonly (readonly Delivery[])[]) => {
+        await insert(db, 'alert_deliveries', batch.flat().map(toDeliveryRow))
+        return batch.map(() => undefined)
+      },
+    }),
   }
+}
+
+/** A message with its deliveries and its firings, oldest first. */
+export interface StoredMessage {
+  readonly deliveries: readonly Delivery[]
+  readonly firings: readonly StoredFiring[]
+}
+
+/** Reads messages in the order of their keys. */
+async function readMessages(db: Database, keys: readonly MessageKey[]): Promise<readonly StoredMessage[]> {
+  const params = { rules: keys.map(({ rule }) => rule), messages: keys.map(({ message }) => message) }
+  const ofMessages = 'rule IN {rules: Array(String)} AND message IN {messages: Array(String)}'
+  const [deliveries, firings] = await Promise.all([
+    db.rows({
+      name: 'alert-messages',
+      sql: `SELECT ${DELIVERY} FROM alert_deliveries FINAL WHERE ${ofMessages}`,
+      params,
+      schema: deliveryRow,
+    }),
+    db.rows({
+      name: 'alert-firings',
+      sql: `SELECT ${FIRING} FROM alert_firings FINAL
+WHERE rule IN {rules: Array(String)} AND id IN (SELECT firing FROM alert_deliveries FINAL WHERE ${ofMessages})
+ORDER BY fired_at, id`,
+      params,
+      schema: firingRow,
+    }),
+  ])
+  const toKey = ({ rule, channel, message }: MessageKey) => `${rule} ${channel} ${message}`
+  const byMessage = groupBy(deliveries, toKey)
+  const byRule = groupBy(firings, ({ rule }) => rule)
+  return keys.map((key) => {
+    const own = byMessage.get(toKey(key)) ?? []
+    const ids = new Set(own.map(({ firing }) => firing))
+    return { deliveries: own, firings: (byRule.get(key.rule) ?? []).filter(({ id }) => ids.has(id)) }
+  })
 }
 
 /** The deliveries of new firings. Inserted again, they change nothing. */

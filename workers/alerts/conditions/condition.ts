@@ -5,8 +5,8 @@ import type { AlertEntity, Rule, What } from '../rules.ts'
 /** The content of a message about a subject. Times are Unix milliseconds, `page` and `request` are paths. */
 export interface Facts {
   readonly entity: AlertEntity | null
-  readonly title: string
-  readonly text: string
+  /** Called only for a subject that fires: most of thousands do not. */
+  readonly describe: () => { readonly title: string; readonly text: string }
   readonly observedAt: number | null
   readonly value: number | null
   readonly before: number | null

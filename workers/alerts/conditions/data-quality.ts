@@ -48,27 +48,33 @@ export const evaluateDatasets: Evaluate<'dataset'> = async (rules, context) => {
       if (is === 'corrected') {
         const row = corrected.get(name)
         const request = `/data/changes?dataset=${name}`
-        const text =
-          row &&
-          `History of ${row.entities} entities between ${toTime(row.from)} and ${toTime(row.to)} was stored anew.`
-        const title = `Dataset ${name}: history was corrected`
-        const subjects = row
-          ? [{ ...facts, request, title, text, observedAt: row.position, position: row.position }]
-          : []
+        const subjects =
+          row === undefined
+            ? []
+            : [
+                {
+                  ...{ ...facts, request, observedAt: row.position, position: row.position },
+                  describe: () => ({
+                    title: `Dataset ${name}: history was corrected`,
+                    text: `History of ${row.entities} entities between ${toTime(row.from)} and ${toTime(row.to)} was stored anew.`,
+                  }),
+                },
+              ]
         return [rule.name, { type: 'progress', subjects }]
       }
       const newestText = at === null ? 'It has no data.' : `Its newest value is of ${toTime(at)}.`
       if (is === 'stale') {
         // An empty dataset was never collected: that is how a service without its key begins.
         const state = toFreshnessState(toLagSeconds(at, now), dataset?.cadence ?? '1d')
-        const subject = { ...facts, holds: state === 'stale', title: `Dataset ${name}: stale`, text: newestText }
+        const describe = () => ({ title: `Dataset ${name}: stale`, text: newestText })
+        const subject = { ...facts, holds: state === 'stale', describe }
         return [rule.name, { type: 'state', isComplete: true, subjects: [subject] }]
       }
       const share = completeness.get(name)?.complete ?? null
       const percent = share === null ? '' : `${Math.floor(share * 1000) / 10} % of the expected data is stored.`
       const subject = {
         ...{ ...facts, holds: share !== null && share < (below ?? 1), value: share, threshold: below ?? null },
-        ...{ title: `Dataset ${name}: incomplete`, text: `${percent} ${newestText}` },
+        describe: () => ({ title: `Dataset ${name}: incomplete`, text: `${percent} ${newestText}` }),
       }
       return [rule.name, { type: 'state', isComplete: share !== null, subjects: share === null ? [] : [subject] }]
     }),
@@ -90,8 +96,10 @@ export const evaluateProviders: Evaluate<'provider'> = async (rules, { db, now }
         .map((one) => ({
           ...{ ...NOTHING, request: '/data/status', subject: `${one.dataset} ${one.provider}` },
           ...{ holds: now - one.since >= failingFor, observedAt: one.since },
-          title: `Provider ${one.provider} fails for ${one.dataset}`,
-          text: `Since ${toTime(one.since)}: ${one.reason}`,
+          describe: () => ({
+            title: `Provider ${one.provider} fails for ${one.dataset}`,
+            text: `Since ${toTime(one.since)}: ${one.reason}`,
+          }),
         }))
       return [rule.name, { type: 'state', isComplete: true, subjects }]
     }),

@@ -61,8 +61,10 @@ export const evaluateLists: Evaluate<'list'> = async (rules, { registry, apiUrl 
         return {
           ...{ ...NOTHING, ...toEntityFacts(entity, list), request: `${list}?${query}` },
           ...{ subject: entity.id, holds },
-          title: `${entity.name}: ${holds ? 'entered' : 'left'} the list of ${LISTS[list].of === 'token' ? 'tokens' : 'DAOs'}`,
-          text: `The filter is ${filter.join(' and ')}.`,
+          describe: () => ({
+            title: `${entity.name}: ${holds ? 'entered' : 'left'} the list of ${LISTS[list].of === 'token' ? 'tokens' : 'DAOs'}`,
+            text: `The filter is ${filter.join(' and ')}.`,
+          }),
         }
       })
       results.set(rule.name, { type: 'state', isComplete: true, subjects })

@@ -91,6 +91,9 @@ function toEventTime(
   return hasVoted ? null : past(ends - hours * 3_600_000)
 }
 
+const toEndText = (ends: number | null, now: number) =>
+  ends === null ? '' : ` The vote ${ends > now ? 'ends' : 'ended'} at ${toTime(ends)}.`
+
 export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, registry, now }) => {
   const entities = new Map(rules.map((rule) => [rule.name, findEntities(rule, registry) ?? []]))
   const daos = [...new Set([...entities.values()].flatMap((own) => own.map(({ key }) => key)))]
@@ -107,14 +110,15 @@ export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, regis
           const happenedAt = toEventTime(row, rule.what, votes, now)
           if (happenedAt === null) return []
           const isReminder = rule.what.on === 'ending'
-          const ends = row.ends === null ? '' : ` The vote ${row.ends > now ? 'ends' : 'ended'} at ${toTime(row.ends)}.`
           return {
             ...NOTHING,
             ...toEntityFacts(entity, '/data/daos/governance/proposals'),
             // A vote that ends after the rule began is worth a reminder, even if its time came before.
             ...{ subject: row.id, at: isReminder ? now : happenedAt, observedAt: happenedAt },
-            title: `${entity.name}: ${PAST_TENSE[rule.what.on]}`,
-            text: `${row.title || 'A proposal without a title'}.${ends}`,
+            describe: () => ({
+              title: `${entity.name}: ${PAST_TENSE[rule.what.on]}`,
+              text: `${row.title || 'A proposal without a title'}.${toEndText(row.ends, now)}`,
+            }),
           }
         }),
       )

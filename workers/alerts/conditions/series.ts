@@ -85,13 +85,17 @@ export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = newest.get(entity?.key ?? NO_ENTITY)
         if (row === undefined) return []
-        const [shown, bound] = [formatValue(row.value, unit), formatValue(threshold, unit)]
         return {
           ...toEntityFacts(entity, request),
           ...{ subject: entity?.id ?? '', holds: above === undefined ? row.value < threshold : row.value > threshold },
           ...{ observedAt: row.at, value: row.value, before: null, threshold, unit },
-          title: `${entity === null ? '' : `${entity.name}: `}${label} ${side} ${bound}`,
-          text: `${label} is ${shown} at ${toTime(row.at)}. The level is ${bound}.`,
+          describe: () => {
+            const [shown, bound] = [formatValue(row.value, unit), formatValue(threshold, unit)]
+            return {
+              title: `${entity === null ? '' : `${entity.name}: `}${label} ${side} ${bound}`,
+              text: `${label} is ${shown} at ${toTime(row.at)}. The level is ${bound}.`,
+            }
+          },
         }
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
@@ -128,13 +132,17 @@ export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
         const row = moves.get(entity?.key ?? NO_ENTITY)
         const move = row && toMove(row, rule.what)
         if (row === undefined || move === undefined) return []
-        const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
         return {
           ...toEntityFacts(entity, request),
           ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= percent },
           ...{ observedAt: row.at, value: row.value, before: move.before, threshold: percent, unit },
-          title: `${entity === null ? '' : `${entity.name}: `}${label} ${change} within ${formatDuration(within)}`,
-          text: `${label} is ${formatValue(row.value, unit)} at ${toTime(row.at)}, after ${formatValue(move.before, unit)}.`,
+          describe: () => {
+            const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
+            return {
+              title: `${entity === null ? '' : `${entity.name}: `}${label} ${change} within ${formatDuration(within)}`,
+              text: `${label} is ${formatValue(row.value, unit)} at ${toTime(row.at)}, after ${formatValue(move.before, unit)}.`,
+            }
+          },
         }
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })

@@ -64,7 +64,6 @@ FROM dao_treasuries FINAL WHERE observed_at >= fromUnixTimestamp64Milli({since: 
           if (before === undefined || before.source !== day.source) return []
           const moved = findMovement(before.tokens, day.tokens, direction)
           if (moved === null || Math.abs(moved.usd) < movedUsd) return []
-          const verb = moved.usd > 0 ? 'received' : 'spent'
           return {
             ...toEntityFacts(entity, '/data/daos/treasury/historic'),
             // A back-fill collects earlier days again, which are no news.
@@ -74,8 +73,10 @@ FROM dao_treasuries FINAL WHERE observed_at >= fromUnixTimestamp64Milli({since: 
               observedAt: day.at,
             },
             ...{ value: moved.usd, before: null, threshold: movedUsd, unit: 'USD' },
-            title: `${entity.name}: treasury ${verb} ${formatValue(Math.abs(moved.usd), 'USD')} of ${moved.symbol}`,
-            text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol} between ${toTime(before.at)} and ${toTime(day.at)}.`,
+            describe: () => ({
+              title: `${entity.name}: treasury ${moved.usd > 0 ? 'received' : 'spent'} ${formatValue(Math.abs(moved.usd), 'USD')} of ${moved.symbol}`,
+              text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol} between ${toTime(before.at)} and ${toTime(day.at)}.`,
+            }),
           }
         })
       })
