@@ -85,7 +85,7 @@ export function toStep(line: Line): number {
 }
 
 /** The events from a point until the next one; after the last point, for as long as one step. */
-export function eventsAt({ times, events = [] }: Drawing, at: number): readonly ChartEvent[] {
+function eventsAt({ times, events = [] }: Drawing, at: number): readonly ChartEvent[] {
   const from = times[at]
   if (from === undefined) return []
   const to = times[at + 1] ?? from + (from - (times[at - 1] ?? from))
