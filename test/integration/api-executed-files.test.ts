@@ -34,7 +34,10 @@ async function toFiles(path: string): Promise<string[]> {
     const text = await response.text()
     expect([response.status, text.slice(0, 300)]).toEqual([200, expect.anything()])
   }
-  return (await countExecuted(request)).filter((file) => !file.startsWith('test/'))
+  // The readiness check runs by a timer, on a busy machine during every request.
+  return (await countExecuted(request)).filter(
+    (file) => !file.startsWith('test/') && file !== 'shared/store/readiness.ts',
+  )
 }
 
 /** A reader of the code has to know these files to follow a request of this kind. The assertion shows all of them. */
@@ -61,10 +64,8 @@ describe('own files that the API executes', () => {
     await toFiles(path)
     await toFiles(path)
     const runs = [await toFiles(path), await toFiles(path), await toFiles(path)]
-    // The readiness check runs by a timer, on a busy machine during every request; other timers in some of them.
-    const files = runs
-      .reduce((all, run) => all.filter((file) => run.includes(file)))
-      .filter((file) => file !== 'shared/store/readiness.ts')
+    // Other timers run during some of them.
+    const files = runs.reduce((all, run) => all.filter((file) => run.includes(file)))
     expect(files).toSatisfy(atMost(8))
   })
 })
