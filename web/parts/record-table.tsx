@@ -63,7 +63,7 @@ const watcher = new IntersectionObserver(
 /** The printed page has all cells. */
 const isPrinting = signal(false)
 
-/** Renders at once and not in a later task: the browser prints what is there when its event ends. */
+/** Renders synchronously: the browser prints the document as it is when the event ends. */
 function setPrinting(value: boolean): void {
   const { debounceRendering } = options
   options.debounceRendering = (render) => render()

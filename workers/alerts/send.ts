@@ -150,11 +150,9 @@ function post(
 function openSocket(host: string, port: number, lookup: LookupFunction, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, lookup, signal })
-    socket.once('error', reject)
-    socket.once('connect', () => {
-      socket.off('error', reject)
-      resolve(socket)
-    })
+    // Stays after the connection: an error without a listener would end the process.
+    socket.on('error', reject)
+    socket.once('connect', () => resolve(socket))
   })
 }
 
