@@ -13,6 +13,7 @@ import { createHandFeed, startApi } from './api.ts'
 import { documentedRequests } from './documented.ts'
 import { loadFewDaos } from './few-daos.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
+import { describeArrow } from './tables.ts'
 
 /** The fixed time of every site: rows and responses depend on no other clock. */
 export const SITE_NOW = Date.parse('2026-05-06T07:05:09Z')
@@ -99,7 +100,7 @@ export const EVERY_REQUEST: readonly string[] = [
 /** With a failed shard every response takes a timeout, so requests run concurrently. */
 const CONCURRENCY = 6
 
-/** The responses of an API over a database by path: status and body. */
+/** The responses of an API over a database by path: status and body; an Arrow body as text. */
 export async function readAnswers(
   { registry }: Pick<Pipeline, 'registry'>,
   config: Config,
@@ -112,7 +113,9 @@ export async function readAnswers(
   const requestNext = async () => {
     for (const path of queue) {
       const response = await fetch(new URL(path, `${api.url}/data/`))
-      answers[path] = `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
+      const body = Buffer.from(await response.arrayBuffer())
+      const isArrow = response.ok && path.endsWith('format=arrow')
+      answers[path] = `${response.status} ${isArrow ? describeArrow(body) : body.toString('latin1')}`
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, requestNext))

@@ -62,6 +62,13 @@ function readArrow(bytes: Buffer): Row[] {
   })
 }
 
+/**
+ * Types and rows of an Arrow stream, as text. Unlike the bytes it does not depend on record batches: ClickHouse writes
+ * one for each block, and the number of blocks depends on which shard answers first.
+ */
+export const describeArrow = (bytes: Buffer): string =>
+  `${tableFromIPC(bytes).schema}\n${JSON.stringify(readArrow(bytes))}`
+
 async function readParquet(bytes: Buffer): Promise<Row[]> {
   const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
   return ((await parquetReadObjects({ file, compressors })) as unknown[]).map((row) => toPlain(row) as Row)
