@@ -222,7 +222,7 @@ export interface Points {
   toBody(frame: Frame): AssembledBody
 }
 
-/** Longer texts are sent piece by piece. */
+/** Longer texts are sent in several writes. */
 const MOST_WHOLE_BYTES = 1_250_000
 
 function toStored(text: string): Deflated {
