@@ -20,7 +20,7 @@ const CACHED = { ...SYNC, level: 5, windowBits: 14 }
 /** A text for one answer. */
 const PASSING = { ...SYNC, level: 1 }
 
-/** Deflates a text that is cached. In the thread pool the same takes twice as much processor time. */
+/** Deflates a text that is cached. Deflating in the thread pool would take twice as much processor time. */
 export const deflateCached = (text: Buffer): Buffer => deflateRawSync(text, CACHED)
 
 const MAX_STORED_BYTES = 0xffff

@@ -50,7 +50,7 @@ const FACTS_BYTES = AT.buckets + BLOCK_BUCKETS / 8
 /** A digest of 128 bits, like the rest of an entity tag. */
 const toDigest = (text: Buffer) => hash('sha256', text, 'buffer').subarray(0, DIGEST_BYTES)
 
-/** The text of points: their interval, and whether each has a line of its own, as in long answers. */
+/** The form of the text of points: their interval, and whether each point has its own line, as in long answers. */
 export interface PointsForm {
   readonly interval: Interval
   readonly hasLines: boolean

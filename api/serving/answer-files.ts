@@ -114,7 +114,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
   }
   const write = async (tag: string, open: Open, abandoned: AbortSignal): Promise<CachedFile | undefined> => {
     try {
-      // The file is opened first, so that no query runs whose result cannot be stored.
+      // Opens the file before the query, so that no query runs if its result cannot be stored.
       const entry = await fill(await onDisk(openFile), open, abandoned)
       cached.set(tag, entry)
       return entry
