@@ -204,7 +204,7 @@ function createRefusal(log: Logger) {
         refused = version
         log.error(
           { version, reason: toReason(error) },
-          'the active registry is invalid for this program: the previous one stays active',
+          'the active registry is invalid for this program: the previous one is still used',
         )
         return undefined
       }
