@@ -135,8 +135,8 @@ export async function enqueueRanges(
 }
 
 /**
- * Asks Redis for something that a job cannot do without.
- * @throws DataError `storage` when it refuses or is away; the job is then tried again.
+ * Sends a command to Redis whose result a job requires.
+ * @throws DataError `storage` if Redis rejects the command or is unavailable; the job is then retried.
  */
 export async function callRedis<T>(what: string, command: () => Promise<T>): Promise<T> {
   try {

@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   if (values.tokens !== undefined && values.daos !== undefined)
-    throw new DataError('payload', 'either --tokens or --daos')
+    throw new DataError('payload', '--tokens and --daos exclude each other: use one of them')
   const config = loadCommandConfig()
   const [dataset, ...more] = positionals
   if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)

@@ -27,7 +27,7 @@ export interface DatasetStatus {
   readonly lastUpdated: string | null
   readonly lagSeconds: number | null
   readonly state: FreshnessState
-  /** Why the dataset needs no attention, whatever its age: it is not collected, or was never set up. */
+  /** Why the age of the dataset needs no attention: its collection is off, or no provider serves it. */
   readonly idle: 'off' | 'unserved' | null
   readonly rows: number
   /** Stored share of the data expected up to now, 0 to 1. */

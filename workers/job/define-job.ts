@@ -123,7 +123,7 @@ export interface CheckedRows {
   readonly rows: readonly object[]
   readonly rejected: number
   readonly refused: ReadonlyMap<number, DataError>
-  /** Why a part of the response is unusable whose entity is unknown. Any entity without a row may be affected. */
+  /** Why a part of the response is unusable, if its entity is unknown. Any entity without a row may be affected. */
   readonly unreadable?: string | undefined
   /** Number of rejected rows per entity, with the reason of the last one. */
   readonly omitted?: ReadonlyMap<number, Omitted>

@@ -158,7 +158,7 @@ export function openState(
 
 const NAME = 'providers'
 
-/** Hashes the provider settings (providersHash) without revealing them. An added or changed key gives another hash. */
+/** Hashes the provider settings (providersHash) without revealing them. An added or changed key changes the hash. */
 const toMark = (config: Config): string => toId(JSON.stringify(config.providers)).slice(0, 12)
 
 /**

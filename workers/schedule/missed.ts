@@ -14,8 +14,8 @@ import type { Missing } from './gaps.ts'
 const RECENT_BUCKETS = 12
 
 /**
- * Records the coverage of recent missing buckets that have rows, whatever is recorded about them: a worker may have
- * stored the rows after the end of its slot and died before it recorded the coverage.
+ * Records the coverage of recent missing buckets that have rows, regardless of their notes. A worker may have stored
+ * the rows after the end of its slot and died before it recorded the coverage.
  */
 export async function coverRecentRows(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<void> {
   const since = toBucket(context.now(), job.dataset.cadence) - RECENT_BUCKETS
