@@ -82,8 +82,13 @@ export interface Governor {
   /** Length of a vote whose events have no end. */
   votingSeconds?: number | undefined
   fromBlock: number
-  /** Identifies the governor among Snapshot spaces in stored votes: its CAIP-10 account id. */
+  /** Its CAIP-10 account id. */
   space: string
+  /**
+   * Identifies the governor among Snapshot spaces in stored votes and proposals: the account id of the contract with
+   * the proposals, which is another one if only the votes are on this contract.
+   */
+  proposalSpace: string
   /** Decimals of the voting token; 0 if each vote counts as one. */
   decimals: number
 }

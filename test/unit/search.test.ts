@@ -27,7 +27,7 @@ const daos = [
     ...{ slug: 'lighthouse', name: 'Lighthouse DAO', token: 'token-3', categories: ['lending'], chains: ['ethereum'] },
     formerNames: ['Ship Signals'],
     treasuries: [{ chain: 'ethereum', address: TREASURY }],
-    governors: [{ ...CONTRACT, address: GOVERNOR, family: 'bravo' }],
+    governors: [{ ...CONTRACT, address: GOVERNOR, family: 'bravo', proposalSpace: CONTRACT.space }],
     votingToken: { ...CONTRACT, address: VOTING_TOKEN },
   }),
   dao(2, { slug: 'orchard', name: 'Orchard', token: 'token-5' }),
