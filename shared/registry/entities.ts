@@ -1,6 +1,6 @@
 import { toId, toKey } from '../ids.ts'
 import type { Ended, Lifetime } from './ends.ts'
-import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES } from './schema.ts'
+import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES, VOTING_TOKEN_FAMILIES } from './schema.ts'
 
 /** A registry member with collected data; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
@@ -93,12 +93,13 @@ export interface Governor {
   decimals: number
 }
 
-/** A token whose holders delegate their votes. */
+/** A token, or a vault of staked tokens, whose holders delegate their votes. */
 export interface VotingToken {
   /** Slug of a chain. */
   chain: string
   /** Lower-case. */
   address: string
+  family: (typeof VOTING_TOKEN_FAMILIES)[number]
   fromBlock: number
   /** Its CAIP-10 account id. */
   space: string

@@ -58,13 +58,17 @@ const governor = z.strictObject({
   fromBlock: z.int().nonnegative(),
 })
 
+/** The events of a contract with delegations: those of Compound's and OpenZeppelin's votes, or of Venus' vault. */
+export const VOTING_TOKEN_FAMILIES = ['votes', 'xvs-vault'] as const
+
 /**
- * The token that the governors count, if it has the events of Compound's and OpenZeppelin's votes. `fromBlock` and
+ * The contract with the delegations that the governors count: the token, or a vault of staked tokens. `fromBlock` and
  * `decimals` are like those of a governor.
  */
 const votingToken = z.strictObject({
   chain: slug,
   address: externalId,
+  family: z.enum(VOTING_TOKEN_FAMILIES).default('votes'),
   decimals: z.int().min(0).max(77).optional(),
   fromBlock: z.int().nonnegative(),
 })
