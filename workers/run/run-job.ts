@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis'
+import { toBuckets, toStepSeconds } from '../../shared/buckets.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/computations.ts'
-import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, findShortestWait } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type Answer, openLedger } from '../../shared/ledger/ledger.ts'
 import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { groupByEnd, snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { readEngineTime } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
   type Collector,
@@ -26,9 +26,8 @@ import {
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
 import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
-import type { Answer, Redact } from './collect.ts'
+import type { Redact } from './collect.ts'
 import { type Collected, collect } from './collect.ts'
-import { recordCoverage } from './coverage.ts'
 import { PartialFailureError } from './retries.ts'
 import { checkRows, withoutLater } from './rows.ts'
 
@@ -123,11 +122,11 @@ export async function runJob(
   if (isComputed && isFinished) {
     if ((await readRegistry()).version !== context.registry.version) {
       // Another worker may have computed it with the new registry, and this run has overwritten that result.
-      await noteStored(context.db, job.dataset, [payload])
+      await openLedger(context.db, job.dataset).noteStored([payload])
       context.log.info({ dataset: job.name }, 'recomputing: the active registry changed during the computation')
       return runJob(job, collectors, surroundings, data)
     }
-    await noteComputed(context.db, job.dataset, payload, readAt)
+    await openLedger(context.db, job.dataset).noteComputed(payload, readAt)
   }
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
@@ -160,11 +159,12 @@ async function skipCovered(
   if (isOpen || payload.again) return entities
   const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
   const seconds = payload.kind === 'range' ? toStepSeconds(payload.interval, cadence) : INTERVAL_SECONDS[cadence]
+  const ledger = openLedger(db, job.dataset)
   const open = new Set<number>()
   for (const part of groupByEnd(entities, range)) {
     const expected = toBuckets(part.range, cadence)
     const keys = part.entities.map(({ key }) => key)
-    const lacking = expected && (await readMissing(db, job.dataset, keys, { expected: [expected], seconds }))
+    const lacking = expected && (await ledger.missing(keys, { expected: [expected], seconds }))
     for (const key of lacking?.keys() ?? keys) open.add(key)
   }
   return entities.filter(({ key }) => open.has(key))
@@ -186,7 +186,9 @@ async function collectAndStore(
   // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
   const hasMoved = await state.store()
-  await recordCoverage(context.db, { job, payload, collected, now: context.now() })
+  const { results, answers } = collected
+  const run = { payload, results, answers: answers.all(), now: context.now() }
+  await openLedger(context.db, job.dataset).record(run)
   // Published last, because API responses also include the job state and the coarser ranges.
   const isRead = collected.results.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, rowsOf(collected))

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { type Buckets, subtractAll, toBucket, toTimes, totalBuckets, union } from '../buckets.ts'
+import { groupBy, toBatches } from '../group-by.ts'
+import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
+import { ENTIRE_REGISTRY } from '../registry/entities.ts'
+import type { Database } from '../store/clickhouse.ts'
+import { addCoverage } from './covered.ts'
+import type { LedgerDataset, MissedSlots, Missing, Note, Report } from './ledger.ts'
+import { withoutExplained, writeNotes } from './notes.ts'
+import { countPossible } from './recount.ts'
+
+/** In this many buckets before now a worker may have stored rows and died after the slot was recorded as missed. */
+const RECENT_BUCKETS = 12
+
+/**
+ * See `Ledger.recordMissed`. Looks for the rows of recent buckets whatever is recorded about them: a worker may have
+ * stored the rows after the end of its slot and died before it recorded the coverage.
+ */
+export async function recordMissed(
+  db: Database,
+  dataset: LedgerDataset,
+  missing: readonly Missing[],
+  { provider, now }: { readonly provider: string; readonly now: number },
+): Promise<MissedSlots> {
+  const since = toBucket(now, dataset.cadence) - RECENT_BUCKETS
+  await coverStored(
+    db,
+    dataset,
+    without(missing, () => [{ first: 0, last: since - 1 }]),
+    provider,
+  )
+  const unexplained = await withoutExplained(db, dataset, missing, (note) => note)
+  const stored = groupBy(await coverStored(db, dataset, unexplained, provider), ({ entity }) => entity)
+  const missed = without(unexplained, (entity) => stored.get(entity) ?? [])
+  const notes = missed.flatMap(({ entity, runs }) => runs.map((run) => toNote(dataset, entity.key, run, now)))
+  await writeNotes(db, dataset, notes)
+  return { slots: totalBuckets(union(missed.flatMap(({ runs }) => runs))), entities: missed.length }
+}
+
+function without(missing: readonly Missing[], removed: (entity: number) => readonly Buckets[]): Missing[] {
+  return missing.flatMap(({ entity, runs }) => {
+    const remaining = subtractAll(runs, removed(entity.key))
+    return remaining.length === 0 ? [] : [{ entity, runs: remaining }]
+  })
+}
+
+/** Records the coverage of missing buckets that have rows, and returns it. */
+async function coverStored(db: Database, dataset: LedgerDataset, missing: readonly Missing[], provider: string) {
+  const stored = missing.length === 0 ? [] : await readStored(db, dataset, missing, provider)
+  await addCoverage(db, dataset, stored)
+  return stored
+}
+
+const toNote = ({ cadence }: LedgerDataset, entity: number, run: Buckets, now: number): Note => ({
+  entity,
+  lane: 'history',
+  ...toTimes(run, cadence),
+  state: 'missed',
+  provider: '',
+  reason: 'it was not collected in time, and its providers have no history',
+  since: now,
+  tries: 0,
+  nextTry: END_OF_TIME,
+})
+
+const stored = z.object({ entity: z.number(), bucket: z.int() })
+
+/**
+ * Returns the missing buckets that have rows. A row that may belong to two buckets counts only if both are missing;
+ * otherwise it belongs to the bucket that is not missing.
+ */
+async function readStored(
+  db: Database,
+  dataset: LedgerDataset,
+  missing: readonly Missing[],
+  provider: string,
+): Promise<Report[]> {
+  const seconds = INTERVAL_SECONDS[dataset.cadence]
+  const found: Report[] = []
+  for (const batch of toBatches(missing, ENTITIES_PER_BATCH)) {
+    const runsOf = new Map(batch.map(({ entity, runs }) => [entity.key, runs]))
+    const isMissing = (entity: number, bucket: number) =>
+      runsOf.get(entity)?.some((run) => run.first <= bucket && bucket <= run.last) ?? false
+    for (const { entity, bucket } of await readBuckets(db, dataset, batch)) {
+      const possible = Array.from({ length: countPossible(dataset) }, (_, after) => bucket + after)
+      if (possible.every((one) => isMissing(entity, one)))
+        found.push({ entity, state: 'stored', provider, seconds, first: bucket, last: bucket })
+    }
+  }
+  return found
+}
+
+/** A year of an hourly dataset has 8,760 buckets per entity. */
+const ENTITIES_PER_BATCH = 20
+
+async function readBuckets(db: Database, dataset: LedgerDataset, missing: readonly Missing[]) {
+  const { table, entity = String(ENTIRE_REGISTRY.key), time } = dataset.series
+  const all = missing.flatMap(({ runs }) => runs)
+  const first = all.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)
+  const last = all.reduce((most, run) => Math.max(most, run.last), 0)
+  const { from, to } = toTimes({ first, last }, dataset.cadence)
+  return db.rows({
+    name: 'stored-after-all',
+    sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp(toDateTime(${time}, 'UTC')), {cadence: UInt32}) AS bucket
+FROM ${table}
+WHERE ${time} >= toDateTime({from: UInt32}, 'UTC') AND ${time} < toDateTime({to: UInt32}, 'UTC')
+  AND ${entity} IN {keys: Array(UInt64)}`,
+    params: {
+      cadence: INTERVAL_SECONDS[dataset.cadence],
+      from: from / 1000,
+      to: to / 1000,
+      keys: missing.map(({ entity: one }) => one.key),
+    },
+    schema: stored,
+  })
+}
