@@ -10,7 +10,7 @@ import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
 import { createExpectedFinder, groupByExpectedRuns, readAllExpected } from './expected.ts'
 import type { Completeness, ExpectedRange, Lacking, Note, OverdueEntity } from './ledger.ts'
-import { readOpenNotes } from './notes.ts'
+import { readOpenNotes } from './tables.ts'
 
 /** Entities of a dataset with the same expected buckets. */
 interface Group extends Lacking {
@@ -173,7 +173,7 @@ function toKeys(groups: readonly Group[]): number[][] {
 
 const NAMED = 'ARRAY JOIN {datasets: Array(String)} AS dataset, {keys: Array(Array(UInt64))} AS keys'
 
-/** Counts the stored and empty buckets among the wanted ones of each entity, in one statement for all datasets. */
+/** Counts the stored and empty buckets among the expected ones of each entity, in one statement for all datasets. */
 async function countStored(db: Database, groups: readonly Group[]): Promise<Counts> {
   if (groups.length === 0) return new Map()
   const rows = await db.rows({

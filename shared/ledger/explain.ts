@@ -13,7 +13,6 @@ import { groupBy } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { readCoverage, readMissing } from './covered.ts'
 import { groupByExpectedRuns, readExpected, toExpectedRuns } from './expected.ts'
 import type {
   ExpectedQuery,
@@ -26,7 +25,7 @@ import type {
   Note,
   Report,
 } from './ledger.ts'
-import { readNotes } from './notes.ts'
+import { readCoverage, readMissing, readNotes } from './tables.ts'
 
 /** See `Ledger.explain`. */
 export async function readExplained(

@@ -1,13 +1,12 @@
 import { z } from 'zod'
-import { type Buckets, subtractAll, toBucket, toTimes, totalBuckets, union } from '../buckets.ts'
+import { type Buckets, subtractAll, toBucket, toBuckets, toTimes, totalBuckets, union } from '../buckets.ts'
 import { groupBy, toBatches } from '../group-by.ts'
-import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
+import { END_OF_TIME, INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../intervals.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { addCoverage } from './covered.ts'
-import type { LedgerDataset, MissedSlots, Missing, Note, Report } from './ledger.ts'
-import { withoutExplained, writeNotes } from './notes.ts'
+import type { FailedRange, LedgerDataset, MissedSlots, Missing, Note, Report, StoredNote } from './ledger.ts'
 import { countPossible } from './recount.ts'
+import { addCoverage, readNotes, writeNotes } from './tables.ts'
 
 /** In this many buckets before now a worker may have stored rows and died after the slot was recorded as missed. */
 const RECENT_BUCKETS = 12
@@ -23,12 +22,8 @@ export async function recordMissed(
   { provider, now }: { readonly provider: string; readonly now: number },
 ): Promise<MissedSlots> {
   const since = toBucket(now, dataset.cadence) - RECENT_BUCKETS
-  await coverStored(
-    db,
-    dataset,
-    without(missing, () => [{ first: 0, last: since - 1 }]),
-    provider,
-  )
+  const recent = without(missing, () => [{ first: 0, last: since - 1 }])
+  await coverStored(db, dataset, recent, provider)
   const unexplained = await withoutExplained(db, dataset, missing, (note) => note)
   const stored = groupBy(await coverStored(db, dataset, unexplained, provider), ({ entity }) => entity)
   const missed = without(unexplained, (entity) => stored.get(entity) ?? [])
@@ -62,6 +57,57 @@ const toNote = ({ cadence }: LedgerDataset, entity: number, run: Buckets, now: n
   tries: 0,
   nextTry: END_OF_TIME,
 })
+
+/** See `Ledger.recordFailed`. */
+export async function writeFailed(
+  db: Database,
+  dataset: Pick<LedgerDataset, 'name'>,
+  entities: readonly number[],
+  failed: FailedRange,
+): Promise<void> {
+  const note = { lane: 'history', state: 'failed', provider: '', tries: 1 } as const
+  await writeNotes(
+    db,
+    dataset,
+    entities.map((entity) => ({ entity, ...note, ...failed })),
+  )
+}
+
+/**
+ * See `Ledger.withoutTried`. While an entity's slots fail, its range of today would fail, too, and is requested only
+ * after a slot succeeds. Ranges before today are tried once.
+ */
+export function withoutTried(
+  db: Database,
+  dataset: LedgerDataset,
+  missing: readonly Missing[],
+  { now, providersChangedAt }: { readonly now: number; readonly providersChangedAt: number },
+): Promise<Missing[]> {
+  const today = toBucketStart(now, '1d')
+  const isBlocking = (note: StoredNote) =>
+    note.lane === 'live' ? note.to === END_OF_TIME : note.nextTry > now && note.writtenAt >= providersChangedAt
+  const toRange = (note: StoredNote) =>
+    note.lane === 'live' && note.state === 'failed' ? { ...note, from: Math.max(note.from, today) } : note
+  return withoutExplained(db, dataset, missing, (note) => (isBlocking(note) ? toRange(note) : undefined))
+}
+
+/** Removes the buckets that a note explains; `toExplained` returns its range, or undefined for no effect. */
+async function withoutExplained(
+  db: Database,
+  dataset: LedgerDataset,
+  missing: readonly Missing[],
+  toExplained: (note: StoredNote) => TimeRange | undefined,
+): Promise<Missing[]> {
+  const keys = missing.map(({ entity }) => entity.key)
+  const explained: { entity: number; buckets: Buckets }[] = []
+  for (const note of await readNotes(db, dataset, keys, { from: 0, to: END_OF_TIME })) {
+    const range = toExplained(note)
+    const buckets = range === undefined ? undefined : toBuckets(range, dataset.cadence)
+    if (buckets !== undefined) explained.push({ entity: note.entity, buckets })
+  }
+  const byEntity = groupBy(explained, ({ entity }) => entity)
+  return without(missing, (entity) => byEntity.get(entity)?.map(({ buckets }) => buckets) ?? [])
+}
 
 const stored = z.object({ entity: z.number(), bucket: z.int() })
 

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import {
   type Buckets,
   intersect,
@@ -25,10 +26,9 @@ import type { RangePayload } from '../queue/queues.ts'
 import { untilEnd } from '../registry/ends.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { addCoverage, readNewestStored } from './covered.ts'
 import { readExpected } from './expected.ts'
 import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, Report, Step } from './ledger.ts'
-import { readNotes, writeNotes } from './notes.ts'
+import { addCoverage, readNotes, writeNotes } from './tables.ts'
 
 /** See `Ledger.record`. */
 export async function recordRun(db: Database, dataset: LedgerDataset, collected: CollectedRun): Promise<void> {
@@ -60,6 +60,24 @@ async function findReadSince(db: Database, dataset: LedgerDataset): Promise<NonN
   const toKey = (provider: string, entity: number) => `${entity} ${provider}`
   const lastOf = new Map(newest.map(({ provider, entity, last }) => [toKey(provider, entity), last]))
   return (provider, entity) => lastOf.get(toKey(provider, entity))
+}
+
+const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
+
+/** The newest stored bucket of each entity and provider. */
+async function readNewestStored(
+  db: Database,
+  dataset: LedgerDataset,
+): Promise<readonly { entity: number; provider: string; last: number }[]> {
+  return db.rows({
+    name: 'coverage-newest',
+    sql: `SELECT entity, toString(provider) AS provider, bitmapMax(groupBitmapMergeState(buckets)) AS last
+FROM coverage
+WHERE dataset = {dataset: String} AND state = 'stored'
+GROUP BY entity, provider`,
+    params: { dataset: dataset.name },
+    schema: newest,
+  })
 }
 
 /** A run and what its coverage depends on. */

@@ -4,8 +4,8 @@ import { DAY_MS, INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { addCoverage } from './covered.ts'
 import type { LedgerDataset, Report } from './ledger.ts'
+import { addCoverage } from './tables.ts'
 
 const DAY_SECONDS = DAY_MS / 1000
 

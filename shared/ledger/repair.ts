@@ -3,8 +3,8 @@ import { DataError, toReason } from '../errors.ts'
 import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
-import { addCoverage, readCoverage } from './covered.ts'
 import type { LedgerDataset, Report } from './ledger.ts'
+import { addCoverage, readCoverage } from './tables.ts'
 
 /**
  * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount

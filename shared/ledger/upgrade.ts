@@ -15,7 +15,7 @@ const JOB = 'recount'
 
 /**
  * Builds the coverage of a database that is older than the coverage tables, for every dataset with rows and without
- * coverage. Marks the time since its first collection as wanted, so that gaps are found. Safe to repeat; an interrupted
+ * coverage. Records the time since its first collection as expected, so that gaps are found. Safe to repeat; an interrupted
  * run continues. `now` is in Unix milliseconds.
  */
 export async function recountUpgraded(

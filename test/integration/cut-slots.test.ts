@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { z } from 'zod'
 import { toBucket } from '../../shared/buckets.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { readMissing } from '../../shared/ledger/covered.ts'
+import { readMissing } from '../../shared/ledger/tables.ts'
 import { isSlotEnqueued } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toBuckets } from '../../shared/buckets.ts'
-import { readCoverage } from '../../shared/ledger/covered.ts'
 import { recordExpected } from '../../shared/ledger/expected.ts'
+import { readCoverage } from '../../shared/ledger/tables.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { recordProviders } from '../../workers/job/state.ts'

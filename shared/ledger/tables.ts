@@ -1,8 +1,10 @@
 import { z } from 'zod'
-import { type Buckets, RUNS, toBucket, totalBuckets, toYear } from '../buckets.ts'
-import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
+import { type Buckets, RUNS, toBucket, totalBuckets, toUnitMs, toUnitTimes, toYear } from '../buckets.ts'
+import { groupBy } from '../group-by.ts'
+import { type Cadence, END_OF_TIME, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
+import { LANES } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
-import type { Count, LedgerDataset, MissingQuery, Report } from './ledger.ts'
+import type { Count, LedgerDataset, MissingQuery, Note, Report, StoredNote } from './ledger.ts'
 
 type Covered = Pick<LedgerDataset, 'name' | 'cadence'>
 
@@ -45,7 +47,7 @@ const span = z.object({
 const MOST_NAMED = 2000
 
 /** A condition on the entities and its parameter. */
-export const toEntityFilter = (entities: readonly number[]) =>
+const toEntityFilter = (entities: readonly number[]) =>
   entities.length > MOST_NAMED
     ? { sql: '1', params: {} }
     : { sql: 'entity IN {entities: Array(UInt64)}', params: { entities } }
@@ -136,24 +138,6 @@ GROUP BY entity`,
   ) as Map<number, Buckets[]>
 }
 
-const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
-
-/** The newest stored bucket of each entity and provider. */
-export async function readNewestStored(
-  db: Database,
-  dataset: Covered,
-): Promise<readonly { entity: number; provider: string; last: number }[]> {
-  return db.rows({
-    name: 'coverage-newest',
-    sql: `SELECT entity, toString(provider) AS provider, bitmapMax(groupBitmapMergeState(buckets)) AS last
-FROM coverage
-WHERE dataset = {dataset: String} AND state = 'stored'
-GROUP BY entity, provider`,
-    params: { dataset: dataset.name },
-    schema: newest,
-  })
-}
-
 const count = z.object({ entity: z.number(), stored: z.int(), nothing: z.int(), coarser: z.int() })
 
 /** See `Ledger.count`. */
@@ -186,4 +170,137 @@ GROUP BY entity`,
   })
   const requested = new Set(entities)
   return found.filter(({ entity }) => requested.has(entity))
+}
+
+const storedNote = z.object({
+  entity: z.number(),
+  lane: z.enum(LANES),
+  from: z.int(),
+  to: z.int(),
+  state: z.enum(['coarser', 'failed', 'unserved', 'pending']),
+  provider: z.string(),
+  reason: z.string(),
+  since: z.int(),
+  tries: z.int(),
+  nextTry: z.int(),
+  writtenAt: z.int(),
+})
+
+/** The table stores missed buckets as unserved ones without a try. */
+const fromStored = <N extends Pick<z.infer<typeof storedNote>, 'state' | 'tries'>>(note: N) => ({
+  ...note,
+  state: note.state === 'unserved' && note.tries === 0 ? ('missed' as const) : note.state,
+})
+
+const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
+
+const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
+  toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
+  ${toMs('written_at')} AS writtenAt
+FROM coverage_notes FINAL`
+
+/** See `Ledger.notes`. */
+export async function readNotes(
+  db: Database,
+  dataset: Pick<LedgerDataset, 'name'>,
+  entities: readonly number[],
+  { from, to }: TimeRange,
+): Promise<StoredNote[]> {
+  const named = toEntityFilter(entities)
+  const found = await db.rows({
+    name: 'coverage-notes',
+    sql: `${NOTES}
+WHERE dataset = {dataset: String} AND ${named.sql}
+  AND ${toMs('begins_at')} < {to: Int64} AND ${toMs('ends_at')} > {from: Int64}
+ORDER BY written_at DESC`,
+    params: { dataset: dataset.name, ...named.params, from, to },
+    schema: storedNote,
+  })
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity)).map(fromStored)
+}
+
+/** The notes of the entities of all datasets whose newest slots are missing now, by the dataset's name. */
+export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, Note[]>> {
+  const rows = await db.rows({
+    name: 'coverage-notes-open',
+    sql: `${NOTES} WHERE lane = 'live' AND ${toMs('ends_at')} = {open: Int64}`,
+    params: { open: END_OF_TIME },
+    schema: storedNote.extend({ dataset: z.string() }),
+  })
+  return groupBy(rows.map(fromStored), ({ dataset }) => dataset)
+}
+
+const toText = (ms: number) => new Date(ms).toISOString()
+
+/** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
+export async function writeNotes(
+  db: Database,
+  dataset: Pick<LedgerDataset, 'name'>,
+  notes: readonly Note[],
+): Promise<void> {
+  if (notes.length === 0) return
+  // Member by member: a note that was read has its time of writing beside.
+  const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
+    dataset: dataset.name,
+    entity,
+    lane,
+    state: state === 'missed' ? 'unserved' : state,
+    provider,
+    reason,
+    tries: state === 'missed' ? 0 : tries,
+    begins_at: toText(from),
+    ends_at: toText(to),
+    since: toText(since),
+    next_try_at: toText(nextTry),
+  }))
+  await db.insert({ table: 'coverage_notes', rows })
+}
+
+const toSeconds = (ms: number) => Math.floor(ms / 1000)
+
+/** See `Ledger.noteStored`. */
+export async function noteStored(db: Database, computed: Covered, ranges: readonly TimeRange[]): Promise<void> {
+  if (ranges.length === 0) return
+  const unit = toUnitMs(computed.cadence)
+  const [from, to] = [
+    ranges.map((range) => toSeconds(Math.floor(range.from / unit) * unit)),
+    ranges.map((range) => toSeconds(range.to)),
+  ]
+  await db.command({
+    name: 'note-inputs-stored',
+    sql: `INSERT INTO computations (dataset, unit_at, stored_at)
+SELECT DISTINCT {dataset: String}, toDateTime(at, 'UTC'), now64(3)
+FROM (SELECT arrayJoin(arrayFlatten(arrayMap((a, b) -> range(a, b, {unit: UInt32}), {from: Array(UInt32)}, {to: Array(UInt32)}))) AS at)`,
+    params: { dataset: computed.name, unit: toSeconds(unit), from, to },
+  })
+}
+
+/** See `Ledger.noteComputed`. */
+export async function noteComputed(db: Database, computed: Covered, range: TimeRange, readAt: number): Promise<void> {
+  const unit = toUnitMs(computed.cadence)
+  const complete = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
+  const rows = toUnitTimes(complete, computed.cadence).map((at) => ({
+    dataset: computed.name,
+    unit_at: new Date(at).toISOString(),
+    computed_at: new Date(readAt).toISOString(),
+  }))
+  if (rows.length > 0) await db.insert({ table: 'computations', rows })
+}
+
+const due = z.object({ from: z.int() })
+
+/** See `Ledger.dueUnits`. */
+export async function readDueUnits(db: Database, computed: Covered, settleMs: number): Promise<TimeRange[]> {
+  const unit = toUnitMs(computed.cadence)
+  const rows = await db.rows({
+    name: 'due-computations',
+    sql: `SELECT toUnixTimestamp(unit_at) * 1000 AS from
+FROM (SELECT unit_at, max(stored_at) AS stored, max(computed_at) AS computed FROM computations WHERE dataset = {dataset: String} GROUP BY unit_at)
+WHERE stored >= computed AND stored < now64(3) - INTERVAL {settle: UInt32} MILLISECOND
+ORDER BY unit_at`,
+    params: { dataset: computed.name, settle: settleMs },
+    schema: due,
+  })
+  return rows.map(({ from }) => ({ from, to: from + unit }))
 }
