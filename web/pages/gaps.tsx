@@ -1,4 +1,4 @@
-import { isGap } from '../../shared/coverage/not-due.ts'
+import { isGap } from '../../shared/coverage-gap.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { toCounted, toShort } from '../format.ts'
