@@ -24,14 +24,14 @@ interface Page {
   readonly show: (id: string, second: string) => JSX.Element
 }
 
-/** The page with SQL. Its code is loaded when the page is opened, because no other page needs it. */
-function LateSqlPage() {
+/** A page whose code is loaded when the page is opened, because no other page needs it. */
+function LatePage({ load }: { load: () => Promise<() => JSX.Element> }) {
   const [loaded, setLoaded] = useState<{ readonly Page: () => JSX.Element } | { readonly failure: string } | undefined>(
     undefined,
   )
   useEffect(() => {
-    import('./pages/sql.tsx').then(
-      ({ SqlPage }) => setLoaded({ Page: SqlPage }),
+    load().then(
+      (Page) => setLoaded({ Page }),
       (error: unknown) => setLoaded({ failure: error instanceof Error ? error.message : String(error) }),
     )
   }, [])
@@ -46,6 +46,9 @@ function LateSqlPage() {
     </div>
   )
 }
+
+const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
+const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
 
 const PAGES: readonly Page[] = [
   { matches: /^$/, title: 'Overview', show: () => <Overview /> },
@@ -62,7 +65,8 @@ const PAGES: readonly Page[] = [
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
   { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
-  { matches: /^sql$/, title: 'SQL', show: () => <LateSqlPage /> },
+  { matches: /^alerts$/, title: 'Alerts', show: () => <LatePage key="alerts" load={loadAlerts} /> },
+  { matches: /^sql$/, title: 'SQL', show: () => <LatePage key="sql" load={loadSql} /> },
 ]
 
 const IN_HEADER = [
@@ -74,6 +78,7 @@ const IN_HEADER = [
   ['index', 'Index'],
   ['compare', 'Compare'],
   ['freshness', 'Data'],
+  ['alerts', 'Alerts'],
   ['sql', 'SQL'],
 ] as const
 

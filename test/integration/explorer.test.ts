@@ -21,6 +21,7 @@ const ADDRESSES = [
   '/index',
   '/compare',
   '/freshness',
+  '/alerts',
   '/sql',
   `/tokens/${UNKNOWN_ID}`,
   `/daos/${UNKNOWN_ID}`,

@@ -48,6 +48,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
     ['/freshness', 'Data', 'Datasets'],
+    [`/alerts?who=ids&ids=${UNI}&level=ten`, 'Alerts', 'Fired alerts', 'Rules', 'Build a rule'],
   ]
 
   it.each(PAGES)('shows the data of %s on any screen without accessibility errors', async (path, heading, ...cards) => {

@@ -1,6 +1,7 @@
 import { isGap } from '../../shared/coverage/not-due.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
+import { DATASET_TITLES } from '../datasets.ts'
 import { toCounted, toShort } from '../format.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
@@ -13,28 +14,8 @@ import { go, withQuery } from '../place.ts'
 type Named = Query<'/data/status/coverage'>['dataset']
 type Stretch = Answer<'/data/status/coverage'>[number]
 
-/** The datasets with coverage: the API's complete list, with their titles. */
-const TITLES: Readonly<Record<Named, string>> = {
-  prices: 'Prices',
-  tvl: 'Value locked',
-  holders: 'Token holders',
-  daos: 'DAO profiles',
-  treasury: 'Treasuries',
-  fees: 'Fees and revenue',
-  ratings: 'Ratings',
-  'market-cap': 'Total market cap',
-  index: 'Index',
-  'index-token': 'Index Token',
-  governance: 'Snapshot governance',
-  governors: 'On-chain governance',
-  delegations: 'Delegations of voting power',
-  'treasury-value': 'Total treasury value',
-  twitter: 'Twitter followers',
-  discord: 'Discord members',
-  telegram: 'Telegram members',
-  'twitter-sentiment': 'Twitter sentiment',
-  'dex-trades': 'DEX trades',
-}
+/** The datasets with coverage. */
+const TITLES: Readonly<Record<Named, string>> = DATASET_TITLES
 const COVERED = Object.keys(TITLES) as Named[]
 
 /** The title of a dataset; its name if it has no title. */

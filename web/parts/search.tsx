@@ -12,6 +12,7 @@ const PAGES = [
   { to: 'index', text: 'Index' },
   { to: 'compare', text: 'Compare' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
+  { to: 'alerts', text: 'Alerts: fired ones, rules, a form that writes rules' },
   { to: 'sql', text: 'SQL over the published files' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },
