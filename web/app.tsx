@@ -11,6 +11,7 @@ import { ProposalPage } from './pages/proposal.tsx'
 import { TokenPage } from './pages/token.tsx'
 import { Tokens } from './pages/tokens.tsx'
 import { Treasuries } from './pages/treasuries.tsx'
+import { VoterPage } from './pages/voters.tsx'
 import { Search } from './parts/search.tsx'
 import { Strip } from './parts/strip.tsx'
 import { path } from './place.ts'
@@ -61,6 +62,7 @@ const PAGES: readonly Page[] = [
     show: (dao, id) => <ProposalPage dao={dao} id={id} />,
   },
   { matches: /^governance$/, title: 'Governance', show: () => <GovernancePage /> },
+  { matches: /^voters\/(0x[0-9a-f]{40,64})$/i, show: (address) => <VoterPage address={address} /> },
   { matches: /^treasuries$/, title: 'Treasuries', show: () => <Treasuries /> },
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
   { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
@@ -88,8 +90,8 @@ const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 export const isPage = (at: string) => pageOf(at) !== undefined
 
 function Top({ at }: { at: string }) {
-  // A proposal belongs to the page that leads to it.
-  const section = /\/proposals\//.test(at) ? 'governance' : at
+  // Proposals and voters belong to the page that leads to them.
+  const section = /\/proposals\/|^voters\//.test(at) ? 'governance' : at
   const isCurrent = (to: string) => (to === './' ? section === '' : section === to || section.startsWith(`${to}/`))
   return (
     <div class="top">

@@ -165,6 +165,32 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await close()
   })
 
+  it('shows the votes and the power of an address in all DAOs, linked from votes and found by address', async () => {
+    const { page, wrong, close } = await open(`/daos/${UNISWAP}?tab=governance`, { screen: 'small phone' })
+    const link = page.getByRole('region', { name: 'Top voters', exact: true }).getByRole('link').first()
+    const address = (await link.getAttribute('href'))?.replace('voters/', '') ?? ''
+    await link.click()
+    await page.getByRole('heading', { level: 1, name: /^Voter 0x/ }).waitFor()
+    const daos = page.getByRole('region', { name: 'DAOs', exact: true })
+    await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    const records = (await (await fetch(`${demo.url}/data/voters?address=${address}`)).json()) as { votes: number }[]
+    const shown = await daos
+      .locator('tbody tr td:nth-child(2) data')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('value')))
+    expect(shown).toEqual(records.map(({ votes }) => String(votes)))
+    expect(await isWide(page)).toBe(false)
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByRole('link', { name: 'Compare' }).click()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(address.toUpperCase().replace('0X', '0x'))
+    await page.getByRole('option', { name: /Votes and delegations/ }).click()
+    await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    await page.reload()
+    await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
   it('keeps the selected colour scheme after a reload', async () => {
     const { page, close } = await open('/index')
     const back = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
