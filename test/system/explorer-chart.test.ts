@@ -239,7 +239,23 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     await embedded.page.locator('.chart[data-drawn]').waitFor()
     await embedded.page.getByRole('heading', { name: 'Sample: Price' }).waitFor()
     expect(await embedded.page.locator('html').getAttribute('data-theme')).toBe('dark')
-    expect(await embedded.page.locator('html').evaluate((page) => page.scrollHeight <= 420)).toBe(true)
+    for (const [width, height] of [
+      [360, 300],
+      [1000, 500],
+      [640, 420],
+    ] as const) {
+      await embedded.page.setViewportSize({ width, height })
+      // The chart fills the frame, and nothing has to be scrolled.
+      const drawn = embedded.page.locator('.chart canvas')
+      await expect
+        .poll(() => drawn.evaluate((one) => one.offsetHeight / (one.closest('.chart')?.clientHeight ?? 0)))
+        .toBe(1)
+      const sizes = await embedded.page.locator('html').evaluate((page) => [page.scrollWidth, page.scrollHeight])
+      expect(sizes).toEqual([width, height])
+      expect(
+        await embedded.page.locator('.origin').evaluate((one) => Math.round(one.getBoundingClientRect().bottom)),
+      ).toBe(height)
+    }
     expect(await embedded.page.getByRole('link', { name: 'dao-data' }).getAttribute('href')).toBe(`tokens/${ID}`)
     expect(await embedded.page.getByRole('navigation').count()).toBe(0)
     expect(await findBarriers(embedded.page)).toEqual([])
