@@ -15,7 +15,7 @@ const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. Other unknown addresses get a JSON answer. */
 const ADDRESSES =
-  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
+  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|alerts|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24}|voters\/0x[0-9a-fA-F]{40,64})$/
 
 /** Charts that pages of other sites may show in a frame. */
 const EMBEDS = /^\/embed\/(?:index|(?:tokens|daos)\/[0-9a-f]{24})$/

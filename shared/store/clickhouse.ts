@@ -264,3 +264,18 @@ export function createDatabase(
     close,
   }
 }
+
+const clock = z.object({ now: z.int() })
+
+/**
+ * ClickHouse's time in Unix milliseconds. Comparing times of this one clock decides whether rows were stored before a
+ * computation.
+ */
+export async function readEngineTime(db: Database): Promise<number> {
+  const [row] = await db.rows({
+    name: 'engine-time',
+    sql: 'SELECT toUnixTimestamp64Milli(now64(3)) AS now',
+    schema: clock,
+  })
+  return row?.now ?? 0
+}

@@ -3,10 +3,9 @@ import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { withoutOff } from '../../shared/config/datasets-off.ts'
-import { isUnserved } from '../../shared/coverage/completeness.ts'
-import { readOpenNotes } from '../../shared/coverage/ledger.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { openLedgers } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -102,12 +101,14 @@ async function findGaps(request: Request, db: Database, registry: Registry): Pro
 /** Prints the datasets without new data although data was due, and returns whether there are any. */
 async function reportStale(request: Request, db: Database, registry: Registry): Promise<boolean> {
   let isStale = false
-  const [notes, now] = [await readOpenNotes(db), Date.now()]
+  const now = Date.now()
+  const datasets = request.jobs.map(({ dataset }) => dataset)
+  const unserved = await openLedgers(db, datasets).unserved(registry, now)
   for (const { name, dataset } of request.jobs) {
     const newest = await readNewest(db, dataset)
     const state = toFreshnessState(toLagSeconds(newest, now), dataset.cadence)
     if (state !== 'stale' && state !== 'empty') continue
-    if (state === 'empty' && isUnserved(dataset, registry, notes, now)) {
+    if (state === 'empty' && unserved.has(dataset.name)) {
       console.error(`${name} is empty: no provider serves it, as without a key`)
       continue
     }

@@ -1,13 +1,11 @@
 import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { totalBuckets } from '../../shared/buckets.ts'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
-import { totalBuckets } from '../../shared/coverage/grid.ts'
-import type { Report } from '../../shared/coverage/ledger.ts'
-import { addFromRows, findUnfounded, type Recounted } from '../../shared/coverage/recount.ts'
-import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { DataError } from '../../shared/errors.ts'
+import { type LedgerDataset, openLedger } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
@@ -58,20 +56,21 @@ interface RecountOptions {
 /** `onChange` is called right after each change of the coverage, even if a later step fails. */
 async function recount(
   db: Database,
-  dataset: Recounted,
+  dataset: LedgerDataset,
   { repair, repairLost, onChange }: RecountOptions,
 ): Promise<Recount> {
-  const unfounded: readonly Report[] = await findUnfounded(db, dataset, createParts(`${dataset.name}: coverage`))
+  const ledger = openLedger(db, dataset)
+  const unfounded = await ledger.findUnfounded(createParts(`${dataset.name}: coverage`))
   const hasNoHistory = withoutHistory().includes(dataset.name)
   const isRepaired = unfounded.length > 0 && (repairLost || (repair && !hasNoHistory))
   if (isRepaired) {
-    await removeUnfounded(db, dataset, unfounded)
+    await ledger.removeUnfounded(unfounded)
     await onChange()
   } else if (repair && unfounded.length > 0)
     console.error(
       `${dataset.name}: ${totalBuckets(unfounded)} buckets without a row stay, because no provider has them any more: --repair-lost removes them`,
     )
-  const added = await addFromRows(db, dataset, Date.now(), createParts(`${dataset.name}: rows`))
+  const added = await ledger.addFromRows(Date.now(), createParts(`${dataset.name}: rows`))
   if (added > 0) await onChange()
   return {
     dataset: dataset.name,

@@ -1,9 +1,9 @@
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
-import { completenessOf, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
+import { completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
@@ -44,7 +44,7 @@ export async function readStatus(
   now: number,
   off: readonly string[] = [],
 ): Promise<DatasetStatus[]> {
-  const [completeness, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
+  const [completeness, failing] = await Promise.all([openLedgers(db, of).completeness(registry, now), readFailing(db)])
   return Promise.all(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)

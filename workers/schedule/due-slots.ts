@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
-import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/expected.ts'
-import { OPEN_END } from '../../shared/coverage/ledger.ts'
-import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -74,11 +74,14 @@ export function planSlot(
  * found, however long no scheduler ran.
  */
 async function recordExpectedFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
-  const expected = await readExpected(db, dataset)
-  if (expected.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
+  const ledger = openLedger(db, dataset)
+  const expected = await ledger.expected()
+  if (expected.some(({ entity, to }) => entity === ALL_ENTITIES && to === END_OF_TIME)) return
   // After an upgrade, a wanted range with step 7d is the time for which stored rows prove that the dataset was
   // collected. The time since its end is wanted, too.
-  const upgraded = expected.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
+  const upgraded = expected.filter(
+    ({ entity, seconds }) => entity === ALL_ENTITIES && seconds === INTERVAL_SECONDS['7d'],
+  )
   const from = Math.min(slot - (history?.firstRunDays ?? 0) * DAY_MS, ...upgraded.map(({ to }) => to))
-  await recordExpected(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
+  await ledger.expect([{ entity: ALL_ENTITIES, from, interval: history?.intervals[0] ?? cadence }])
 }

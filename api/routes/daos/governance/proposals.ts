@@ -70,7 +70,9 @@ const OF_SOURCE = {
   queuedAt: timeValue.nullable().describe('When it was queued on its chain; null if it was not, and on Snapshot.'),
   executableAt: timeValue
     .nullable()
-    .describe('From when it can be executed, as its timelock states; null if it was not queued, and on Snapshot.'),
+    .describe(
+      'From when it can be executed, as its timelock states; null if it was not queued or its contract does not state it, and on Snapshot.',
+    ),
   executedAt: timeValue.nullable().describe('When it was executed; null if it was not, and on Snapshot.'),
   canceledAt: timeValue.nullable().describe('When it was canceled or vetoed; null if it was not, and on Snapshot.'),
 }
