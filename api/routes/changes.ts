@@ -39,8 +39,9 @@ const stored = z.object({
 })
 
 /**
- * A client reads the next page with the last time as `end`. The answer therefore contains all changes of one
- * millisecond, or the rest of them would be lost. A job stores the data of many entities at the same time.
+ * A client reads the next page with the last time as `end`. The answer therefore contains all changes of its last
+ * millisecond; the next page would not contain the rest of them. A job stores the data of many entities at the same
+ * time.
  */
 const SQL = `
 SELECT * FROM
