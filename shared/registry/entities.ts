@@ -12,6 +12,9 @@ export interface Entity extends Lifetime {
 /** The only entity of datasets about all DAOs and tokens together. */
 export const ENTIRE_REGISTRY: Entity = createRegistryEntity()
 
+/** The entity key of records about every entity of a dataset. */
+export const ALL_ENTITIES = 0
+
 function createRegistryEntity(): Entity {
   const id = toId('registry')
   return { id, key: toKey(id), name: 'all' }

@@ -63,7 +63,7 @@ function toGovernors(daos: readonly Placed<DaoRecord>[]): Placed<string>[] {
   )
 }
 
-/** Returns one mistake per record whose value an earlier record has; null values never clash. */
+/** Returns one mistake for each record with the same value as an earlier record. Null values do not count. */
 export function duplicateMistakes<T>(
   records: readonly Placed<T>[],
   field: string,

@@ -82,7 +82,7 @@ const address = externalId
 
 /**
  * Names and symbols that a token or DAO had before, or that were merged into it, the latest first. A token that was
- * exchanged for another one is a record of its own with `ended.successor`.
+ * exchanged for another one is a separate record with `ended.successor`.
  */
 const formerNames = z.array(name).default([])
 

@@ -100,7 +100,7 @@ const detailedProposal = proposalOfSource
   })
   .meta({ id: 'GovernanceProposalDetails', description: 'A proposal, with all members.' })
 
-/** The parameter that brings each additional member. */
+/** The parameter for each additional member. */
 const BROUGHT = {
   ...Object.fromEntries(Object.keys(OF_SOURCE).map((name) => [name, 'source'])),
   ...{ scoresExact: 'exact=true', scoresTotalExact: 'exact=true', body: 'include=body' },
