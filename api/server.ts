@@ -8,7 +8,7 @@ import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
 import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createRejectionLog } from './serving/serve.ts'
+import { createRejectionLog } from './serving/failures.ts'
 
 /**
  * Maximum size of the request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21

@@ -211,10 +211,10 @@ export interface Route extends Required<Described> {
 
 type Query = Readonly<Record<string, unknown>>
 
-interface ResolvedRequest {
+export interface ResolvedRequest {
   readonly key: string
   /** The registry version that it was resolved with. */
-  readonly basis: string
+  readonly registryVersion: string
   /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((context: RequestContext) => void) | undefined
   /** The answer at a given time, if it can be assembled from the caches. */
@@ -308,7 +308,7 @@ export function defineRoute<
       const call = { ...appContext, registry, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
-        basis: registry.version,
+        registryVersion: registry.version,
         connect:
           route.connect &&
           ((context) => route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], context)),
