@@ -9,8 +9,8 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { Problem } from '../problem/problem.ts'
 
 /**
- * Why a dataset has no current data of an entity, according to the ledger's newest buckets. A failure has priority,
- * then the fact that the last due bucket was read, then the newest note.
+ * Why a dataset has no current data of an entity, according to the newest buckets of its coverage. A failure has
+ * priority, then the fact that the last due bucket was read, then the newest note.
  * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot contain.
  */
 export async function findReason(

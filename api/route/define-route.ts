@@ -115,13 +115,13 @@ type Call<Query, Found, R> = AppContext & {
 export interface WiderRecord {
   /** The record with all additional members. */
   readonly record: z.ZodObject
-  /** What brings each additional member: a parameter (`source`), or one of its values (`exact=true`). */
+  /** The condition for each additional member: a parameter (`source`), or a parameter with a value (`exact=true`). */
   readonly members: Readonly<Record<string, string>>
   /** The schemas of the records that clients get, besides the usual one. */
   readonly shapes: readonly z.ZodObject[]
 }
 
-/** Whether a query has the parameter, or the value of a parameter, that brings a member. */
+/** Whether a query meets the condition for an additional member. */
 function isBrought(condition: string, query: Query): boolean {
   const [name = '', value] = condition.split('=')
   const given = query[name]

@@ -108,8 +108,8 @@ function toHeaders(
 }
 
 /**
- * Parses the end position of the previous page. Its interval is kept: after a change event `points` may select another
- * one, and pages with two intervals would not fit together.
+ * Parses the end position of the previous page. The next page uses the interval in it: after a change event `points`
+ * may select another one, and pages with two intervals would not fit together.
  * @throws Problem `invalid_parameter` for a position that no answer contained.
  */
 function readPlace(after: string, { intervals }: SeriesSource): { at: number; interval: Interval } | undefined {

@@ -112,7 +112,7 @@ export function toHead(route: Route, answer: Answer): Head {
   }
 }
 
-/** An answer that is sent piece by piece and not cached. */
+/** An answer that is sent in several writes and not cached. */
 export type LongAnswer = StreamAnswer | AssembledAnswer
 
 /** Turns a complete answer into a form for caching and sending. Returns a long answer unchanged. */

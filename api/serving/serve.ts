@@ -70,7 +70,7 @@ interface Found {
   readonly isTransient?: boolean
 }
 
-/** What is known of a request that was served before: it is not parsed again. */
+/** The result of resolving a request that was served before. Such a request is not parsed again. */
 interface KnownRequest {
   readonly route: Route
   readonly key: string

@@ -28,9 +28,9 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    */
   readonly dispensable?: readonly MemberOf<Row>[]
   /**
-   * Set if the table has `collected_at`, the start of the run that collected the row; the runner adds it. Of two rows
-   * with one key, the one collected later wins, regardless of the order of inserts. Derived tables have the time in
-   * their own rows.
+   * Set if the table has `collected_at`, the start of the run that collected the row; the runner adds it. If two rows
+   * have the same key, the one collected later wins, regardless of the order of inserts. Derived tables have the time
+   * in their own rows.
    */
   readonly isCollected?: true
   /**

@@ -12,7 +12,7 @@ import { addCoverage, readNotes, writeNotes } from './tables.ts'
 const RECENT_BUCKETS = 12
 
 /**
- * See `Ledger.recordMissed`. Looks for the rows of recent buckets whatever is recorded about them: a worker may have
+ * See `Ledger.recordMissed`. Looks for the rows of recent buckets regardless of their notes: a worker may have
  * stored the rows after the end of its slot and died before it recorded the coverage.
  */
 export async function recordMissed(

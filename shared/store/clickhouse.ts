@@ -101,7 +101,7 @@ const TEMPORARY_CODES = new Set('32 159 160 201 202 209 210 236 241 242 279 394'
 
 /**
  * Whether the same statement may succeed later, because ClickHouse is unreachable or overloaded. A result of an
- * unexpected shape is a bug of this program: it has no cause, and a retry does not help.
+ * unexpected shape is a bug of this program. Its error has no `cause`, and a retry does not help.
  */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof DataError) || error.code !== 'storage' || error.cause === undefined) return false

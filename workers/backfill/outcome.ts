@@ -116,7 +116,7 @@ async function addParts(
     remaining = take(remaining, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
       parts.add('newest', '', entity.name, buckets),
     )
-    parts.add('missing', 'nobody has collected it', entity.name, totalBuckets(remaining))
+    parts.add('missing', 'not collected yet', entity.name, totalBuckets(remaining))
   }
 }
 

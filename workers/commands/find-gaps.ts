@@ -28,21 +28,21 @@ const EXIT = { stale: 2, gaps: 3 } as const
 
 const HELP = `npm run gaps -- [dataset] [options]
 
-Tells what of the wanted data is not there, by its coverage: per dataset and entity what is pending or
-failed, and what is lost because nobody collected it at the time and its providers have no history. What no provider has
-is not missing. Gaps that lie close together are told as one. Without --to it also tells which datasets are stale.
+Prints the missing data of each dataset and entity, according to the coverage: pending and failed ranges, and lost ones,
+which were not collected at their time and have no provider with history. Ranges that no provider has are not missing. Gaps
+that are close together are printed as one. Without --to, stale datasets are printed, too.
 
-Datasets that are off (DATASETS_OFF) are left out.
+Datasets that are off (DATASETS_OFF) are omitted.
 
-Exit codes, for a monitor: 0 all is there, 1 it cannot be told (wrong options, a store is away), 2 a dataset is stale or
-empty (an empty one that no provider serves, as without a key, has no code), 3 something is pending or failed, or --fix left
-some; 3 also where both are so. What is lost can't be mended and has no code.
+Exit codes, for a monitor: 0 nothing is missing; 1 the check failed (wrong options, an unavailable store); 2 a dataset is
+stale or empty (not an empty one that no provider serves, such as without a key); 3 ranges are pending or failed, or remain
+after --fix, also if 2 applies as well. Lost ranges have no code, because they cannot be collected any more.
 
-  --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
-  --interval        ${INTERVALS.join(', ')} the step at which it has to be there, so that what is
-                    coarser is told too (default: any)
-  --fix             collects the gaps again at once, where the dataset has history; a worker must serve the queue. It
-                    tells what is left
+  --from, --to      ISO dates or date-times, UTC, to limit the check; from is inclusive, to exclusive
+  --interval        ${INTERVALS.join(', ')} the required step: data with a coarser step counts as
+                    missing (default: any)
+  --fix             collects the gaps now, if the dataset has history, and prints the remaining ones; a worker must
+                    serve the queue
   --json
   --help
 

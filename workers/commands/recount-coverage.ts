@@ -25,14 +25,14 @@ const UNFOUNDED = 3
 
 const HELP = `npm run coverage -- recount [dataset] [options]
 
-Compares the coverage with the stored rows. What is stored and not in it is added, at the step that the rows look like. What
-it has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
-Of dex-trades, governance and governors rows cover only a part, because many hours have none: nothing is compared.
+Compares the coverage with the stored rows. Adds stored buckets that the coverage lacks, at the step of the rows. Prints the
+number of covered buckets without a row, and exits with ${UNFOUNDED} if there are any. May be repeated.
+dex-trades, governance and governors are not compared, because many covered hours have no rows.
 
-  --repair       takes what has no row out of the coverage, so that it is collected again; not of datasets whose
-                 providers have no history (${withoutHistory().join(', ')}),
+  --repair       removes buckets without a row from the coverage, so that they are collected again; except for datasets
+                 whose providers have no history (${withoutHistory().join(', ')}),
                  which would only count as less complete
-  --repair-lost  takes it out of these as well
+  --repair-lost  removes them for these datasets as well
   --json
   --help
 
@@ -68,7 +68,7 @@ async function recount(
     await onChange()
   } else if (repair && unfounded.length > 0)
     console.error(
-      `${dataset.name}: ${totalBuckets(unfounded)} buckets without a row stay, because no provider has them any more: --repair-lost takes them out`,
+      `${dataset.name}: ${totalBuckets(unfounded)} buckets without a row stay, because no provider has them any more: --repair-lost removes them`,
     )
   const added = await ledger.addFromRows(Date.now(), createParts(`${dataset.name}: rows`))
   if (added > 0) await onChange()

@@ -29,7 +29,7 @@ export interface Scheduled {
 }
 
 /**
- * Enqueues the current slot, or its missing pieces. Job ids contain the slot time, so any number of schedulers may run
+ * Enqueues the current slot, or its missing batches. Job ids contain the slot time, so any number of schedulers may run
  * this concurrently. After a queue was emptied, the next tick enqueues the slot again.
  */
 export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
@@ -53,8 +53,8 @@ interface SlotJob {
 }
 
 /**
- * Plans the jobs of a slot: one, or several pieces. The number of pieces is a power of two, so schedulers whose entity
- * counts differ by one plan the same pieces.
+ * Plans the jobs of a slot: one, or several batches. The number of batches is a power of two, so schedulers whose entity
+ * counts differ by one plan the same batches.
  */
 export function planSlot(
   { name, slotEntities }: Pick<Job, 'name' | 'slotEntities'>,

@@ -32,10 +32,13 @@ export const toChainParams = ({ chains }: Registry) => ({
   chain_ids: chains.map(({ id }) => id),
 })
 
-/** A stored holding without its address. `asset` is unique among the assets of a chain: two of them may have one symbol. */
+/**
+ * SQL for the stored holdings of a row without their addresses. `asset` is unique among the assets of a chain: two of
+ * them may have one symbol.
+ */
 const PARTS =
   'arrayMap(one -> tuple(one.chain, one.contract, one.symbol, one.quantity, one.value_usd, one.kind, ifNull(one.contract, one.symbol)), holdings)'
-/** The same of a row that has only totals per token. */
+/** SQL for the same tuples of a row that has only totals per token. */
 const TOTALS = `arrayMap((one, place) -> tuple('', CAST(NULL AS Nullable(String)), one.symbol, one.quantity, one.value_usd, '', toString(place)),
       tokens, arrayEnumerate(tokens))`
 
