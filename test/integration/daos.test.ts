@@ -9,11 +9,9 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
 import { getDao } from '../support/entities.ts'
 import { toPendingReport } from '../support/pending-report.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const DAY = 86_400_000
@@ -23,26 +21,21 @@ type DaoRecord = { slug: string; __v: number; createdAt: string; updatedAt: stri
   [field in (typeof LINK_FIELDS)[number]]: string | null
 }
 
-let pipeline: Pipeline
-let served: Served
-let api: TestApi
-let changeFeed: HandFeed
+let pipeline: ServedPipeline
 
 beforeEach(async () => {
-  pipeline = await createPipeline({ registry: loadRegistry(), now: MORNING + 60_000 })
-  served = await servePipeline(pipeline)
-  ;({ api, changeFeed } = served)
+  pipeline = await createServedPipeline({ registry: loadRegistry(), now: MORNING + 60_000 })
 })
-afterEach(() => served?.close())
+afterEach(() => pipeline?.close())
 
 async function collect(registry: Registry = pipeline.registry) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const context = { ...pipeline.context, registry }
   const report = await runJob(daos, daos.connect(context), context, { kind: 'slot', slot, again: true })
-  changeFeed.commit('daos')
+  pipeline.changeFeed.commit('daos')
   return report
 }
-const text = async () => (await fetch(`${api.url}/data/daos?limit=500`)).text()
+const text = async () => (await fetch(`${pipeline.url}/data/daos?limit=500`)).text()
 const list = async () => daosRoute.response.parse(JSON.parse(await text())) as DaoRecord[]
 const recordOf = async (slug: string) => (await list()).find((record) => record.slug === slug) as DaoRecord
 const written = async () => {
@@ -112,7 +105,7 @@ describe('discovered links of DAOs', () => {
     const own = { ...curatedOf(slug), discord: 'https://discord.gg/curated' }
     const rest = pipeline.registry.daos.filter((dao) => dao.slug !== slug)
     await storeRegistry(pipeline.database.db, { ...pipeline.registry, daos: [...rest, own] }, silent)
-    changeFeed.commit('daos')
+    pipeline.changeFeed.commit('daos')
     expect(await recordOf(slug)).toMatchObject({ discord: own.discord, __v: 2 })
     await storeRegistry(pipeline.database.db, pipeline.registry, silent)
     await collect()
@@ -153,7 +146,7 @@ it('DAO record includes the X account id, unless the registry files have one', a
     slot: MORNING,
     again: true,
   })
-  changeFeed.commit('twitter')
+  pipeline.changeFeed.commit('twitter')
   const handle = open?.twitter?.slice(open.twitter.lastIndexOf('/') + 1)
   const headers = { authorization: 'Bearer demo' }
   const answer = await fetch(`${pipeline.upstream.url}/x/2/users/by?usernames=${handle}`, { headers })

@@ -9,10 +9,8 @@ import { defillamaFees } from '../../workers/providers/defillama/fees.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createObservedClients, type Handler, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
 import { noDatabase } from '../support/no-database.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const DAY = 86_400_000
@@ -20,17 +18,12 @@ const TODAY = Date.parse('2024-05-06T00:00:00Z')
 const endOf = (day: number) => new Date(day + DAY - 1).toISOString()
 
 describe('fees from provider to answer', () => {
-  let pipeline: Pipeline
-  let served: Served
-  let api: TestApi
-  let changeFeed: HandFeed
+  let pipeline: ServedPipeline
 
   beforeAll(async () => {
-    pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
-    served = await servePipeline(pipeline)
-    ;({ api, changeFeed } = served)
+    pipeline = await createServedPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
   })
-  afterAll(() => served?.close())
+  afterAll(() => pipeline?.close())
   beforeEach(() => {
     pipeline.upstream.faults.clear()
     pipeline.upstream.requests.clear()
@@ -40,7 +33,7 @@ describe('fees from provider to answer', () => {
     try {
       return await runJob(fees, fees.connect(pipeline.context), pipeline.context, payload)
     } finally {
-      changeFeed.commit('fees')
+      pipeline.changeFeed.commit('fees')
     }
   }
   const stored = () =>
@@ -50,7 +43,7 @@ describe('fees from provider to answer', () => {
       schema: daoFeesRow,
     })
   const daysOf = (rows: readonly DaoFeesRow[]) => [...new Set(rows.map(({ observed_at }) => observed_at))].sort()
-  const get = async (path: string) => JSON.parse(await (await fetch(`${api.url}/data/daos/${path}`)).text())
+  const get = async (path: string) => JSON.parse(await (await fetch(`${pipeline.url}/data/daos/${path}`)).text())
 
   it('stores the last days that are over, and nothing of the running day', async () => {
     const report = await run({ kind: 'slot', slot: TODAY, again: true })
@@ -123,7 +116,7 @@ describe('fees from provider to answer', () => {
     const without = fees.entities(pipeline.registry).find(({ key }) => !values.has(key))
     const start = new Date(TODAY - DAY).toISOString()
     const end = new Date(TODAY + DAY).toISOString()
-    const url = `${api.url}/data/status/coverage?dataset=fees&id=${without?.id}&start=${start}&end=${end}`
+    const url = `${pipeline.url}/data/status/coverage?dataset=fees&id=${without?.id}&start=${start}&end=${end}`
     const text = await (await fetch(url)).text()
     expect(text).toContain('/summary/fees/')
   })

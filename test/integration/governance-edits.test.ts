@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Dao } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
 import { startHub, toProposal, toVotes } from '../support/hub.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { jsonReply } from '../upstream/exchange.ts'
 import type { SpaceProposal, SpaceVote } from '../upstream/world.ts'
 
@@ -36,39 +35,33 @@ const votes: SpaceVote[] = [
 ]
 
 let hub: Awaited<ReturnType<typeof startHub>>
-let pipeline: Pipeline
-let served: Served
-let changeFeed: HandFeed
-let api: TestApi
+let pipeline: ServedPipeline
 
 beforeAll(async () => {
   hub = await startHub({ id: SPACE, name: 'Aave', proposals, votes })
-  pipeline = await createPipeline({ now: START, settings: { SNAPSHOT_BASE_URL: hub.baseUrl } })
-  served = await servePipeline(pipeline, toRegistry())
-  ;({ api, changeFeed } = served)
+  pipeline = await createServedPipeline({ now: START, settings: { SNAPSHOT_BASE_URL: hub.baseUrl }, toServed })
 })
 afterAll(async () => {
-  await served?.close()
+  await pipeline?.close()
   await hub?.close()
 })
 
 /** A registry with one DAO, which votes in the hub's only space. */
-function toRegistry() {
-  const { registry } = pipeline
+function toServed(registry: Registry): Registry {
   const aave = { ...(registry.daoBySlug.get('aave') as Dao), snapshotSpace: SPACE, formerSnapshotSpaces: [] }
   return { ...registry, daos: [aave], daoById: new Map([[aave.id, aave]]) }
 }
 
 /** Collects the slot of this hour; `behind` is how far this machine's clock is behind that of the slot's first worker. */
 async function collect(behind = 0) {
-  const context = { ...pipeline.context, registry: toRegistry() }
+  const context = { ...pipeline.context, registry: toServed(pipeline.registry) }
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
   const now = () => (behind > 0 ? slot - behind : pipeline.clock.now)
   await runJob(governance, governance.connect(context), { ...context, now }, { kind: 'slot', slot, again: true })
-  changeFeed.commit('governance')
+  pipeline.changeFeed.commit('governance')
 }
 async function get<T>(list: string): Promise<T[]> {
-  const response = await fetch(`${api.url}/data/daos/governance${list}name=aave`)
+  const response = await fetch(`${pipeline.url}/data/daos/governance${list}name=aave`)
   expect(response.status, list).toBe(200)
   return (await response.json()) as T[]
 }

@@ -13,10 +13,8 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { toTestDao } from '../samples.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
 import { getDao } from '../support/entities.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { toChoice } from '../upstream/recorded-spaces.ts'
 
 const HOUR = 3_600_000
@@ -29,29 +27,25 @@ interface GovernanceRecord {
   proposals: number
 }
 
-let pipeline: Pipeline
-let served: Served
+let pipeline: ServedPipeline
 let registry: Registry
-let api: TestApi
-let changeFeed: HandFeed
 
 async function open(options: { dataDir?: string; settings?: Record<string, string>; extra?: readonly Dao[] } = {}) {
-  pipeline = await createPipeline({
-    now: MORNING + 60_000,
+  const { extra = [] } = options
+  const toServed = (all: Registry) => ({
+    ...all,
+    daos: [...all.daos, ...extra],
+    daoById: new Map([...all.daoById, ...extra.map((dao) => [dao.id, dao] as const)]),
+  })
+  pipeline = await createServedPipeline({
+    ...{ now: MORNING + 60_000, toServed },
     ...(options.settings === undefined ? {} : { settings: options.settings }),
     ...(options.dataDir === undefined ? {} : { dataDir: options.dataDir }),
   })
-  const extra = options.extra ?? []
-  registry = {
-    ...pipeline.registry,
-    daos: [...pipeline.registry.daos, ...extra],
-    daoById: new Map([...pipeline.registry.daoById, ...extra.map((dao) => [dao.id, dao] as const)]),
-  }
-  served = await servePipeline(pipeline, registry)
-  ;({ api, changeFeed } = served)
+  registry = toServed(pipeline.registry)
 }
 async function close() {
-  await served?.close()
+  await pipeline?.close()
 }
 
 /** Collects the slot of the clock's time, and sends the change event. */
@@ -59,10 +53,10 @@ async function collect() {
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
   const context = { ...pipeline.context, registry }
   const report = await runJob(governance, governance.connect(context), context, { kind: 'slot', slot, again: true })
-  changeFeed.commit('governance')
+  pipeline.changeFeed.commit('governance')
   return report
 }
-const target = (query: string) => fetch(`${api.url}/data/daos/governance?${query}`)
+const target = (query: string) => fetch(`${pipeline.url}/data/daos/governance?${query}`)
 const get = async (query: string) => {
   const response = await target(query)
   expect(response.status, query).toBe(200)
@@ -83,7 +77,7 @@ describe('space that a DAO left', () => {
 
   it('is reported in the status after 60 days without activity, although it responds', async () => {
     const noteOf = async () => {
-      const answer = await (await fetch(`${api.url}/data/status`)).json()
+      const answer = await (await fetch(`${pipeline.url}/data/status`)).json()
       statusRoute.response.parse(answer)
       const { datasets } = answer as { datasets: { dataset: string; note?: string }[] }
       return datasets.find(({ dataset }) => dataset === 'governance')?.note ?? ''
@@ -144,7 +138,7 @@ describe('governance in a simulated world', () => {
     const { voter: address, ...rest } = vote ?? expect.unreachable('no vote')
     const repeated = { dao: params.dao, kind: 'vote', address, at: new Date(MORNING).toISOString(), ...rest }
     await pipeline.database.db.insert({ table: 'governance_in', rows: [repeated] })
-    changeFeed.commit('governance')
+    pipeline.changeFeed.commit('governance')
     expect((await get('name=aave')).votes).toEqual(votes)
   })
 
@@ -227,7 +221,7 @@ describe('DAO that moved to another space', () => {
   ]
   const store = async (rows: readonly object[]) => {
     await pipeline.database.db.insert({ table: 'governance_in', rows })
-    changeFeed.commit('governance')
+    pipeline.changeFeed.commit('governance')
   }
   beforeAll(() => open({ extra: [moved] }))
   afterAll(close)
@@ -329,7 +323,7 @@ const sortById = <T extends { readonly _id: string }>(records: readonly T[]) =>
 async function all(path: string): Promise<{ _id: string }[]> {
   const records: { _id: string }[] = []
   for (let query: string | undefined = `${path}&limit=1000`; query !== undefined; ) {
-    const response: Response = await fetch(`${api.url}/data/daos/governance/${query}`)
+    const response: Response = await fetch(`${pipeline.url}/data/daos/governance/${query}`)
     expect(response.status, query).toBe(200)
     records.push(...((await response.json()) as { _id: string }[]))
     const next: string | undefined = /<(\?[^>]*)>/.exec(response.headers.get('link') ?? '')?.[1]

@@ -7,9 +7,7 @@ import { daoRatingRow } from '../../shared/datasets/ratings.ts'
 import ratings from '../../workers/jobs/ratings.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { startProviderServer } from '../provider-server.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
@@ -23,20 +21,15 @@ interface RatingsRecord {
   ratings: { overallRating: number; lastUpdated: string }
 }
 
-let pipeline: Pipeline
-let served: Served
-let api: TestApi
-let changeFeed: HandFeed
+let pipeline: ServedPipeline
 let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dao-data-ratings-'))
-  pipeline = await createPipeline({ now: TODAY + 60_000 })
-  served = await servePipeline(pipeline)
-  ;({ api, changeFeed } = served)
+  pipeline = await createServedPipeline({ now: TODAY + 60_000 })
 })
 afterAll(async () => {
-  await served?.close()
+  await pipeline?.close()
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -50,7 +43,7 @@ async function collect(source: string | undefined) {
   const context = contextWith(source)
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const report = await runJob(ratings, ratings.connect(context), context, { kind: 'slot', slot, again: true })
-  changeFeed.commit('ratings')
+  pipeline.changeFeed.commit('ratings')
   return report
 }
 async function collectFile(...lines: string[]) {
@@ -59,7 +52,7 @@ async function collectFile(...lines: string[]) {
   return collect(path)
 }
 const get = async (query = 'limit=500') => {
-  const body: unknown = await (await fetch(`${api.url}/data/daos/ratings?${query}`)).json()
+  const body: unknown = await (await fetch(`${pipeline.url}/data/daos/ratings?${query}`)).json()
   return ratingsRoute.response.parse(body) as RatingsRecord[]
 }
 const names = async () => (await get()).map(({ name }) => name)

@@ -32,9 +32,17 @@ afterEach(async () => {
     await pipeline.context.db.command({ name: 'empty', sql: `TRUNCATE TABLE ${table}` })
 })
 
+/** Missed slots that the scheduler counted. */
+let lost = 0
+const metrics = {
+  slots: (_: string, outcome: string, slots: number) => {
+    if (outcome === 'lost') lost += slots
+  },
+  failed: () => {},
+}
 const scheduler = () => {
   const { db, redis, registry, log, now, config } = pipeline.context
-  return { db, redis, registry, log, now, prefix: config.redis.prefix }
+  return { db, redis, registry, log, now, metrics, prefix: config.redis.prefix }
 }
 
 const scan = (job: Job) => enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler())
@@ -173,6 +181,7 @@ describe('gap scan of a dataset without history', () => {
 
   it('covers rows that were stored after their slot was recorded as missed', async () => {
     const { db } = pipeline.context
+    lost = 0
     const day = Date.parse('2024-04-28T00:00:00Z')
     await recordExpected(db, telegram.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     const [first, ...rest] = stored(telegram, day, day + 8 * DAY_MS, 0)
@@ -186,6 +195,7 @@ describe('gap scan of a dataset without history', () => {
         now: NOW,
       })
     expect((await toGaps()).map(({ entity, state }) => [entity.key, state])).toEqual([[first.entity, 'lost']])
+    expect(lost).toBe(1)
     // A worker that stores rows and dies before it records their coverage.
     const row = { dao: first.entity, observed_at: new Date(day).toISOString(), total_members: 10, active_members: 1 }
     const every = { collected_at: new Date(day).toISOString() }

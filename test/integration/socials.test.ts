@@ -14,10 +14,8 @@ import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
 import { getDao } from '../support/entities.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
@@ -32,17 +30,12 @@ interface SocialRecord {
     Record<'percentChange24h' | 'percentChange7d' | 'percentChange30d', number | null> & { lastUpdated: string | null }
 }
 
-let pipeline: Pipeline
-let served: Served
-let api: TestApi
-let changeFeed: HandFeed
+let pipeline: ServedPipeline
 
 beforeAll(async () => {
-  pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 3_600_000 })
-  served = await servePipeline(pipeline)
-  ;({ api, changeFeed } = served)
+  pipeline = await createServedPipeline({ registry: loadRegistry(), now: TODAY + 3_600_000 })
 })
-afterAll(() => served?.close())
+afterAll(() => pipeline?.close())
 beforeEach(() => {
   pipeline.upstream.faults.clear()
   pipeline.upstream.requests.clear()
@@ -52,11 +45,11 @@ beforeEach(() => {
 async function collect(job: Job) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const report = await runJob(job, job.connect(pipeline.context), pipeline.context, { kind: 'slot', slot, again: true })
-  changeFeed.commit(job.dataset.name)
+  pipeline.changeFeed.commit(job.dataset.name)
   return report
 }
 const text = async (path: string) => {
-  const response = await fetch(api.url + path)
+  const response = await fetch(pipeline.url + path)
   expect(response.status, path).toBe(200)
   return response.text()
 }
@@ -236,12 +229,12 @@ describe('social counts and sentiment from provider to response', () => {
     })
     const rows = [row(0, 1_500), row(1, 1_000), row(6, 10), row(8, 10), row(30, 3_000)]
     await pipeline.database.db.insert({ table: 'twitter_counts', rows })
-    changeFeed.commit('twitter')
+    pipeline.changeFeed.commit('twitter')
     const read = async () => (await get<SocialRecord>(socialsRoute, `id=${daoOf('uniswap').id}`))[0]?.twitterData
     const changes = { percentChange24h: 50, percentChange7d: null, percentChange30d: -50 }
     expect(await read()).toMatchObject({ followers: 1_500, lastUpdated: day(0), ...changes })
     await pipeline.database.db.insert({ table: 'twitter_counts', rows: [row(-1, null)] })
-    changeFeed.commit('twitter')
+    pipeline.changeFeed.commit('twitter')
     // The newest day's count is unknown: no earlier count replaces it.
     expect(await read()).toMatchObject({ followers: null, percentChange24h: null, lastUpdated: day(-1) })
   })

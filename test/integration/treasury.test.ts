@@ -5,10 +5,8 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import type { HandFeed, TestApi } from '../support/api.ts'
 import { toPendingReport } from '../support/pending-report.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Served, servePipeline } from '../support/served.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
 
 const DAY = 86_400_000
@@ -27,17 +25,12 @@ interface TreasuryRecord {
   }
 }
 
-let pipeline: Pipeline
-let served: Served
-let api: TestApi
-let changeFeed: HandFeed
+let pipeline: ServedPipeline
 
 beforeAll(async () => {
-  pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
-  served = await servePipeline(pipeline)
-  ;({ api, changeFeed } = served)
+  pipeline = await createServedPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
 })
-afterAll(() => served?.close())
+afterAll(() => pipeline?.close())
 beforeEach(() => {
   pipeline.upstream.faults.clear()
   pipeline.upstream.requests.clear()
@@ -48,13 +41,13 @@ const run = async (payload: object) => {
     return await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, payload)
   } finally {
     // A run that must be retried has stored its successful rows.
-    changeFeed.commit('treasury')
+    pipeline.changeFeed.commit('treasury')
   }
 }
 const collect = () => run({ kind: 'slot', slot: Math.floor(pipeline.clock.now / DAY) * DAY, again: true })
 const backfill = (from: number, to: number, daos?: readonly TreasuryDao[]) =>
   run({ kind: 'range', from, to, interval: '1d', ...(daos && { entities: daos.map(({ id }) => id) }) })
-const text = async (query = 'limit=500') => (await fetch(`${api.url}/data/daos/treasury?${query}`)).text()
+const text = async (query = 'limit=500') => (await fetch(`${pipeline.url}/data/daos/treasury?${query}`)).text()
 const get = async (query?: string) => {
   const body: unknown = JSON.parse(await text(query))
   return treasuryRoute.response.parse(body) as TreasuryRecord[]
@@ -229,7 +222,7 @@ describe('treasuries from provider to response', () => {
       await expect(collect()).rejects.toMatchObject({ code: expect.stringMatching(/^provider_/) })
       pipeline.upstream.faults.clear()
     }
-    changeFeed.commit('treasury')
+    pipeline.changeFeed.commit('treasury')
     expect([await stored(), await text()]).toEqual(before)
   })
 

@@ -1,6 +1,7 @@
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { JobReport } from '../../shared/queue/queues.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -23,9 +24,14 @@ export interface ServedPipeline extends Pipeline {
   tokenOf(symbol: string): Token
 }
 
-export async function createServedPipeline(options: PipelineOptions & { now: number }): Promise<ServedPipeline> {
+/** `toServed` returns the registry of the API, by default that of the pipeline. */
+export async function createServedPipeline({
+  toServed = (registry) => registry,
+  ...options
+}: PipelineOptions & { now: number; toServed?: (registry: Registry) => Registry }): Promise<ServedPipeline> {
   const pipeline = await createPipeline(options)
-  const { config, registry, clock, context } = pipeline
+  const { config, clock, context } = pipeline
+  const registry = toServed(pipeline.registry)
   const db = createDatabase(config.clickhouse, 'read')
   const changeFeed = createHandFeed()
   const log = createHandLog()
@@ -43,7 +49,7 @@ export async function createServedPipeline(options: PipelineOptions & { now: num
       log.commit(job.dataset.name)
       return report
     },
-    tokenOf: (symbol) => getToken(registry, symbol),
+    tokenOf: (symbol) => getToken(pipeline.registry, symbol),
     close: async () => {
       await api.close()
       await db.close()
