@@ -25,7 +25,7 @@ export interface Section<E extends Named> {
   readonly nobody?: string
   /** The route's parameters. Default: only `id`. */
   readonly query?: (id: string) => Readonly<Record<string, string>>
-  /** The datasets whose ledger explains a missing record; without any, `otherwise` does. */
+  /** The coverage of these datasets explains a missing record. If the list is empty, `otherwise` explains it. */
   readonly datasets: readonly DatasetFacts[]
   readonly otherwise?: string | ((id: string, call: AppContext) => Promise<string>)
 }
@@ -46,7 +46,7 @@ interface SectionResult {
   readonly expiresAt: number
 }
 
-/** The ledger may change without a change event: a reason is looked up again after this time. */
+/** The coverage may change without a change event, so a reason is read again after this time. */
 const REASON_HOLDS_MS = 60_000
 
 const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { EVERYBODY } from '../../shared/coverage/expected.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
@@ -39,8 +39,9 @@ const stored = z.object({
 })
 
 /**
- * A client reads the next page with the last time as `end`. The answer therefore contains all changes of one
- * millisecond, or the rest of them would be lost. A job stores the data of many entities at the same time.
+ * A client reads the next page with the last time as `end`. The answer therefore contains all changes of its last
+ * millisecond; the next page would not contain the rest of them. A job stores the data of many entities at the same
+ * time.
  */
 const SQL = `
 SELECT * FROM
@@ -58,7 +59,7 @@ ORDER BY at DESC, dataset, entity, from, to, job`
 /** Maps the key of every possible entity of a dataset to its id. */
 const toIds = ({ tokens, daos, index }: Registry) =>
   new Map<number, string | null>([
-    [EVERYBODY, null],
+    [ALL_ENTITIES, null],
     ...[...tokens, ...daos, index].map(({ key, id }) => [key, id] as const),
   ])
 

@@ -128,6 +128,121 @@ describe('a rule about a level', () => {
   })
 })
 
+/** Stores prices of the past again, by minutes before now, as a job of history does. */
+async function correct(symbol: string, prices: Readonly<Record<number, number>>): Promise<void> {
+  const { database, clock } = stage
+  const token = findToken(symbol).key
+  const quotes = Object.entries(prices).map(([minutes, price]) => ({ token, at: toPast(Number(minutes)), price }))
+  await storeQuotes(database.db, quotes)
+  const times = quotes.map(({ at }) => at)
+  const toIso = (ms: number) => new Date(ms - (ms % 300_000)).toISOString()
+  const range = { begins_at: toIso(Math.min(...times)), ends_at: toIso(Math.max(...times) + 300_000) }
+  const change = { dataset: 'prices', entity: token, job: 'prices-history', changed_at: new Date().toISOString() }
+  await database.db.insert({ table: 'history_changes', rows: [{ ...change, ...range }] })
+  clock.now += 1
+  await stage.commit('prices')
+}
+
+/** The time of the quote that `quote` has stored some minutes ago. */
+const toPast = (minutes: number) => stage.clock.now - (stage.clock.now % 300_000) - 1_000 - minutes * 60_000
+
+const valuesOf = () =>
+  stage.receiver.received.map(({ body }) => {
+    const { data } = JSON.parse(body) as {
+      data: { alerts: { title: string; values: { observedAt: string; value: number; before: number } }[] }
+    }
+    const [{ title = '', values } = {}] = data.alerts
+    return { title, at: Date.parse(values?.observedAt ?? ''), value: values?.value, before: values?.before }
+  })
+
+describe('a correction of history', () => {
+  const MOVE = { ...LEVEL, name: 'uni-moves', what: { kind: 'move', series: 'price', percent: 50, within: '10m' } }
+
+  /** Starts a worker, and stores prices below the level over the last 25 minutes. */
+  async function openPast(rule: { readonly name: string; readonly what: object; readonly cooldown?: string }) {
+    stage.setRules([rule])
+    await quote('UNI', 9)
+    const alerts = await stage.start()
+    await untilActive(rule.name)
+    for (let slot = 0; slot < 5; slot++) await quote('UNI', 9)
+    return alerts
+  }
+
+  it('sends one message about a crossing of the past, also after Redis was emptied', async () => {
+    const alerts = await openPast(LEVEL)
+    const at = toPast(10)
+    await correct('UNI', { 10: 12, 5: 13 })
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    const title = `Correction: ${findToken('UNI').name}: Price above $10`
+    expect(valuesOf()).toEqual([{ title, at, value: 12, before: null }])
+    await stage.emptyRedis()
+    await alerts.tick()
+    await quote('UNI', 11)
+    await expect
+      .poll(() => titlesOf(stage.receiver.received))
+      .toEqual([title, `${findToken('UNI').name}: Price above $10`])
+  })
+
+  it('withdraws an alert about a crossing that is gone, and reports the crossing when it is back', async () => {
+    await openPast(LEVEL)
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    const at = toPast(5)
+    const title = `${findToken('UNI').name}: Price above $10`
+    await correct('UNI', { 5: 8 })
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+    await correct('UNI', { 5: 12 })
+    await expect.poll(() => stage.receiver.received.length).toBe(3)
+    await correct('UNI', { 5: 7 })
+    await expect.poll(() => stage.receiver.received.length).toBe(4)
+    expect(valuesOf()).toEqual([
+      { title, at, value: 11, before: null },
+      { title: `Correction: withdrawn: ${title}`, at, value: 8, before: 11 },
+      { title: `Correction: ${title}`, at, value: 12, before: null },
+      { title: `Correction: withdrawn: ${title}`, at, value: 7, before: 12 },
+    ])
+  })
+
+  it('sends nothing about known crossings, those in a cooldown, and those before the rule began', async () => {
+    await openPast({ ...LEVEL, cooldown: '15m' })
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    for (const price of [9, 11, 9]) {
+      await quote('UNI', price)
+      await untilState('uni-above-10', price > 10)
+    }
+    await quote('UNI', 9)
+    // The crossing 20 minutes ago, the suppressed one 10 minutes ago, and one an hour ago.
+    await correct('UNI', { 75: 9, 60: 12, 55: 9, 20: 14, 15: 9, 10: 13, 5: 9 })
+    await correct('AAVE', { 10: 12 })
+    await quote('UNI', 12)
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+    expect(valuesOf().map(({ value }) => value)).toEqual([11, 12])
+  })
+
+  it('says in a message about the newest value that history was corrected', async () => {
+    await openPast(MOVE)
+    await correct('UNI', { 5: 4 })
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    const title = `Correction: ${findToken('UNI').name}: Price +125.0 % within 10 min`
+    expect(titlesOf(stage.receiver.received)).toEqual([title])
+  })
+
+  it('withdraws an alert about a move that did not happen', async () => {
+    await openPast(MOVE)
+    await quote('UNI', 20)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    await quote('UNI', 20)
+    await quote('UNI', 20)
+    await quote('UNI', 20)
+    await untilState('uni-moves', false)
+    await correct('UNI', { 30: 20, 25: 20, 20: 20, 15: 20 })
+    await expect.poll(() => titlesOf(stage.receiver.received)[1]).toMatch(/^Correction: withdrawn: .*: Price \+122.2 %/)
+  })
+})
+
 describe('a digest', () => {
   it('sends the firings of an hour as one message after its end', async () => {
     stage.setRules([{ ...LEVEL, who: { names: ['UNI', 'AAVE'] }, digest: 'hourly' }])

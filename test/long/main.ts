@@ -16,8 +16,11 @@ To repeat one failure: FAULTS_SEED=N FAULTS_SLOTS=48 STORM_SLOTS=32 npx vitest r
 
 const ROOT = join(import.meta.dirname, '../..')
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
-const STORMS = ['ledger-storm', 'processes-killed', 'clients-leave', 'clients-leave-midway']
-const LONG_STORMS = { FAULTS_SLOTS: '48', STORM_SLOTS: '32' }
+const STORMS = [
+  ...['ledger-storm', 'processes-killed', 'clients-disconnect', 'clients-disconnect-midway'],
+  ...['alert-storm', 'alert-processes-killed'],
+]
+const LONG_STORMS = { FAULTS_SLOTS: '48', STORM_SLOTS: '32', ALERT_FAULTS: '300' }
 
 type Outcome = 'passed' | 'failed' | 'stopped at the time limit'
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -23,9 +24,14 @@ export interface Received {
   readonly body: string
 }
 
-/** How a receiver answers. `hang` leaves the request without an answer. */
+/** How a receiver answers. `hang` leaves the request without an answer; `afterMs` delays it. */
 export type Reply =
-  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
+  | {
+      readonly status: number
+      readonly headers?: Record<string, string>
+      readonly body?: string
+      readonly afterMs?: number
+    }
   | 'hang'
 
 export interface Receiver {
@@ -33,6 +39,8 @@ export interface Receiver {
   readonly received: Received[]
   /** Decides about each request; by default 204. */
   reply: (request: Received) => Reply
+  /** Refuses all connections, or accepts them again under the same URL. */
+  setDown(isDown: boolean): Promise<void>
   close(): Promise<void>
 }
 
@@ -43,10 +51,8 @@ export async function startReceiver(): Promise<Receiver> {
     url: '',
     received,
     reply: (_: Received): Reply => ({ status: 204 }),
-    close: () => {
-      server.closeAllConnections()
-      return new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    setDown: (isDown: boolean) => (isDown ? stop() : listen(Number(new URL(receiver.url).port))),
+    close: () => stop(),
   }
   const server: Server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -54,9 +60,17 @@ export async function startReceiver(): Promise<Receiver> {
     const one = { path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() }
     received.push(one)
     const reply = receiver.reply(one)
-    if (reply !== 'hang') response.writeHead(reply.status, reply.headers).end(reply.body)
+    if (reply === 'hang') return
+    if (reply.afterMs !== undefined) await delay(reply.afterMs)
+    response.writeHead(reply.status, reply.headers).end(reply.body)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const stop = () => {
+    const isClosed = new Promise<void>((resolve) => server.close(() => resolve()))
+    server.closeAllConnections()
+    return isClosed
+  }
+  await listen(0)
   receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return receiver
 }
@@ -69,6 +83,8 @@ export const titlesOf = (received: readonly Received[]): string[] =>
 
 export interface AlertStage {
   readonly config: Config
+  /** The file of the rules. */
+  readonly file: string
   readonly database: TestDatabase
   readonly registry: Registry
   readonly store: AlertStore
@@ -102,7 +118,7 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
   const started: Alerts[] = []
   const { prefix } = config.redis
   const stage: AlertStage = {
-    ...{ config, database, registry, receiver, clock, store: createAlertStore(database.db) },
+    ...{ config, file, database, registry, receiver, clock, store: createAlertStore(database.db) },
     setRules: (rules, channels = {}) => {
       const hook = { type: 'webhook', url: `${receiver.url}/hook`, secrets: [WEBHOOK_SECRET] }
       writeFileSync(file, JSON.stringify({ channels: { hook, ...channels }, rules }))

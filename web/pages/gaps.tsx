@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import { isGap } from '../../shared/coverage/not-due.ts'
+import { isGap } from '../../shared/coverage-gap.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { DATASET_TITLES } from '../datasets.ts'

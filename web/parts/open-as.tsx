@@ -47,7 +47,7 @@ export function OpenAs({
 export interface Embedding {
   /** The path of the chart's own page: `tokens/<id>`. */
   readonly path: string
-  /** What the reader chose. */
+  /** The options that the reader selected. */
   readonly query: Readonly<Record<string, string>>
   /** The address of an image of the same data, if the service draws one. */
   readonly image?: string

@@ -31,7 +31,7 @@ function toAlone(values: readonly (number | null)[]): number[] {
 }
 
 export interface Plot {
-  /** Draws newer points of the same lines. A zoomed view stays while it contains points. */
+  /** Draws newer points of the same lines. A zoomed view is kept while it contains points. */
   show(drawing: Drawing): void
   /** Puts the cursor on a point, or hides it. */
   point(at: number | undefined): void

@@ -3,9 +3,20 @@ import { toId } from '../../shared/ids.ts'
 import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { ConditionContext, Facts, Result } from './conditions/condition.ts'
 import { evaluateConditions } from './conditions.ts'
+import {
+  type Corrected,
+  type Correction,
+  findCorrections,
+  isCorrected,
+  readCorrected,
+  toCorrectedFacts,
+  toPositionState,
+  toWindow,
+} from './corrections.ts'
 import { type Rule, toDatasets, toRevision } from './rules.ts'
 import {
   type AlertStore,
+  CORRECTION,
   EVENTS_MS,
   type Firing,
   type StoredFiring,
@@ -47,6 +58,7 @@ interface EvaluationContext extends ConditionContext {
 
 /** A rule in an evaluation. `isNew`: it has just been added, changed or resumed. */
 interface Evaluated {
+  readonly corrected: Corrected
   readonly rule: Rule
   readonly revision: string
   readonly beganAt: number
@@ -70,24 +82,31 @@ interface Changes {
 export async function evaluateGroup(group: RuleGroup, context: EvaluationContext): Promise<readonly StoredFiring[]> {
   const { store, now } = context
   const names = group.rules.map(({ name }) => name)
-  const [results, stored, states] = await Promise.all([
-    evaluateConditions(group.kind, group.rules, context),
+  // Read before the data, so that the data contains all of these changes.
+  const correcting = readCorrected(group, context.db, now)
+  const [results, stored, states, corrected] = await Promise.all([
+    correcting.then(() => evaluateConditions(group.kind, group.rules, context)),
     store.readRules(),
     store.readStates(names, now),
+    correcting,
   ])
   const hasEvents = [...results.values()].some(({ type }) => type === 'events')
   const fired = hasEvents ? await store.readFired(names, now) : new Set<string>()
   const changes: Changes = { firings: [], states: [] }
   const begun: Evaluated[] = []
+  const active: Evaluated[] = []
   for (const rule of group.rules) {
     const result = results.get(rule.name)
     if (result === undefined) continue
-    const evaluated = toEvaluated(rule, result, stored.get(rule.name), states, now)
-    if (evaluated.isNew) begun.push(evaluated)
+    const evaluated = toEvaluated(rule, { result, stored: stored.get(rule.name), states, corrected }, now)
+    ;(evaluated.isNew ? begun : active).push(evaluated)
     if (result.type === 'state') applyState(evaluated, result, changes, now)
     else if (result.type === 'progress') applyProgress(evaluated, result, changes, now)
     else applyEvents(evaluated, result, fired, changes, now)
   }
+  for (const { evaluated, correction } of await findCorrections(active, corrected, changes.firings, context))
+    changes.firings.push(toCorrection(evaluated, correction, now))
+  if (corrected.position !== undefined) changes.states.push(toPositionState(group.name, corrected.position))
   await store.writeFirings(changes.firings)
   const storeStates = async () => {
     await store.writeStates(changes.states)
@@ -105,15 +124,23 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
 
 function toEvaluated(
   rule: Rule,
-  result: Result,
-  stored: StoredRule | undefined,
-  states: Awaited<ReturnType<AlertStore['readStates']>>,
+  {
+    result,
+    stored,
+    states,
+    corrected,
+  }: {
+    readonly result: Result
+    readonly stored: StoredRule | undefined
+    readonly states: Awaited<ReturnType<AlertStore['readStates']>>
+    readonly corrected: Corrected
+  },
   now: number,
 ): Evaluated {
   const revision = toRevision(rule)
   const isNew = stored === undefined || stored.revision !== revision || stored.state !== 'active'
   return {
-    ...{ rule, revision, isNew, result },
+    ...{ rule, revision, isNew, result, corrected },
     beganAt: isNew ? now : stored.beganAt,
     states: states.get(toStateKey({ rule: rule.name, revision })) ?? new Map(),
   }
@@ -155,7 +182,7 @@ function applyState(
     const fires = isChange && triggers.includes(holds) && !isCooling(evaluated, before, now)
     const after = { ...before, holds, value: facts.value, ...(fires ? toFired(before, now) : {}) }
     states.push(after)
-    if (fires) firings.push(toFiring(evaluated, facts, after, now))
+    if (fires) firings.push(toFiring(evaluated, withCorrection(evaluated, facts), after, now))
   }
   if (!isComplete) return
   for (const state of evaluated.states.values())
@@ -195,13 +222,32 @@ function applyEvents(
       holds: true,
       ...toFired(unknownState(evaluated, subject), now),
     }
-    const firing = toFiring(evaluated, facts, state, now)
+    const firing = toFiring(evaluated, withCorrection(evaluated, facts), state, now)
     if (!fired.has(firing.id)) firings.push(firing)
   }
 }
 
+/** A firing about the past. Its id has the time of the crossing, and it leaves the state of the subject unchanged. */
+function toCorrection(evaluated: Evaluated, correction: Correction, now: number): Firing {
+  const { facts, subject, at, holds, repeats } = correction
+  const { rule, revision } = evaluated
+  return {
+    ...toFiring(evaluated, facts, { ...unknownState(evaluated, subject), holds }, now),
+    id: toId('alert correction', rule.name, revision, subject, at, holds ? 'found' : 'withdrawn', repeats),
+    kind: CORRECTION,
+  }
+}
+
+/** Says in the message that the value was corrected, or one that it is compared with. */
+function withCorrection({ rule, corrected }: Evaluated, facts: Facts): Facts {
+  const { entity, observedAt } = facts
+  const isOfCorrection = observedAt !== null && isCorrected(corrected, entity?.key ?? 0, observedAt, toWindow(rule))
+  return isOfCorrection ? toCorrectedFacts(facts) : facts
+}
+
 /** The id is the same whenever the firing is computed again, so a repetition adds nothing. */
-function toFiring({ rule, revision }: Evaluated, facts: Facts, state: SubjectState, now: number): Firing {
+function toFiring(evaluated: Evaluated, facts: Facts, state: SubjectState, now: number): Firing {
+  const { rule, revision } = evaluated
   const { entity, describe, ...rest } = facts
   const { subject, firings, holds } = state
   return {

@@ -94,6 +94,13 @@ export interface MessageKey {
 
 const idRow = z.object({ id: z.string() })
 
+const recordedRow = firingRow.extend({ revision: z.string(), subject: z.string(), holds: z.boolean() })
+/** A stored firing with the subject that it is about. */
+export type RecordedFiring = z.infer<typeof recordedRow>
+
+/** The kind of firings that correct earlier ones. They do not change the state of their subject. */
+export const CORRECTION = 'correction'
+
 const FIRING = `rule, id, kind, ${toMs('fired_at')} AS firedAt, title, text, entity_type AS entityType,
   entity_id AS entityId, entity_name AS entityName, ${toMs('observed_at')} AS observedAt, value, before, threshold, unit,
   page, request, channels, ${toMs('due_at')} AS dueAt, is_digest AS isDigest`
@@ -139,6 +146,15 @@ WHERE ${OF_RULES} AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC'
       })
       return new Set(rows.map(({ id }) => id))
     },
+    /** The firings of these rules since a time, oldest first. */
+    readRecorded: (rules: readonly string[], since: number) =>
+      db.rows({
+        name: 'alert-recorded',
+        sql: `SELECT ${FIRING}, revision, subject, holds FROM alert_firings FINAL
+WHERE ${OF_RULES} AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC') ORDER BY firedAt, id`,
+        params: { ...toNames(rules), since },
+        schema: recordedRow,
+      }),
     writeFirings: (firings: readonly Firing[]) => insert(db, 'alert_firings', firings.map(toFiringRow)),
     /** Recent firings without deliveries: a process died after it had stored them. */
     readUndelivered: (now: number) =>
@@ -256,7 +272,7 @@ FROM
   UNION ALL
   SELECT rule, revision, subject, holds, if(kind = 'corrected', toFloat64(${toMs('observed_at')}), value), firing_count,
     toNullable(${toMs('fired_at')}), (firing_count, 0)
-  FROM alert_firings WHERE ${OF_RULES} AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
+  FROM alert_firings WHERE ${OF_RULES} AND kind != '${CORRECTION}' AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
 )
 GROUP BY rule, revision, subject`,
     params: { ...toNames(rules), since: now - RECENT_MS },

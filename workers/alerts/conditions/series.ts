@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { groupBy } from '../../../shared/group-by.ts'
-import { DAY_MS } from '../../../shared/intervals.ts'
+import { DAY_MS, HOUR_MS } from '../../../shared/intervals.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { type AlertEntity, findEntities, type Rule } from '../rules.ts'
 import { SERIES, type Series, type SeriesName } from '../series.ts'
@@ -17,13 +17,15 @@ import {
 } from './condition.ts'
 
 /** Key of the rows of a series without entities. */
-const NO_ENTITY = 0
+export const NO_ENTITY = 0
 
 const newestRow = z.object({ entity: z.number(), at: z.int(), value: z.number() })
 const movedRow = newestRow.extend({ low: z.number(), high: z.number() })
+type LevelRow = Pick<z.infer<typeof newestRow>, 'at' | 'value'>
+type MovedRow = Omit<z.infer<typeof movedRow>, 'entity'>
 
 /** The rows of a series as `entity`, `at` and `value`, without unknown values. */
-function toRows(series: Series, table: string, isWithin: string): string {
+export function toRows(series: Series, table: string, isWithin: string): string {
   const { entity = NO_ENTITY, time, value, where } = series
   const conditions = [isWithin, ...(where === undefined ? [] : [where])].join(' AND ')
   return `SELECT toUInt64(${entity}) AS entity, toInt64(toUnixTimestamp64Milli(toDateTime64(${time}, 3, 'UTC'))) AS at,
@@ -32,7 +34,7 @@ FROM ${table} FINAL WHERE ${conditions} AND isNotNull(${value})`
 }
 
 /** Values older than this are no news. */
-const NEWEST_WITHIN_MS = 7 * DAY_MS
+export const NEWEST_WITHIN_MS = 7 * DAY_MS
 
 const isSince = ({ time, entity = String(NO_ENTITY) }: Series) =>
   `${time} >= fromUnixTimestamp64Milli({since: Int64}, 'UTC') AND ${isSelected(entity)}`
@@ -70,33 +72,38 @@ FROM (${toRows(series, series.table, isSince(series))}) AS t GROUP BY entity`,
 }
 
 /** The entities of a rule, or null alone for a series of all entities together. */
-const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntity | null)[] =>
+export const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntity | null)[] =>
   findEntities(rule, registry) ?? [null]
+
+/** Whether a value is beyond the level of a rule, and the content of a message about it. */
+export function toLevelFacts({ what }: RuleOf<'level'>, entity: AlertEntity | null, { at, value }: LevelRow) {
+  const { label, unit, request }: Series = SERIES[what.series]
+  const { above, below } = what
+  const threshold = above ?? below ?? 0
+  return {
+    ...toEntityFacts(entity, request),
+    ...{ subject: entity?.id ?? '', holds: above === undefined ? value < threshold : value > threshold },
+    ...{ observedAt: at, value, before: null, threshold, unit },
+    describe: () => {
+      const [shown, bound] = [formatValue(value, unit), formatValue(threshold, unit)]
+      return {
+        title: `${toPrefix(entity)}${label} ${above === undefined ? 'below' : 'above'} ${bound}`,
+        text: `${label} is ${shown} at ${toTime(at)}. The level is ${bound}.`,
+      }
+    },
+  }
+}
+
+const toPrefix = (entity: AlertEntity | null) => (entity === null ? '' : `${entity.name}: `)
 
 export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
   const results = new Map<string, Result>()
   for (const [name, own] of groupBy(rules, ({ what }) => what.series)) {
     const newest = await readNewestValues(name, toKeys(own, context.registry), context)
-    const { label, unit, request }: Series = SERIES[name]
     for (const rule of own) {
-      const { above, below } = rule.what
-      const threshold = above ?? below ?? 0
-      const side = above === undefined ? 'below' : 'above'
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = newest.get(entity?.key ?? NO_ENTITY)
-        if (row === undefined) return []
-        return {
-          ...toEntityFacts(entity, request),
-          ...{ subject: entity?.id ?? '', holds: above === undefined ? row.value < threshold : row.value > threshold },
-          ...{ observedAt: row.at, value: row.value, before: null, threshold, unit },
-          describe: () => {
-            const [shown, bound] = [formatValue(row.value, unit), formatValue(threshold, unit)]
-            return {
-              title: `${entity === null ? '' : `${entity.name}: `}${label} ${side} ${bound}`,
-              text: `${label} is ${shown} at ${toTime(row.at)}. The level is ${bound}.`,
-            }
-          },
-        }
+        return row === undefined ? [] : toLevelFacts(rule, entity, row)
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
@@ -104,8 +111,8 @@ export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
   return results
 }
 
-/** The change of the newest value against the lowest and the highest value of the window, in percent. */
-function toMove({ value, low, high }: z.infer<typeof movedRow>, { direction }: RuleOf<'move'>['what']) {
+/** The change of a value against the lowest and the highest value of the window before it, in percent. */
+function toMove({ value, low, high }: MovedRow, { direction }: RuleOf<'move'>['what']) {
   const up = low > 0 ? { change: (value / low - 1) * 100, before: low } : undefined
   const down = high > 0 ? { change: (value / high - 1) * 100, before: high } : undefined
   if (direction === 'up') return up
@@ -113,7 +120,29 @@ function toMove({ value, low, high }: z.infer<typeof movedRow>, { direction }: R
   return up.change >= -down.change ? up : down
 }
 
-const formatDuration = (ms: number) => (ms % DAY_MS === 0 ? `${ms / DAY_MS} d` : `${ms / 3_600_000} h`)
+function formatDuration(ms: number): string {
+  if (ms % DAY_MS === 0) return `${ms / DAY_MS} d`
+  return ms % HOUR_MS === 0 ? `${ms / HOUR_MS} h` : `${ms / 60_000} min`
+}
+
+/** Whether a value has moved as a rule says, and the content of a message about it. Undefined if the move is unknown. */
+export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null, row: MovedRow) {
+  const { label, unit, request }: Series = SERIES[what.series]
+  const move = toMove(row, what)
+  if (move === undefined) return undefined
+  return {
+    ...toEntityFacts(entity, request),
+    ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= what.percent },
+    ...{ observedAt: row.at, value: row.value, before: move.before, threshold: what.percent, unit },
+    describe: () => {
+      const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
+      return {
+        title: `${toPrefix(entity)}${label} ${change} within ${formatDuration(what.within)}`,
+        text: `${label} is ${formatValue(row.value, unit)} at ${toTime(row.at)}, after ${formatValue(move.before, unit)}.`,
+      }
+    },
+  }
+}
 
 export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
   const results = new Map<string, Result>()
@@ -125,25 +154,10 @@ export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
       { within: first.what.within, keys: toKeys(own, context.registry) },
       context,
     )
-    const { label, unit, request }: Series = SERIES[first.what.series]
     for (const rule of own) {
-      const { percent, within } = rule.what
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = moves.get(entity?.key ?? NO_ENTITY)
-        const move = row && toMove(row, rule.what)
-        if (row === undefined || move === undefined) return []
-        return {
-          ...toEntityFacts(entity, request),
-          ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= percent },
-          ...{ observedAt: row.at, value: row.value, before: move.before, threshold: percent, unit },
-          describe: () => {
-            const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
-            return {
-              title: `${entity === null ? '' : `${entity.name}: `}${label} ${change} within ${formatDuration(within)}`,
-              text: `${label} is ${formatValue(row.value, unit)} at ${toTime(row.at)}, after ${formatValue(move.before, unit)}.`,
-            }
-          },
-        }
+        return (row && toMoveFacts(rule, entity, row)) ?? []
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }

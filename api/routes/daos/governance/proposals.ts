@@ -70,7 +70,9 @@ const OF_SOURCE = {
   queuedAt: timeValue.nullable().describe('When it was queued on its chain; null if it was not, and on Snapshot.'),
   executableAt: timeValue
     .nullable()
-    .describe('From when it can be executed, as its timelock states; null if it was not queued, and on Snapshot.'),
+    .describe(
+      'From when it can be executed, as its timelock states; null if it was not queued or its contract does not state it, and on Snapshot.',
+    ),
   executedAt: timeValue.nullable().describe('When it was executed; null if it was not, and on Snapshot.'),
   canceledAt: timeValue.nullable().describe('When it was canceled or vetoed; null if it was not, and on Snapshot.'),
 }
@@ -98,7 +100,7 @@ const detailedProposal = proposalOfSource
   })
   .meta({ id: 'GovernanceProposalDetails', description: 'A proposal, with all members.' })
 
-/** The parameter that brings each additional member. */
+/** The parameter for each additional member. */
 const BROUGHT = {
   ...Object.fromEntries(Object.keys(OF_SOURCE).map((name) => [name, 'source'])),
   ...{ scoresExact: 'exact=true', scoresTotalExact: 'exact=true', body: 'include=body' },
