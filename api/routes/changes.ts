@@ -21,8 +21,8 @@ const change = z
     entity: idValue.nullable().meta({
       description: 'The token, DAO or index of the range; null for all of the dataset.',
     }),
-    from: timeValue.describe('Where the range begins, inclusive.'),
-    to: timeValue.describe('Where the range ends, exclusive.'),
+    from: timeValue.describe('Start of the range, inclusive.'),
+    to: timeValue.describe('End of the range, exclusive.'),
     at: timeValue.describe('When it was stored.'),
     job: z.string().describe('The job that stored it.'),
   })
@@ -67,7 +67,7 @@ export const changesRoute = defineRoute({
   operation: 'listChanges',
   path: '/data/changes',
   tag: 'Service',
-  summary: 'Which of the past was changed, when and by which job',
+  summary: 'Changed ranges of history, with the time and the job',
   description:
     'Ranges of history that were filled, corrected or recomputed, newest first. If you keep a copy of a series, read these ranges again. Scheduled data is not listed: `/data/stream` reports it. Ranges are whole buckets of the refresh cadence; for a longer interval, start with the bucket that contains `from`. Repeated work on a range is listed once, with its latest time. Ranges stored in the same millisecond stay together, so you may get more than `limit`. Jobs run in parallel, so a range may appear shortly after one with a later time: to poll with `start`, start one minute before your newest range. If `X-Total-Count` is larger than the number of ranges, request older ones with `end`, or more with `limit`.',
   headers: { 'X-Total-Count': LIST_HEADERS['X-Total-Count'] },

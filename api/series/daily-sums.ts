@@ -78,7 +78,7 @@ export function defineDailySums(sums: DailySums): Route {
 /** The parameters of a series of daily sums: `limit` means days back (docs/contract.md, section 2). */
 const dailySumParameters = {
   limit: optionalLimit('days', { max: MAX_DAYS }).meta({
-    description: `From how many days ago on, at most ${MAX_DAYS}; ${DEFAULT_DAYS}, or so many before \`end\`, when neither it nor \`start\` is given.`,
+    description: `Number of days back from now, at most ${MAX_DAYS}. If neither \`limit\` nor \`start\` is given: ${DEFAULT_DAYS} days back from \`end\`, or from now.`,
     examples: [30],
   }),
   start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', {

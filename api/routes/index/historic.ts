@@ -46,7 +46,7 @@ const point = z
   .strictObject({
     _id: idValue.describe('Id of the point.'),
     valueUsd: z.number().meta({ description: 'Value of the basket in US dollars.' }),
-    composition: idValue.meta({ description: 'Id of the composition in force.' }),
+    composition: idValue.meta({ description: 'Id of the active composition.' }),
     createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
   })
   .meta({ id: 'IndexPoint', description: 'Value of the Index in one slot.' })

@@ -54,7 +54,9 @@ const proposal = z
   .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
 
 const OF_SOURCE = {
-  source: z.enum(SOURCES).describe('Where it is voted on: on `snapshot`, or on a `governor`, which is a contract.'),
+  source: z
+    .enum(SOURCES)
+    .describe('Where votes on it are cast: on `snapshot`, or on a `governor`, which is a contract.'),
   outcome: z
     .enum(OUTCOMES)
     .nullable()
@@ -79,7 +81,7 @@ const OF_SOURCE = {
 
 const proposalOfSource = proposal
   .extend(OF_SOURCE)
-  .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
+  .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where votes on it are cast. With `source`.' })
 
 const detailedProposal = proposalOfSource
   .extend({

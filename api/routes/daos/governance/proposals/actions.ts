@@ -12,7 +12,7 @@ import { defineRoute } from '../../../../route/define-route.ts'
 
 const argument = z
   .strictObject({
-    name: z.string().nullable().describe('Name of the parameter; null where it is not known.'),
+    name: z.string().nullable().describe('Name of the parameter; null where unknown.'),
     type: z.string().describe('Its type in Solidity: `address`, `uint256`, `bytes[]`.'),
     value: z
       .string()
