@@ -16,6 +16,7 @@ import { createOembed } from './pages/cards.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
+import { createPictures } from './pages/pictures.ts'
 import { createPublished } from './pages/published.ts'
 import { createStoredPoints } from './prices/stored-points.ts'
 import { Problem } from './problem/problem.ts'
@@ -184,6 +185,7 @@ export function createApp(options: Options): RequestListener {
   app.use(createPublished(options.config.api.publishedFolder))
   app.use(createDocs())
   app.use(createOembed(options))
+  app.use(createPictures(appContext))
   app.use(createExplorer(options))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {

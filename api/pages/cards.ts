@@ -8,6 +8,7 @@ import type { AppContext } from '../route/define-route.ts'
 import { daoKind, tokenKind } from '../route/entities.ts'
 import { THEME_NAMES } from '../svg/sparkline.ts'
 import { toHtml } from './markdown.ts'
+import { PICTURE_HEIGHT, PICTURE_WIDTH } from './pictures.ts'
 
 /** How other sites show a link to a page of the explorer. */
 export interface Card {
@@ -32,14 +33,14 @@ export function findCard(
   const { publicUrl } = config.api
   const notice = config.mode === 'demo' ? SIMULATED : ''
   const url = `${publicUrl}${path}`
-  const more = { url, oembed: `${publicUrl}/oembed?url=${encodeURIComponent(url)}` }
+  const image = `${publicUrl}/og${path}.png`
+  const more = { url, image, oembed: `${publicUrl}/oembed?url=${encodeURIComponent(url)}` }
   const token = kind === 'tokens' ? tokenKind.byId(registry, id) : undefined
   if (token !== undefined)
     return {
       ...more,
       title: `${token.name} (${token.symbol}) – dao-data`,
       description: `${notice}Price, market cap, holders and trades of ${token.name}.`,
-      image: `${publicUrl}/charts/24h/${id}.svg?width=1200&height=630`,
     }
   const dao = kind === 'daos' ? daoKind.byId(registry, id) : undefined
   if (dao === undefined) return undefined
@@ -47,7 +48,6 @@ export function findCard(
     ...more,
     title: `${dao.name} – dao-data`,
     description: `${notice}Treasury, votes, fees and community of ${dao.name}.`,
-    image: `${publicUrl}/marks/${id}.svg`,
   }
 }
 
@@ -61,7 +61,11 @@ export function toCardHtml({ title, description, url, image, oembed }: Card): st
 <meta property="og:description" content="${text}">
 <meta property="og:url" content="${toHtml(url)}">
 <meta property="og:image" content="${toHtml(image)}">
-<meta name="twitter:card" content="summary">
+<meta property="og:image:type" content="image/png">
+<meta property="og:image:width" content="${PICTURE_WIDTH}">
+<meta property="og:image:height" content="${PICTURE_HEIGHT}">
+<meta property="og:image:alt" content="${name}">
+<meta name="twitter:card" content="summary_large_image">
 <meta name="twitter:title" content="${name}">
 <meta name="twitter:description" content="${text}">
 <meta name="twitter:image" content="${toHtml(image)}">

@@ -73,10 +73,44 @@ describe('the explorer page', () => {
       new RegExp(`<meta (?:property|name)="${name}" content="([^"]+)">`).exec(await (await get(path)).text())?.[1]
     expect(await contentOf(`/tokens/${UNI}`, 'og:title')).toBe('Uniswap (UNI) – dao-data')
     expect(await contentOf(`/tokens/${UNI}`, 'og:description')).toMatch(/^Price, market cap/)
-    expect(await contentOf(`/tokens/${UNI}`, 'og:image')).toContain(`/charts/24h/${UNI}.svg?width=1200&amp;height=630`)
+    expect(await contentOf(`/tokens/${UNI}`, 'og:image')).toContain(`/og/tokens/${UNI}.png`)
     expect(await contentOf(`/daos/${UNISWAP}`, 'twitter:title')).toBe('Uniswap – dao-data')
-    expect(await contentOf(`/daos/${UNISWAP}`, 'og:image')).toContain(`/marks/${UNISWAP}.svg`)
+    expect(await contentOf(`/daos/${UNISWAP}`, 'og:image')).toContain(`/og/daos/${UNISWAP}.png`)
     expect(await contentOf(`/tokens/${'0'.repeat(24)}`, 'og:title')).toBeUndefined()
+  })
+
+  describe('/og', () => {
+    it('draws a DAO as a PNG of 1200 by 630, again without the database', async () => {
+      const response = await get(`/og/daos/${UNISWAP}.png`)
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toBe('image/png')
+      expect(response.headers.get('cache-control')).toContain('max-age')
+      const png = Buffer.from(await response.arrayBuffer())
+      expect(png.subarray(0, 8).toString('latin1')).toBe('\x89PNG\r\n\x1a\n')
+      expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([1200, 630])
+      // A picture without any text has 12 kB.
+      expect(png.length).toBeGreaterThan(15_000)
+      const again = await get(`/og/daos/${UNISWAP}.png`)
+      expect(Buffer.from(await again.arrayBuffer()).equals(png)).toBe(true)
+    })
+
+    it('rejects pictures that no thread can draw soon', async () => {
+      const daos = loadRegistry().daos.slice(0, 60)
+      const responses = await Promise.all(daos.map(({ id }) => get(`/og/daos/${id}.png`)))
+      const counted = [200, 503].map((status) => responses.filter((one) => one.status === status).length)
+      expect(counted[0]).toBeGreaterThanOrEqual(16)
+      expect((counted[0] ?? 0) + (counted[1] ?? 0)).toBe(60)
+    })
+
+    it.each([
+      [`/og/daos/${UNKNOWN_ID}.png`, 404],
+      [`/og/daos/${UNISWAP}.png?width=9`, 400],
+      [`/og/other/${UNISWAP}.png`, 404],
+    ])('rejects %s', async (path, status) => {
+      const response = await get(path)
+      expect(response.status).toBe(status)
+      expect(response.headers.get('content-type')).toContain('application/problem+json')
+    })
   })
 
   describe('/oembed', () => {

@@ -51,12 +51,11 @@ const ZOOMS: Readonly<Record<string, number>> = { '+': 0.5, '-': 2, Escape: Numb
 /** The events in the range, newest first, with links to their pages. */
 function Events({ drawing }: { drawing: Drawing }) {
   const events = useMemo(() => eventsIn(drawing).toSorted((a, b) => b.time - a.time), [drawing])
-  if (events.length === 0) return null
+  // Events may follow while the page is open, and must not move the buttons beside them.
+  if (events.length === 0) return drawing.events === undefined ? null : <span class="events" />
   return (
     <details class="drop events">
-      <summary>
-        <span aria-hidden="true">{[...new Set(events.map(markOf))].join(' ')}</span> {toCounted(events.length, 'event')}
-      </summary>
+      <summary>▲ {toCounted(events.length, 'event')}</summary>
       <ul class="menu">
         {events.slice(0, MOST_EVENTS).map((event, at) => (
           // Events of one time may have the same text.

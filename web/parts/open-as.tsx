@@ -5,7 +5,7 @@ import { useCopying } from './copying.ts'
 
 /** A text with a button that copies it. A block keeps its line breaks. */
 export function CopyLine({ text, usual, isBlock = false }: { text: string; usual: string; isBlock?: boolean }) {
-  const { said, copy } = useCopying(usual, 'The browser refused: select the text above', text)
+  const { said, copy } = useCopying(usual, 'The browser refused: select the line above', text)
   return (
     <>
       <code class={isBlock ? 'curl block' : 'curl'}>{text}</code>

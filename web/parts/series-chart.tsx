@@ -9,8 +9,6 @@ import type { ChartEvent, Drawing } from './drawing.ts'
 import type { Embedding } from './open-as.tsx'
 import { Shown } from './shown.tsx'
 
-const NO_EVENTS: readonly ChartEvent[] = []
-
 function Drawn<T>(props: {
   name: string
   data: T
@@ -19,9 +17,12 @@ function Drawn<T>(props: {
   absent: string | undefined
   events: readonly ChartEvent[] | undefined
 }) {
-  const { data, name, events = NO_EVENTS } = props
+  const { data, name, events } = props
   // `toDrawing` changes only with the name.
-  const drawing = useMemo(() => ({ ...props.toDrawing(data), events }), [data, name, events])
+  const drawing = useMemo(
+    () => ({ ...props.toDrawing(data), ...(events === undefined ? {} : { events }) }),
+    [data, name, events],
+  )
   return <Chart name={props.name} drawing={drawing} isLow={props.isLow} absent={props.absent} />
 }
 

@@ -1,21 +1,11 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { DAY_MS } from '../../../shared/intervals.ts'
 import { oneId } from '../../parameters/kinds.ts'
-import { pointsSql } from '../../prices/points.ts'
+import { readDay } from '../../prices/day.ts'
 import { Problem } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
-import { nextGridTime } from '../../series/series.ts'
 import { THEME_NAMES, toSparkline } from '../../svg/sparkline.ts'
-
-const POINTS = 288
-
-const pricePoint = z.object({ at: z.int(), value: z.number() })
-const quoted = z.object({ change: z.number().nullable() })
-
-/** The value of the token's `financialData.percentChange24h`. */
-const CHANGE = 'SELECT percent_change_24h AS change FROM token_quotes FINAL WHERE token = {token: UInt64}'
 
 const pixels = (what: string, bounds: { min: number; max: number; usual: number }) => {
   const rule = `must be a whole number, at least ${bounds.min} and at most ${bounds.max}`
@@ -52,25 +42,11 @@ export const chart24hRoute = defineRoute({
   handle: async ({ query, db, registry, now }) => {
     const token = tokenKind.byId(registry, query.tokenId)
     if (token === undefined) throw new Problem('not_found', 'No token has this id.', { param: 'tokenId' })
-    const to = nextGridTime(now())
-    const from = to - DAY_MS
-    const params = { token: token.key, from, to, limit: POINTS }
-    const settings = { max_threads: 1 }
-    const [points, [quote]] = await Promise.all([
-      db.rows({
-        name: 'chart-24h',
-        sql: `SELECT toUnixTimestamp64Milli(as_of) AS at, price AS value FROM (${pointsSql('5m').columns})`,
-        params,
-        settings,
-        schema: pricePoint,
-      }),
-      db.rows({ name: 'chart-24h-change', sql: CHANGE, params: { token: token.key }, settings, schema: quoted }),
-    ])
-    const asOf = points.at(-1)?.at ?? null
+    const day = await readDay(db, token, now())
     return {
-      body: Buffer.from(toSparkline(token.name, { points, change: quote?.change ?? null, range: { from, to } }, query)),
-      asOf,
-      expiresAt: to,
+      body: Buffer.from(toSparkline(token.name, day, query)),
+      asOf: day.points.at(-1)?.at ?? null,
+      expiresAt: day.range.to,
     }
   },
 })
