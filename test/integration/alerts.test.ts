@@ -322,6 +322,20 @@ describe('delivery', () => {
   })
 })
 
+describe('the stored state', () => {
+  const state = { rule: 'uni', revision: 'r', subject: 'x', value: null, firings: 1, firedAt: 0 }
+  const read = async (now: number) => (await stage.store.readStates(['uni'], now)).get('uni r')?.get('x')
+
+  it('is that of the latest evaluation, also if an earlier one stores its own later', async () => {
+    const { store, clock } = stage
+    await store.writeStates([{ ...state, holds: false }], clock.now + 1)
+    await store.writeStates([{ ...state, holds: true }], clock.now)
+    expect(await read(clock.now)).toMatchObject({ holds: false, value: null })
+    await store.writeStates([{ ...state, holds: true, value: 2 }], clock.now + 2)
+    expect(await read(clock.now)).toMatchObject({ holds: true, value: 2 })
+  })
+})
+
 describe('rules', () => {
   it('are loaded again when the file changes, and removed ones are stored as removed', async () => {
     stage.setRules([LEVEL])
