@@ -24,6 +24,7 @@ import type { RequestContext } from './route/request-context.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import { createAnswerFiles } from './serving/answer-files.ts'
+import { createFailures } from './serving/failures.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import { createServing } from './serving/serve.ts'
 import { createSpools } from './serving/spool.ts'
@@ -129,7 +130,8 @@ export function createApp(options: Options): RequestListener {
   const { clientKeyOf: toClient, rateLimiter } = admission
   const appContext = createAppContext(options, cacheBytes)
   const sendStream = createSendStream(options)
-  const serving = createServing(appContext, { log, metrics, cacheBytes, admission, sendStream })
+  const failures = createFailures(log, options.config.api.publicUrl)
+  const serving = createServing(appContext, { failures, metrics, cacheBytes, admission, sendStream })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -141,7 +143,7 @@ export function createApp(options: Options): RequestListener {
   const findRoute = createRouteFinder(all)
   const fail = (context: RequestContext, failure: unknown) => {
     noteFailure(failure)
-    serving.fail(context, failure)
+    failures.respond(context, failure)
   }
 
   const app = express()

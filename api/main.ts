@@ -115,4 +115,4 @@ async function serveFromSeveral(config: Config, log: Logger): Promise<void> {
   announceReady({ ...facts })
 }
 
-if (isMain(import.meta.url)) runPart('npm run api: the read-only HTTP API, in any number.', main)
+if (isMain(import.meta.url)) runPart('npm run api: the read-only HTTP API; any number may run.', main)

@@ -8,7 +8,7 @@ import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
 import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createRejectionLog } from './serving/serve.ts'
+import { createRejectionLog } from './serving/failures.ts'
 
 /**
  * Maximum size of the request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21
@@ -17,7 +17,7 @@ import { createRejectionLog } from './serving/serve.ts'
 const MAX_HEADER_BYTES = 32 * 1024
 /** From the connection, or from the first byte of a request, to the end of its headers. */
 const HEADERS_TIMEOUT_MS = 10_000
-/** The same to the end of its body. */
+/** From the same start to the end of the body. */
 const REQUEST_TIMEOUT_MS = 30_000
 /** Interval at which these timeouts are checked. */
 const CHECK_MS = 1_000
@@ -171,7 +171,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     rejections.note({ perAddress }, 'an address has too many connections')
     const detail = `There are ${perAddress} open connections of your address already: close one of them.`
     const problem = new Problem('rate_limited', detail, { headers: { 'Retry-After': '10' } })
-    // The socket is destroyed without waiting for the client's end, which may never come.
+    // Destroys the socket after the response, because the client may never close its side.
     refuse(socket, problem).once('finish', () => socket.destroy())
   })
   admission.watch(server)

@@ -6,9 +6,9 @@ import { z } from 'zod'
 import { runCommand } from '../shared/command.ts'
 import { readCommandLine } from '../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../shared/config/config.ts'
-import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
+import { upgradeLedgers } from '../shared/ledger/ledger.ts'
 import { isMain, onStopSignal } from '../shared/process.ts'
 import { createDatabase, type Database, type Statement, toClickHouseCode } from '../shared/store/clickhouse.ts'
 import { onCluster, quoteName, toLocal } from '../shared/store/topology.ts'
@@ -242,7 +242,7 @@ async function main(): Promise<void> {
   else {
     await migrate(server, db, config.database, log)
     await putInForce(db, log)
-    await recountUpgraded(db, datasets, log, Date.now())
+    await upgradeLedgers(db, datasets, log, Date.now())
   }
   await Promise.all([server.close(), db.close()])
 }

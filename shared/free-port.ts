@@ -8,7 +8,7 @@ import { createServer } from 'node:net'
  */
 const FIRST = 20_000
 const END = 32_000
-/** Random picks; so many collisions in a row occur only if almost all ports are taken. */
+/** Maximum number of random ports to try. All of them are taken only if almost all ports are. */
 const ATTEMPTS = 100
 
 /** Resolves if the port is free; rejects with the system's error. */

@@ -58,8 +58,8 @@ export const EARLIEST_MS = Date.parse('2009-01-03T00:00:00Z')
 export const END_OF_TIME = Date.parse('2200-01-01')
 
 /**
- * Remembers what a pure function gave for the last texts, at most `most` of them: the rows of many entities have the same
- * few thousand times, and reading a time costs ten times what finding it again does.
+ * Caches the results of a pure function for at most `most` texts. The rows of many entities have the same few thousand
+ * times, and parsing a time takes ten times as long as finding it in the cache.
  */
 export function remembering<T>(toValue: (text: string) => T, most = 20_000): (text: string) => T {
   const cached = new Map<string, T>()

@@ -5,8 +5,8 @@ import { DataError, type ErrorCode, toReason } from './errors.ts'
  * Replaces or creates a file atomically: concurrent readers see the old or the new content. The lock file `<path>.new`
  * is created exclusively, so concurrent changes do not overwrite each other. `make` reads the current content and
  * returns the new one. With `mode` 0o600 only the owner can read the file.
- * @throws DataError of `code` if another process is changing the file or was killed meanwhile, or if the disk refuses;
- * any error of `make`. The file is then unchanged.
+ * @throws DataError of `code` if another process is changing the file or was killed while changing it, or if the disk
+ * fails; any error of `make`. The file is then unchanged.
  */
 export function replaceFile(
   path: string,

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
 import { withoutOff } from '../shared/config/datasets-off.ts'
-import { EVERYBODY, recordExpected } from '../shared/coverage/expected.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
+import { openLedger } from '../shared/ledger/ledger.ts'
+import { ALL_ENTITIES } from '../shared/registry/entities.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
 import { createHttpClients } from '../workers/http/client.ts'
 import type { Job } from '../workers/job/define-job.ts'
@@ -39,7 +40,7 @@ export async function collectPastDays(
   const missingDays: { job: Job; slot: number }[] = []
   for (const job of withoutOff(JOBS, context.config.datasetsOff)) {
     const range = { from: today - options.days * DAY_MS, to: today }
-    await recordExpected(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
+    await openLedger(context.db, job.dataset).expect([{ entity: ALL_ENTITIES, ...range, interval: '1d' }])
     const stored = await readStoredDays(context.db, job)
     missingDays.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
   }

@@ -69,7 +69,10 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
-/** When a range has moved on, drops the answers for its earlier starts: a year of points is about ten megabytes. */
+/**
+ * When the start of a range has advanced, drops the answers for its earlier starts: a year of points is about ten
+ * megabytes.
+ */
 function forgetEarlier(url: string): void {
   const about = cache.get(url)?.about
   for (const [key, one] of cache) {
@@ -168,8 +171,8 @@ const NOTHING = signal(UNASKED)
 
 /**
  * The answer to a query, refreshed while it is shown. A cached answer is available immediately. While another query
- * with the same path is loading, the previous answer stays; it also stays if a range has moved on and its request
- * fails. Without a query there is no answer.
+ * with the same path is loading, the previous answer is returned. It is also returned if the start of a range has
+ * advanced and its request fails. Without a query there is no answer.
  */
 export function useAnswer<P extends Path>(question: Question<P> | undefined): AnswerState<Answer<P>> {
   const url = question?.url

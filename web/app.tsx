@@ -11,6 +11,7 @@ import { ProposalPage } from './pages/proposal.tsx'
 import { TokenPage } from './pages/token.tsx'
 import { Tokens } from './pages/tokens.tsx'
 import { Treasuries } from './pages/treasuries.tsx'
+import { VoterPage } from './pages/voters.tsx'
 import { Search } from './parts/search.tsx'
 import { Strip } from './parts/strip.tsx'
 import { path } from './place.ts'
@@ -24,14 +25,14 @@ interface Page {
   readonly show: (id: string, second: string) => JSX.Element
 }
 
-/** The page with SQL. Its code is loaded when the page is opened, because no other page needs it. */
-function LateSqlPage() {
+/** A page whose code is loaded when the page is opened, because no other page needs it. */
+function LatePage({ load }: { load: () => Promise<() => JSX.Element> }) {
   const [loaded, setLoaded] = useState<{ readonly Page: () => JSX.Element } | { readonly failure: string } | undefined>(
     undefined,
   )
   useEffect(() => {
-    import('./pages/sql.tsx').then(
-      ({ SqlPage }) => setLoaded({ Page: SqlPage }),
+    load().then(
+      (Page) => setLoaded({ Page }),
       (error: unknown) => setLoaded({ failure: error instanceof Error ? error.message : String(error) }),
     )
   }, [])
@@ -47,6 +48,9 @@ function LateSqlPage() {
   )
 }
 
+const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
+const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
+
 const PAGES: readonly Page[] = [
   { matches: /^$/, title: 'Overview', show: () => <Overview /> },
   { matches: /^tokens$/, title: 'Tokens', show: () => <Tokens /> },
@@ -58,11 +62,13 @@ const PAGES: readonly Page[] = [
     show: (dao, id) => <ProposalPage dao={dao} id={id} />,
   },
   { matches: /^governance$/, title: 'Governance', show: () => <GovernancePage /> },
+  { matches: /^voters\/(0x[0-9a-f]{40,64})$/i, show: (address) => <VoterPage address={address} /> },
   { matches: /^treasuries$/, title: 'Treasuries', show: () => <Treasuries /> },
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
   { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
-  { matches: /^sql$/, title: 'SQL', show: () => <LateSqlPage /> },
+  { matches: /^alerts$/, title: 'Alerts', show: () => <LatePage key="alerts" load={loadAlerts} /> },
+  { matches: /^sql$/, title: 'SQL', show: () => <LatePage key="sql" load={loadSql} /> },
 ]
 
 const IN_HEADER = [
@@ -74,6 +80,7 @@ const IN_HEADER = [
   ['index', 'Index'],
   ['compare', 'Compare'],
   ['freshness', 'Data'],
+  ['alerts', 'Alerts'],
   ['sql', 'SQL'],
 ] as const
 
@@ -83,8 +90,8 @@ const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 export const isPage = (at: string) => pageOf(at) !== undefined
 
 function Top({ at }: { at: string }) {
-  // A proposal belongs to the page that leads to it.
-  const section = /\/proposals\//.test(at) ? 'governance' : at
+  // Proposals and voters belong to the page that leads to them.
+  const section = /\/proposals\/|^voters\//.test(at) ? 'governance' : at
   const isCurrent = (to: string) => (to === './' ? section === '' : section === to || section.startsWith(`${to}/`))
   return (
     <div class="top">

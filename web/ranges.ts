@@ -42,7 +42,7 @@ export const USUAL: Record<Range, Interval> = {
   all: '1d',
 }
 
-/** The start of a range on the grid of its interval, so that the query stays the same while its answer does. */
+/** The start of a range on the grid of its interval, so that the query changes only when its answer can change. */
 export function toStart(range: Range, interval: Interval, now: number): string {
   const start = Math.max(now - LENGTHS[range], HISTORY_START)
   return new Date(Math.ceil(start / STEPS[interval]) * STEPS[interval]).toISOString()

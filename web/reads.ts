@@ -39,4 +39,5 @@ export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = 
   '/data/tokens/historic-ohlc': ['prices'],
   '/data/tokens/holders': ['holders', 'prices'],
   '/data/tokens/holders/historic': ['holders'],
+  '/data/voters': ['governance', 'governors', 'delegations'],
 }

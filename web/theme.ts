@@ -8,7 +8,7 @@ const KEY = 'dao-data-theme'
 const isChoice = (text: string | null): text is Choice => text === 'light' || text === 'dark' || text === 'system'
 
 function readChoice(): Choice {
-  // The page around an embedded chart chooses.
+  // The page around an embedded chart selects its theme.
   if (isEmbed) {
     const theme = query.peek().get('theme')
     return isChoice(theme) ? theme : 'system'
@@ -17,7 +17,7 @@ function readChoice(): Choice {
     const text = localStorage.getItem(KEY)
     return isChoice(text) ? text : 'system'
   } catch {
-    // Without storage there is no saved choice.
+    // If the browser has no storage, no choice is saved.
     return 'system'
   }
 }

@@ -22,7 +22,7 @@ export interface Counting {
 }
 
 /**
- * A client's window, as this process sees it. Requests that arrive while a Redis command is running are counted
+ * The state of a client's window in this process. Requests that arrive while a Redis command is running are counted
  * together.
  */
 interface Line {
@@ -79,7 +79,10 @@ function takeAhead(line: Line, waiting: readonly OnCounted[]): number {
   return count
 }
 
-/** Number of requests to reserve in addition to the waiting ones; 0 if this process does not know the window. */
+/**
+ * Number of requests to reserve in addition to the waiting ones; 0 without a burst, or if the window has ended or was
+ * never read.
+ */
 function toAhead(line: Line): number {
   if (line.waiting.length < CROWD || !isOpen(line)) return 0
   const remaining = Math.max(0, line.allowance.requests - line.last)

@@ -4,7 +4,7 @@ import type { ClientKey, FairQueue, QueueLimits, QueueMeters, Release, Ticket } 
 /** A page with a hundred charts requests all of them at once. */
 const MAX_WAITING_PER_CLIENT = 128
 const MAX_WAIT_MS = 3_000
-/** A short line of a heavy client keeps its slots busy too, and is soon empty after the load. */
+/** A short line is sufficient to keep the slots of a heavy client busy, and it is empty soon after the load ends. */
 const MAX_HEAVY_WAIT_MS = 500
 /** A client is heavy if at least `HEAVY_LINE` of its requests waited during all of this time. */
 const HEAVY_AFTER_MS = 1_000

@@ -115,8 +115,7 @@ export function createResponseLimit(readers: CloseSlowest, max: number, maxPerCl
         const detail = `${own.length} long answers of yours are on their way: read them first.`
         throw new Problem('rate_limited', detail, { headers: { 'Retry-After': RETRY_AFTER } })
       }
-      if (open.size >= max && !makeRoom(open.keys()))
-        throw toUnavailable('Too many long answers are on their way at once.')
+      if (open.size >= max && !makeRoom(open.keys())) throw toUnavailable('Too many long answers are being sent.')
       open.set(response, client)
     },
     remove: (response) => void open.delete(response),

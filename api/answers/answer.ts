@@ -37,7 +37,7 @@ export interface AssembledBody {
   readonly tag: string
   /** Memory of the parts, in bytes. */
   readonly size: number
-  /** Whether it is too long to be built and cached as bytes: it is sent piece by piece. */
+  /** Whether it is too long to be built and cached as bytes. It is then sent in several writes. */
   readonly isLong: boolean
   toText(): Buffer
   toGzip(): Buffer

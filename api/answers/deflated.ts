@@ -20,7 +20,7 @@ const CACHED = { ...SYNC, level: 5, windowBits: 14 }
 /** A text for one answer. */
 const PASSING = { ...SYNC, level: 1 }
 
-/** Deflates a text that is cached. In the thread pool the same takes twice as much processor time. */
+/** Deflates a text that is cached. Deflating in the thread pool would take twice as much processor time. */
 export const deflateCached = (text: Buffer): Buffer => deflateRawSync(text, CACHED)
 
 const MAX_STORED_BYTES = 0xffff
@@ -84,10 +84,10 @@ export function* writeGzip(parts: readonly Part[]): Generator<Buffer> {
   yield trailer
 }
 
-/** Bytes of text per piece: enough that the calls of zlib do not count. */
+/** Bytes of text per write: enough that the calls of zlib do not count. */
 const PIECE_BYTES = 64 * 1024
 
-/** The text of the parts in gzip, in pieces that are worth a write to a socket. */
+/** The text of the parts in gzip, in buffers that are large enough for a write to a socket. */
 export function* writeGzipPieces(parts: readonly Part[]): Generator<Buffer> {
   let [piece, length]: [Buffer[], number] = [[], 0]
   for (const bytes of writeGzip(parts)) {
@@ -101,7 +101,7 @@ export function* writeGzipPieces(parts: readonly Part[]): Generator<Buffer> {
   yield Buffer.concat(piece)
 }
 
-/** The text of the parts, piece by piece. */
+/** The text of the parts, in buffers of at least `PIECE_BYTES` except the last. */
 export function* writeText(parts: readonly Part[]): Generator<Buffer> {
   let piece: Part[] = []
   for (const part of parts) {

@@ -20,7 +20,7 @@ interface FormatFacts {
   readonly writing: Writing
   /** The last bytes of a complete body. */
   readonly ending: Buffer
-  /** Whether a complete body without records has no bytes. */
+  /** Whether the body is empty if there are no records. */
   readonly isEmptyWithoutRecords?: boolean
   /** Records as nested objects, or one column per value. */
   readonly shape: 'nested' | 'flat'

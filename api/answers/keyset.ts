@@ -79,8 +79,8 @@ export type Place = readonly (number | string)[]
 /** The order of a list by its sort values, which are unique together and never null. A cursor holds those of one record. */
 export interface SortOrder {
   /**
-   * The place that a cursor holds.
-   * @throws Problem `invalid_parameter` for a text that no answer of this list has given.
+   * Parses the place in a cursor.
+   * @throws Problem `invalid_parameter` for a text that is not from an answer of this list.
    */
   read(after: string): Place
   /** A place as text for a cursor. ClickHouse writes the same text for a `page_key`. */

@@ -37,8 +37,9 @@ export interface ChunkCache {
   store<T extends Sized>(key: ChunkKey, mark: number, value: T): void
   /**
    * Returns the values for some cache keys: cached, shared with a running read, or read now with one call for all
-   * missing keys. A caller whose `signal` is aborted gets its reason. When all callers of a read have left, its database
-   * statements end and `abandoned` is aborted. Rejects as `load` does, which returns one value per missing key.
+   * missing keys. If `signal` is aborted, the call rejects with its reason. When the signals of all callers of a read
+   * are aborted, its database statements end and `abandoned` is aborted. Rejects as `load` does, which returns one
+   * value per missing key.
    */
   read<P extends ChunkKey, T extends Sized>(keys: readonly P[], load: Load<P, T>, signal: AbortSignal): Promise<T[]>
   /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
@@ -136,7 +137,7 @@ export function createChunkCache(options: {
 }): ChunkCache {
   const { maxBytes, changeFeed, db, count = () => {} } = options
   const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
-  /** Keys of evicted values, as many as would fit into a second cache of this size. */
+  /** The keys of evicted values, up to `maxBytes` of these values. */
   const evicted = new LRUCache<string, ChunkKey, number>({ maxSize: Math.max(1, maxBytes) })
   const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
     maxSize: Math.max(1, maxBytes),

@@ -18,7 +18,7 @@ export interface Count {
 /** Stored rows by dataset name; empty datasets are absent. */
 export interface Counts {
   /**
-   * Counts as of the call or later. A running count continues for the next caller if its caller has left, because a
+   * Counts as of the call or later. A running count continues for the next caller if its caller disconnects, because a
    * full count may take longer than any client waits.
    * @throws DataError `storage`
    */

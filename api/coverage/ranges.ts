@@ -1,10 +1,7 @@
-import { readExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
-import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
-import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
-import { readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
+import { toBucket, toBucketTime, toDueEnd } from '../../shared/buckets.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
+import { type BucketState, type Explained, openLedger } from '../../shared/ledger/ledger.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -12,8 +9,8 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { Problem } from '../problem/problem.ts'
 
 /**
- * Why a dataset has no current data of an entity, according to the ledger's newest buckets. A failure has priority,
- * then the fact that the last due bucket was read, then the newest note.
+ * Why a dataset has no current data of an entity, according to the newest buckets of its coverage. A failure has
+ * priority, then the fact that the last due bucket was read, then the newest note.
  * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot contain.
  */
 export async function findReason(
@@ -34,6 +31,20 @@ export async function findReason(
 export interface CoverageQuery extends TimeRange {
   readonly dataset: DatasetFacts
   readonly id: string | undefined
+}
+
+/** The states of the contract (docs/contract.md, section 10). */
+export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
+export type CoverageState = (typeof COVERAGE_STATES)[number]
+
+const PUBLIC_STATES: Readonly<Record<BucketState, CoverageState>> = {
+  covered: 'covered',
+  nothing: 'covered',
+  coarser: 'coarser',
+  pending: 'pending',
+  failed: 'failed',
+  unserved: 'unserved',
+  missed: 'unserved',
 }
 
 /** A time range of one entity with the same state throughout. */
@@ -67,50 +78,22 @@ export async function readRanges(
   if (from >= to) return []
   const { cadence } = dataset
   const within = { first: toBucket(from, cadence), last: toBucket(to - 1, cadence) }
-  const due = toDueEnd(dataset, now)
-  const coverage = await readCoverageOf(db, dataset, entities, within, now)
+  const isCollected = (entity: Entity) => collected.includes(entity)
+  const query = { within, now, most: MOST_RUNS, isCollected }
+  const explained = await openLedger(db, dataset).explain(entities, query)
+  if (explained === undefined) throw tooMany()
   const ranges: CoverageRange[] = []
   for (const entity of entities) {
-    const { reports = [], notes = [] } = coverage.of(entity)
-    const isCollected = collected.includes(entity)
-    const end = toBucketTime(within.last + 1, cadence)
-    const expected = isCollected ? toExpectedRuns(coverage.expected, entity, dataset, end) : []
-    const { until } = entity
-    for (const stretch of explain(dataset, { expected, reports, notes, until }, within, toBucket(due, cadence))) {
+    for (const stretch of explained.get(entity.key) ?? []) {
       if (ranges.length === MOST_RANGES) throw tooMany()
       const start = Math.max(from, toBucketTime(stretch.first, cadence))
       const stop = Math.min(to, toBucketTime(stretch.last + 1, cadence))
-      const explained = isCollected || !isThereAt(entity, start) ? stretch : toUncollected(stretch, dataset)
-      ranges.push(toRange(entity, { from: start, to: stop }, explained))
+      const isAsExplained = isCollected(entity) || !isThereAt(entity, start)
+      ranges.push(toRange(entity, { from: start, to: stop }, isAsExplained ? stretch : toUncollected(stretch, dataset)))
     }
   }
   return ranges
 }
-
-/** Reads the coverage and the notes of some entities, and the buckets expected of each. */
-async function readCoverageOf(
-  db: Database,
-  dataset: DatasetFacts,
-  entities: readonly Entity[],
-  within: Buckets,
-  now: number,
-) {
-  const keys = entities.map(({ key }) => key)
-  const { cadence } = dataset
-  const times = { from: toBucketTime(within.first, cadence), to: toBucketTime(within.last + 1, cadence) }
-  const [reports, notes, expected] = await Promise.all([
-    readCoverage(db, dataset, keys, within, MOST_RUNS + 1),
-    readNotes(db, dataset, keys, times),
-    readExpected(db, dataset),
-  ])
-  if (reports.length > MOST_RUNS) throw tooMany()
-  // A note that is still valid applies to the slots up to now.
-  const until = notes.map((note) => ({ ...note, to: Math.min(note.to, now) }))
-  const [reportsOf, notesOf] = [groupBy(reports, ofEntity), groupBy(until, ofEntity)]
-  return { expected, of: ({ key }: Entity) => ({ reports: reportsOf.get(key), notes: notesOf.get(key) }) }
-}
-
-const ofEntity = ({ entity }: { readonly entity: number }) => entity
 
 /** Finds a collected entity, or another one of the same kind that may have older data. */
 function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registry: Registry, id: string): Entity {
@@ -123,22 +106,22 @@ function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registr
 
 /** The entity is no longer collected, so missing data stays missing. */
 function toUncollected(stretch: Explained, { name }: DatasetFacts): Explained {
-  if (stretch.state === 'covered' || stretch.state === 'coarser') return stretch
-  return { ...stretch, state: 'unserved', reason: `${name} is not collected for it`, provider: null }
+  if (stretch.state === 'covered' || stretch.state === 'coarser' || stretch.state === 'nothing') return stretch
+  return { ...stretch, state: 'unserved', reason: `${name} is not collected for it`, provider: null, since: null }
 }
 
 const toRange = (
   { id: entity }: Entity,
   { from, to }: TimeRange,
-  { state, provider, seconds, reason }: Explained,
+  { state, provider, seconds, reason, since }: Explained,
 ): CoverageRange => ({
   entity,
   from: new Date(from).toISOString(),
   to: new Date(to).toISOString(),
-  state,
+  state: PUBLIC_STATES[state],
   provider,
   interval: seconds === null ? null : toIntervalText(seconds),
-  reason,
+  reason: since === null ? reason : `${reason} (since ${new Date(since).toISOString()})`,
 })
 
 /** Formats a step in the largest unit that divides it: 5m, 12h, 1d. */

@@ -1,7 +1,11 @@
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Answer } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
+import { defineKeyset } from '../answers/keyset.ts'
 import { Problem } from '../problem/problem.ts'
+import { answerRecords } from '../records/answer.ts'
 
 const reading = z.object({ read_at: z.int() })
 
@@ -21,6 +25,44 @@ WHERE dao = {dao: UInt64} AND space = {space: String}`,
   })
   if (row === undefined) throw new Problem('no_data', `There are no delegations of this DAO. ${why}`)
   return row.read_at
+}
+
+const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
+
+/**
+ * Answers with events of a DAO's voting token, newest first. `table` has a row for each event, with `at`, `block_number` and
+ * `log_index`; `record` is the SQL of its record, and `isWanted` selects events.
+ * @throws Problem `no_data` as `requireDelegations` does.
+ */
+export async function answerTokenEvents(
+  call: {
+    readonly db: Database
+    readonly found: Dao
+    readonly query: { readonly limit: number }
+    readonly representation: Representation
+  },
+  events: {
+    readonly name: string
+    readonly table: string
+    readonly record: string
+    readonly isWanted?: string
+    readonly params?: Readonly<Record<string, unknown>>
+  },
+): Promise<Answer> {
+  const { db, found: dao, query, representation } = call
+  const { name, table, record, isWanted = 'true', params } = events
+  const asOf = await requireDelegations(db, dao)
+  const { after } = representation
+  if (after !== '') NEWEST_FIRST.read(after)
+  const answer = await answerRecords(call, {
+    name,
+    sql: `SELECT toDateTime64(at, 3, 'UTC') AS as_of, ${NEWEST_FIRST.place} AS page_key, ${record} AS record
+FROM ${table} FINAL WHERE dao = {dao: UInt64} AND space = {space: String} AND ${isWanted}${NEWEST_FIRST.isAfter(after)}
+ORDER BY ${NEWEST_FIRST.order} LIMIT {limit: UInt32}`,
+    params: { ...params, dao: dao.key, space: dao.votingToken?.space ?? '' },
+    page: query.limit,
+  })
+  return { ...answer, asOf }
 }
 
 /** The keys of the DAOs whose delegations were read completely. */

@@ -29,7 +29,7 @@ interface LongListSource {
   readonly keyset: Keyset
 }
 
-/** By members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
+/** The order by members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
 function toKeyset(sort: readonly SortKey[]): Keyset {
   const parts = sort.flatMap(({ member, isDescending }) => {
     const ordered = member.kind === 'text' ? `substringUTF8(${member.sql}, 1, ${ORDERED_CHARACTERS})` : member.sql

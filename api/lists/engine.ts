@@ -142,7 +142,7 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
 /** Exact name matches first, then by market cap, the largest first, then by name (docs/contract.md, section 2). */
 const BY_MARKET_CAP = defineOrder([['UInt8'], ['UInt8'], ['Float64'], ['String'], ['UInt64']])
 
-/** By members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
+/** The order by members of the record, unknown values last, then by name and key (docs/contract.md, section 8). */
 function sortOrderOf(sort: readonly SortKey[]): SortOrder {
   if (sort.length === 0) return BY_MARKET_CAP
   const parts = sort.flatMap(({ member, isDescending }) => {
@@ -205,7 +205,7 @@ export interface ListPage {
   readonly records: readonly ListedRecord[]
   /** Time of the newest datum of the page, in Unix milliseconds; null for an empty page. */
   readonly asOf: number | null
-  /** How many records match, whatever the limit. */
+  /** The number of matching records, independent of the limit. */
   readonly total: number
   /** The sort values of the last record if more records follow, else an empty text. */
   readonly next: string
@@ -239,7 +239,7 @@ function pickFields(json: string, fields: readonly string[]): string {
   return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
 }
 
-/** Returns a buffer of the given length, with any content. */
+/** Returns a buffer of the given length. Its content is undefined. */
 type Allocate = (bytes: number) => Buffer
 
 const [OPEN, COMMA, CLOSE, LINE_END] = [...'[,]\n'].map((text) => text.charCodeAt(0)) as [

@@ -32,7 +32,7 @@ import { PAST_QUOTES } from './past-quotes.ts'
 
 type Listable = Named & Lifetime & { readonly live: boolean }
 
-/** What lists of the same kind of entity share. */
+/** The properties that lists of the same kind of entity share. */
 interface Listed {
   readonly kind: EntityKind<Listable>
   readonly tag: string
@@ -90,7 +90,7 @@ interface List extends Omit<Described, 'tag'> {
   readonly values: string
   /** SQL of the tables that are joined to the entities. */
   readonly joins?: string
-  /** The same for the records as they were known at `{at: Int64}`; without it the route has no `asOf`. */
+  /** SQL for the records as they were known at `{at: Int64}`. Without it the route has no `asOf`. */
   readonly pastJoins?: string
   /** SQL of the condition that an entity has a record; by default all have one. */
   readonly where?: string

@@ -8,9 +8,9 @@ import { createRemoteSource } from './source.ts'
 
 const HELP = `npm run mcp -- [--url http://127.0.0.1:3000] [--text]
 
-Tools for an assistant over standard input and output (Model Context Protocol): they ask a running API, by default the one
-that the settings name. --text gives the data as text only, for clients that show their model text and structured content both.
-MCP_API_KEY is sent to an API that limits requests.`
+Tools for an assistant over standard input and output (Model Context Protocol). They send requests to a running API, by
+default that of the settings. With --text the data is in the text only, for clients that pass both text and structured
+content to their model. MCP_API_KEY is the key for an API that limits requests.`
 
 function toBase(url: string): string {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))

@@ -9,6 +9,9 @@ export type Parameters = Readonly<Record<string, string | readonly string[] | un
 
 const ID = /^[0-9a-f]{24}$/
 
+/** The API's limit of a searched text. */
+const MOST_SEARCHED = 100
+
 /** Builds a readable path with its query. */
 export function toPath(path: string, parameters: Parameters): string {
   const search = new URLSearchParams()
@@ -26,9 +29,18 @@ export const toOf = (of: readonly string[]): Parameters => ({
   name: of.filter((one) => !isId(one)),
 })
 
+/** The ids of the tokens or DAOs that had exactly this name or symbol before. */
+async function findFormer(source: Source, kind: string, q: string, signal: AbortSignal): Promise<readonly string[]> {
+  const path = toPath('/data/search', { q: q.slice(0, MOST_SEARCHED), include: 'match', limit: '20' })
+  return toRecords(await source.request(path, signal)).flatMap(({ type, _id, matched, match }) => {
+    const isFormer = matched === 'formerName' && valueAt({ match }, 'match.kind') === 'exact'
+    return isFormer && `${type}s` === kind ? [String(_id)] : []
+  })
+}
+
 /**
- * Finds the tokens or DAOs with exactly this name or symbol, so that `AAVE` does not also select Aavegotchi. Returns
- * their ids per text; a text without an exact match is returned unchanged.
+ * Finds the tokens or DAOs with exactly this name or symbol, so that `AAVE` does not also select Aavegotchi; if there is
+ * none, those that had it before. Returns their ids per text; a text without an exact match is returned unchanged.
  * @throws Refused
  */
 export async function resolveExact(
@@ -45,8 +57,17 @@ export async function resolveExact(
     id: String(record._id),
     texts: [record.name, record.symbol, valueAt(record, 'token.symbol')].map((text) => String(text).toLowerCase()),
   }))
+  const idsOf = (text: string) => matches.filter(({ texts }) => texts.includes(text.toLowerCase())).map(({ id }) => id)
+  const former = new Map(
+    await Promise.all(
+      name
+        .filter((text) => idsOf(text).length === 0)
+        .map(async (text) => [text, await findFormer(source, kind, text, signal)] as const),
+    ),
+  )
   return (text) => {
-    const ids = matches.filter(({ texts }) => texts.includes(text.toLowerCase())).map(({ id }) => id)
+    const [current, earlier = []] = [idsOf(text), former.get(text)]
+    const ids = current.length > 0 ? current : earlier
     return ids.length > 0 ? ids : [text]
   }
 }

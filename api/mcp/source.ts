@@ -47,7 +47,10 @@ export class Refused extends Error {
   }
 }
 
-/** Converts an error response. A response that is no problem+json comes from an intermediary, such as a proxy. */
+/**
+ * Converts an error response. An error response of another type than `application/problem+json` comes from an
+ * intermediary, such as a proxy.
+ */
 function toRefused({ status, headers }: Response, text: string): Refused {
   const isProblem = headers.get('content-type')?.startsWith('application/problem+json') ?? false
   const apiProblem = isProblem

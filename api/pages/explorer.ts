@@ -15,7 +15,7 @@ const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. Other unknown addresses get a JSON answer. */
 const ADDRESSES =
-  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24})$/
+  /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|alerts|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24}|voters\/0x[0-9a-fA-F]{40,64})$/
 
 /** Charts that pages of other sites may show in a frame. */
 const EMBEDS = /^\/embed\/(?:index|(?:tokens|daos)\/[0-9a-f]{24})$/
@@ -30,13 +30,13 @@ const TYPES: Readonly<Record<string, string>> = {
 const FOREVER = 'public, max-age=31536000, immutable'
 
 /**
- * DuckDB's worker, the only script that compiles WebAssembly. A worker has the policy of its own file, so no document of
- * the page needs this permission.
+ * DuckDB's worker, the only script that compiles WebAssembly. The policy in the response of its file applies to a
+ * worker, so the documents of the page do not need this permission.
  */
 const ENGINE_WORKER = /^duckdb-browser-.*\.worker-.*\.js$/
 const ENGINE_POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
 
-/** WebAssembly of 34 MB, which the build leaves only in this form. */
+/** WebAssembly of 34 MB. The build contains only the compressed file. */
 const COMPRESSED = /\.wasm\.gz$/
 
 /**

@@ -146,7 +146,7 @@ export const manyReferences = (noun: string, plural: string, example: string) =>
   several(z.string().toLowerCase())
     .optional()
     .meta({
-      description: `Only what belongs to one of these ${plural}: ids or slugs of /data/${plural}, repeated or with commas between, at most ${MAX_VALUES}. An unknown ${noun} is refused.`,
+      description: `Only records that belong to one of these ${plural}: ids or slugs of /data/${plural}, repeated or separated by commas, at most ${MAX_VALUES}. An unknown ${noun} is an error.`,
       examples: [[example]],
     })
 
@@ -189,7 +189,7 @@ export const optionalPage = (noun: string, bounds: { max: number }) => ({
 export const optionalLimit = (noun: string, bounds: { max: number }) =>
   integerParameter(bounds.max)
     .optional()
-    .meta({ description: `Most ${noun} to return, at most ${bounds.max}; all when it is not given.`, examples: [100] })
+    .meta({ description: `Most ${noun} to return, at most ${bounds.max}; default: all.`, examples: [100] })
 
 /** One of a few words. */
 export const oneOf = <const Words extends readonly [string, ...string[]]>(

@@ -23,7 +23,7 @@ export function recordParameters(record: z.ZodObject): QueryShape {
     .optional()
     .meta({
       description:
-        'Only these members of each record, in the order of the record: `fields=a,b` or repeated. Where JSON is one object with the records inside, for the other formats only.',
+        'Only these members of each record, in the order of the record: `fields=a,b` or repeated. If the JSON is one object around the records, `fields` works with the other formats only.',
       examples: [names.slice(0, 2)],
     })
   return { fields, format }

@@ -50,7 +50,7 @@ const FACTS_BYTES = AT.buckets + BLOCK_BUCKETS / 8
 /** A digest of 128 bits, like the rest of an entity tag. */
 const toDigest = (text: Buffer) => hash('sha256', text, 'buffer').subarray(0, DIGEST_BYTES)
 
-/** The text of points: their interval, and whether each has a line of its own, as in long answers. */
+/** The form of the text of points: their interval, and whether each point has its own line, as in long answers. */
 export interface PointsForm {
   readonly interval: Interval
   readonly hasLines: boolean
@@ -222,7 +222,7 @@ export interface Points {
   toBody(frame: Frame): AssembledBody
 }
 
-/** Longer texts are sent piece by piece. */
+/** Longer texts are sent in several writes. */
 const MOST_WHOLE_BYTES = 1_250_000
 
 function toStored(text: string): Deflated {

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
-import { RUNS } from '../../shared/coverage/ledger.ts'
+import { RUNS, toSeriesDueEnd } from '../../shared/buckets.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import {
   countBuckets,

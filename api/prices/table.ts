@@ -1,7 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
-import { toYear } from '../../shared/coverage/grid.ts'
-import { RUNS } from '../../shared/coverage/ledger.ts'
+import { RUNS, toSeriesDueEnd, toYear } from '../../shared/buckets.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'

@@ -19,9 +19,9 @@ export const problemBody = z
     instance: z.string().describe('The requested path.'),
     code: z.enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]]).describe('Error code for programs.'),
     requestId: z.string().describe('Id of the request, as in `X-Request-Id`.'),
-    param: z.string().optional().describe('The parameter that is wrong, where it is one.'),
+    param: z.string().optional().describe('The invalid parameter, if the failure is about one.'),
     allowed: z.array(z.string()).optional().describe('Accepted values, if known.'),
-    candidates: z.array(candidate).optional().describe('Those that a name could mean, where it fits several.'),
+    candidates: z.array(candidate).optional().describe('The entities with the requested name, if there are several.'),
   })
   .meta({ id: 'Problem', description: 'Why a request failed (RFC 9457).' })
 

@@ -25,7 +25,7 @@ export interface Section<E extends Named> {
   readonly nobody?: string
   /** The route's parameters. Default: only `id`. */
   readonly query?: (id: string) => Readonly<Record<string, string>>
-  /** The datasets whose ledger explains a missing record; without any, `otherwise` does. */
+  /** The coverage of these datasets explains a missing record. If the list is empty, `otherwise` explains it. */
   readonly datasets: readonly DatasetFacts[]
   readonly otherwise?: string | ((id: string, call: AppContext) => Promise<string>)
 }
@@ -46,7 +46,7 @@ interface SectionResult {
   readonly expiresAt: number
 }
 
-/** The ledger may change without a change event: a reason is looked up again after this time. */
+/** The coverage may change without a change event, so a reason is read again after this time. */
 const REASON_HOLDS_MS = 60_000
 
 const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const
@@ -132,7 +132,7 @@ function toAnswer<E extends Named>(
 /** The schema of a section's records. */
 function toSchema({ route }: Pick<Section<Named>, 'route'>): z.ZodType {
   if (route.record === undefined) throw new Error(`${route.path} has no records`)
-  return route.record.nullable().describe(`The record of ${route.path}; null where \`unavailable\` says why.`)
+  return route.record.nullable().describe(`The record of ${route.path}; null where \`unavailable\` has the reason.`)
 }
 
 function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
@@ -143,7 +143,7 @@ function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
       section: z.enum(names).describe('The member that is null.'),
       reason: z.string().describe('Reason, from the state of data collection.'),
     })
-    .meta({ id: `${schema}Unavailable`, description: 'A section of a profile that is not there.' })
+    .meta({ id: `${schema}Unavailable`, description: 'A section of a profile without a record.' })
   return z
     .strictObject({
       _id: idValue.describe(`Id of the ${noun}.`),
@@ -151,7 +151,7 @@ function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
       ...Object.fromEntries(sections.map((section) => [section.name, toSchema(section)])),
       unavailable: z.array(unavailable).describe('The sections without a record, with the reason.'),
     })
-    .meta({ id: schema, description: `Everything that is known of one ${noun}.` })
+    .meta({ id: schema, description: `All records of one ${noun}.` })
 }
 
 /**
@@ -166,7 +166,7 @@ export function defineProfile<E extends Named>(profile: Profile<E>): Route {
     path: profile.path,
     tag: profile.tag,
     summary: profile.summary,
-    description: `Each section is the record that its own path has of the ${kind.noun}: ${sections.map(({ name, route }) => `\`${name}\` of ${route.path}`).join(', ')}. One without a record is null, and \`unavailable\` says why. \`X-Data-As-Of\` is the time of the newest datum that was collected; \`X-Data-Stale\` says that some section is stale.`,
+    description: `Each section is the ${kind.noun}'s record of another path: ${sections.map(({ name, route }) => `\`${name}\` of ${route.path}`).join(', ')}. A section without a record is null, and \`unavailable\` has the reason. \`X-Data-As-Of\` is the time of the newest collected datum. \`X-Data-Stale\` is set if a section is stale.`,
     one: kind as never,
     query: {},
     response: toResponse(profile),

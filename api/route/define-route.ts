@@ -115,13 +115,13 @@ type Call<Query, Found, R> = AppContext & {
 export interface WiderRecord {
   /** The record with all additional members. */
   readonly record: z.ZodObject
-  /** What brings each additional member: a parameter (`source`), or one of its values (`exact=true`). */
+  /** The condition for each additional member: a parameter (`source`), or a parameter with a value (`exact=true`). */
   readonly members: Readonly<Record<string, string>>
   /** The schemas of the records that clients get, besides the usual one. */
   readonly shapes: readonly z.ZodObject[]
 }
 
-/** Whether a query has the parameter, or the value of a parameter, that brings a member. */
+/** Whether a query meets the condition for an additional member. */
 function isBrought(condition: string, query: Query): boolean {
   const [name = '', value] = condition.split('=')
   const given = query[name]
@@ -211,10 +211,10 @@ export interface Route extends Required<Described> {
 
 type Query = Readonly<Record<string, unknown>>
 
-interface ResolvedRequest {
+export interface ResolvedRequest {
   readonly key: string
   /** The registry version that it was resolved with. */
-  readonly basis: string
+  readonly registryVersion: string
   /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((context: RequestContext) => void) | undefined
   /** The answer at a given time, if it can be assembled from the caches. */
@@ -308,7 +308,7 @@ export function defineRoute<
       const call = { ...appContext, registry, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
-        basis: registry.version,
+        registryVersion: registry.version,
         connect:
           route.connect &&
           ((context) => route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], context)),

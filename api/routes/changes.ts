@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { EVERYBODY } from '../../shared/coverage/expected.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
@@ -21,8 +21,8 @@ const change = z
     entity: idValue.nullable().meta({
       description: 'The token, DAO or index of the range; null for all of the dataset.',
     }),
-    from: timeValue.describe('Where the range begins, inclusive.'),
-    to: timeValue.describe('Where the range ends, exclusive.'),
+    from: timeValue.describe('Start of the range, inclusive.'),
+    to: timeValue.describe('End of the range, exclusive.'),
     at: timeValue.describe('When it was stored.'),
     job: z.string().describe('The job that stored it.'),
   })
@@ -39,8 +39,9 @@ const stored = z.object({
 })
 
 /**
- * A client reads the next page with the last time as `end`. The answer therefore contains all changes of one
- * millisecond, or the rest of them would be lost. A job stores the data of many entities at the same time.
+ * A client reads the next page with the last time as `end`. The answer therefore contains all changes of its last
+ * millisecond; the next page would not contain the rest of them. A job stores the data of many entities at the same
+ * time.
  */
 const SQL = `
 SELECT * FROM
@@ -58,7 +59,7 @@ ORDER BY at DESC, dataset, entity, from, to, job`
 /** Maps the key of every possible entity of a dataset to its id. */
 const toIds = ({ tokens, daos, index }: Registry) =>
   new Map<number, string | null>([
-    [EVERYBODY, null],
+    [ALL_ENTITIES, null],
     ...[...tokens, ...daos, index].map(({ key, id }) => [key, id] as const),
   ])
 
@@ -66,7 +67,7 @@ export const changesRoute = defineRoute({
   operation: 'listChanges',
   path: '/data/changes',
   tag: 'Service',
-  summary: 'Which of the past was changed, when and by which job',
+  summary: 'Changed ranges of history, with the time and the job',
   description:
     'Ranges of history that were filled, corrected or recomputed, newest first. If you keep a copy of a series, read these ranges again. Scheduled data is not listed: `/data/stream` reports it. Ranges are whole buckets of the refresh cadence; for a longer interval, start with the bucket that contains `from`. Repeated work on a range is listed once, with its latest time. Ranges stored in the same millisecond stay together, so you may get more than `limit`. Jobs run in parallel, so a range may appear shortly after one with a later time: to poll with `start`, start one minute before your newest range. If `X-Total-Count` is larger than the number of ranges, request older ones with `end`, or more with `limit`.',
   headers: { 'X-Total-Count': LIST_HEADERS['X-Total-Count'] },

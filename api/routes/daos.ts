@@ -36,7 +36,7 @@ const daoRecord = z
     createdAt: timeValue.describe('When the record was made here.'),
     updatedAt: timeValue.describe('When the record last changed.'),
     __v: uint32.describe('How often the record changed since `createdAt`.'),
-    twitterid: z.string().nullable().describe('The number of its account on Twitter; null where it is not known.'),
+    twitterid: z.string().nullable().describe('The number of its account on Twitter; null where unknown.'),
     slug: z.string().describe('Name in URLs.'),
     verified: z.boolean().describe('Whether a person has checked the record.'),
     description: z.string().describe('Description; empty if unknown.'),

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { type Completeness, completenessOf, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type Completeness, completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
 import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
 import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
@@ -129,7 +129,7 @@ export const statusRoute = defineRoute({
     const at = now()
     const [counts, completeness, failing, quiet, unpriced] = await Promise.all([
       stored.read(),
-      readCompleteness(db, registry, datasets, at),
+      openLedgers(db, datasets).completeness(registry, at),
       readFailing(db),
       readQuietSpaces(db, registry.daos, at),
       readUnpricedMembers(db, registry.index, at),

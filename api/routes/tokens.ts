@@ -33,7 +33,7 @@ export const TOKEN_LINKS = "t.live_price, concat({charts: String}, t.id, '.svg')
 
 /** The change of the price, in percent. */
 const priceChange = (over: string) =>
-  numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null where it is not known.`)
+  numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null where unknown.`)
 
 const financialData = z
   .strictObject({
@@ -50,7 +50,7 @@ const financialData = z
       'Trading volume of the last 24 hours on all markets, in US dollars; null if unknown.',
     ),
     volumeChange24h: numberOrNull.describe(
-      'Change of `volume24h` against the 24 hours before, in percent; null where it is not known.',
+      'Change of `volume24h` against the 24 hours before, in percent; null where unknown.',
     ),
     totalSupply: numberOrNull.describe('Total supply in tokens; null if unknown.'),
     circulatingSupply: numberOrNull.describe('Circulating supply in tokens; null if unknown.'),

@@ -251,7 +251,7 @@ function toSearchQuery({ categories, chains }: Registry, text: string): SearchQu
   return { folded, joined, mostEdits: countEdits(folded, joined), ...named }
 }
 
-/** What counts if no text is equal to the query, in this order. */
+/** The partial matches that are tried in this order if no text is equal to the query. */
 const PARTIAL = [
   { kind: 'prefix', parts: ['name', 'beginning'] },
   { kind: 'substring', parts: ['name'] },

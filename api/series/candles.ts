@@ -105,7 +105,7 @@ function toNullable(schema: z.ZodType): z.ZodType {
   const inner = bare(schema)
   const description = schema.description ?? ''
   if (!(inner instanceof z.ZodObject))
-    return z.nullable(inner).describe(`${description} Null in a bucket where nothing was observed.`.trim())
+    return z.nullable(inner).describe(`${description} Null in a bucket without an observation.`.trim())
   const members = Object.entries(inner.shape as z.ZodRawShape)
   const nullable = members.map(([name, one]) => [name, toNullable(one as z.ZodType)])
   return z.strictObject(Object.fromEntries(nullable)).describe(description)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
@@ -78,7 +78,7 @@ export function defineDailySums(sums: DailySums): Route {
 /** The parameters of a series of daily sums: `limit` means days back (docs/contract.md, section 2). */
 const dailySumParameters = {
   limit: optionalLimit('days', { max: MAX_DAYS }).meta({
-    description: `From how many days ago on, at most ${MAX_DAYS}; ${DEFAULT_DAYS}, or so many before \`end\`, when neither it nor \`start\` is given.`,
+    description: `Number of days back from now, at most ${MAX_DAYS}. If neither \`limit\` nor \`start\` is given: ${DEFAULT_DAYS} days back from \`end\`, or from now.`,
     examples: [30],
   }),
   start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', {
@@ -107,7 +107,7 @@ async function answerSums(call: Call, source: SeriesSource, query: Query): Promi
   // A number of days back may reach before the start of the history, which is no client error.
   const start = Math.max(query.start ?? FIRST_DAY, back)
   const { answer } = await answerQuestion(call, source, { ...question, start })
-  // A range of days back from now starts later every day, whatever its end.
+  // The last days until now are another range from the next grid time on.
   return until === now && back > (query.start ?? 0) ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
@@ -130,7 +130,7 @@ async function answerStored(
   const range = { from: Math.max(from, FIRST_DAY), to: toBucketStart(at, '1d') + DAY_MS, open: true }
   const counted = { dataset: series, interval: '1d', range, points, early, asOf: answer.asOf } as const
   const { headers } = describeSeries(counted, at)
-  // The oldest day leaves the answer when it is more than `days` days old.
+  // The answer no longer contains its oldest day when this day is more than `days` days old.
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }
 

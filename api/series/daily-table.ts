@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -51,7 +51,9 @@ export interface DailySeries extends Omit<Described, 'tag'> {
   readonly rows?: (isOwner: string) => string
   /** SQL for the values, from the table's row. */
   readonly values: string
-  /** The same of a whole week, as aggregates of its rows; without it the first day of a week stands for it. */
+  /**
+   * SQL for the values of a whole week, as aggregates of its rows. Without it a week has the values of its first day.
+   */
   readonly weekValues?: string
   /** Set if tables cannot contain several owners. */
   readonly isOfOneOnly?: boolean
@@ -67,8 +69,8 @@ interface SeriesCall {
 }
 
 /**
- * The points of an answer, their number, the number of points in buckets that are not due, whether more follow, and the
- * time of the oldest point, 0 if there is none.
+ * An answer with its number of points, its number of points in buckets that are not due, whether more points follow,
+ * and the time of its oldest point (0 without points).
  */
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 

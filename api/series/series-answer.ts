@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
@@ -108,8 +108,8 @@ function toHeaders(
 }
 
 /**
- * Parses the end position of the previous page. Its interval is kept: after a change event `points` may select another
- * one, and pages with two intervals would not fit together.
+ * Parses the end position of the previous page. The next page uses the interval in it: after a change event `points`
+ * may select another one, and pages with two intervals would not fit together.
  * @throws Problem `invalid_parameter` for a position that no answer contained.
  */
 function readPlace(after: string, { intervals }: SeriesSource): { at: number; interval: Interval } | undefined {

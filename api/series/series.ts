@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import {
   countBuckets,
@@ -42,7 +42,7 @@ const points = z
   .max(MOST_POINTS, POINTS_RULE)
   .optional()
   .meta({
-    description: `Instead of \`interval\`: the coarsest interval that still gives at least so many points, at most ${MOST_POINTS}, where the range has them; else the finest. \`X-Series-Interval\` says which.`,
+    description: `Minimum number of points, at most ${MOST_POINTS}, instead of \`interval\`. Selects the coarsest interval with at least this number of points in the range, or else the finest. \`X-Series-Interval\` has the interval.`,
     examples: [100],
   })
 

@@ -54,7 +54,7 @@ async function* readPart(file: FileHandle, { start, end }: ByteRange): AsyncGene
   for (let at = start; at <= end; ) {
     const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, end + 1 - at))
     const { bytesRead } = await file.read(bytes, 0, bytes.length, at)
-    if (bytesRead === 0) throw new Error('a temporary file has lost its end')
+    if (bytesRead === 0) throw new Error('a temporary file is shorter than the bytes written to it')
     at += bytesRead
     yield bytes.subarray(0, bytesRead)
   }
@@ -114,7 +114,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
   }
   const write = async (tag: string, open: Open, abandoned: AbortSignal): Promise<CachedFile | undefined> => {
     try {
-      // The file is opened first, so that no query runs whose result cannot be stored.
+      // Opens the file before the query, so that no query runs if its result cannot be stored.
       const entry = await fill(await onDisk(openFile), open, abandoned)
       cached.set(tag, entry)
       return entry

@@ -2,7 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import type { Answer, AssembledAnswer, AssembledBody, StreamAnswer } from '../answers/answer.ts'
+import {
+  type Answer,
+  type AssembledAnswer,
+  type AssembledBody,
+  DataChanged,
+  type StreamAnswer,
+} from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import {
@@ -17,7 +23,7 @@ import {
   toEntityTag,
   toTagValue,
 } from '../http/negotiation.ts'
-import { Problem, toProblemBody } from '../problem/problem.ts'
+import { Problem, toUnavailable } from '../problem/problem.ts'
 import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
 
@@ -106,7 +112,7 @@ export function toHead(route: Route, answer: Answer): Head {
   }
 }
 
-/** An answer that is sent piece by piece and not cached. */
+/** An answer that is sent in several writes and not cached. */
 export type LongAnswer = StreamAnswer | AssembledAnswer
 
 /** Turns a complete answer into a form for caching and sending. Returns a long answer unchanged. */
@@ -128,6 +134,21 @@ export function toReady(route: Route, answer: Answer): ReadyAnswer | LongAnswer 
     isPacked: FORMATS[answer.format ?? 'json'].isPacked,
     hasRanges: FORMATS[answer.format ?? 'json'].isBinary,
     forms,
+  }
+}
+
+/** Maximum attempts for an answer whose data changes each time while it is read. */
+const MOST_TRIES = 5
+
+/** Makes an answer again if its data changed before any of it was sent. */
+export async function retryChanged<T>(isSent: () => boolean, work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof DataChanged) || isSent()) throw error
+      if (tries === MOST_TRIES) throw toUnavailable('The data is changing at the moment.', error)
+    }
   }
 }
 
@@ -252,21 +273,4 @@ export function sendReady(context: RequestContext, answer: ReadyAnswer, sending:
   if (!Buffer.isBuffer(bytes)) return bytes.then(write)
   write(bytes)
   return undefined
-}
-
-/** Sends a failure as problem+json. */
-export function sendProblem(context: RequestContext, problem: Problem, publicUrl: string): void {
-  const { request, response, requestId } = context
-  const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
-  // A string body is sent in one write with the headers.
-  const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))
-  response.writeHead(problem.status, [
-    ...FIXED_HEADERS,
-    ...['X-Request-Id', requestId],
-    ...['Content-Type', 'application/problem+json; charset=utf-8'],
-    ...['Content-Length', String(Buffer.byteLength(body))],
-    ...['Cache-Control', 'no-store'],
-    ...toFlat(problem.particulars.headers ?? {}),
-  ])
-  response.end(request.method === 'HEAD' ? undefined : body)
 }

@@ -115,7 +115,7 @@ function createTail(disk: Disk, open: () => Promise<FileHandle>) {
     read: async (): Promise<Buffer> => {
       const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, to - from))
       const { bytesRead = 0 } = (await (await opening)?.read(bytes, 0, bytes.length, from)) ?? {}
-      if (bytesRead === 0) throw new Error('a temporary file has lost its end')
+      if (bytesRead === 0) throw new Error('a temporary file is shorter than the bytes written to it')
       from += bytesRead
       return bytes.subarray(0, bytesRead)
     },

@@ -126,10 +126,10 @@ function toForm({ request }: RequestContext, answer: LongAnswer) {
  * Sends long answers while ClickHouse writes them. Bytes that a slow client has not read wait on the disk, so that the
  * statement ends early. Without disk space the statement runs at the client's speed. The query ends when the client
  * disconnects. The response is aborted when the query fails, or when its data changes before the end and it is no
- * snapshot. With too many answers, in total or of one client, the slowest is closed in favour of a new one.
- * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a
- * snapshot; Problem `unavailable` when too many wait, `rate_limited` when one client has too many; the reason of `disconnected`
- * when the client disconnects.
+ * snapshot. If there are too many answers, in total or of one client, the slowest one is closed in favour of a new one.
+ * @throws DataChanged if the data changed while a short answer was read, or before a snapshot; no byte has been sent
+ * then. Problem `unavailable` if too many requests wait, `rate_limited` if one client has too many. The reason of
+ * `disconnected` if the client disconnects.
  */
 export function createStreaming({ spools, files, admission }: StreamingOptions): SendStream {
   const { downloads, longAnswers, statements } = admission

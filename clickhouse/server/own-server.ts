@@ -224,7 +224,7 @@ function forgetAddress(dataDir: string, { users }: OwnServerOptions): void {
   try {
     writeAccess(dataDir, users)
   } catch (error) {
-    console.error(`ClickHouse's last address stays in ${dataDir}: ${toReason(error)}`)
+    console.error(`ClickHouse's last address remains in ${dataDir}: ${toReason(error)}`)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type Cadence, END_OF_TIME } from '../intervals.ts'
+import { type Cadence, END_OF_TIME, type Interval } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DatasetFacts } from './list.ts'
@@ -28,9 +28,9 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    */
   readonly dispensable?: readonly MemberOf<Row>[]
   /**
-   * Set if the table has `collected_at`, the start of the run that collected the row; the runner adds it. Of two rows
-   * with one key, the one collected later wins, regardless of the order of inserts. Derived tables have the time in
-   * their own rows.
+   * Set if the table has `collected_at`, the start of the run that collected the row; the runner adds it. If two rows
+   * have the same key, the one collected later wins, regardless of the order of inserts. Derived tables have the time
+   * in their own rows.
    */
   readonly isCollected?: true
   /**
@@ -54,6 +54,12 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * its absence proves nothing about earlier times.
    */
   readonly keepsNewest?: true
+  /**
+   * The step of a stored row, for coverage that is rebuilt from rows; default: the cadence. A list has the longer steps
+   * at which providers serve history, shortest first; the number of rows of a day decides. `rotation`: entities are
+   * collected in turn, so a row is valid until the next one of its entity, at most a day.
+   */
+  readonly rowStep?: readonly Interval[] | 'rotation'
   /** Set if providers have history, so that a back-fill can collect missing data (`history` of the job). */
   readonly hasHistory?: true
   /**

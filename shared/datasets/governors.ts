@@ -24,7 +24,10 @@ const vote = happened.extend({
 })
 const hex = z.string().regex(/^0x([0-9a-f]{2})*$/)
 const argument = z.strictObject({ name: z.string().nullable(), type: z.string(), value: z.string() })
-/** What a proposal does when it is executed. Calldata of no known function has no function and no arguments. */
+/**
+ * The calls that a proposal makes when it is executed. If the function of the calldata is unknown, `function` is null
+ * and there are no arguments.
+ */
 const actions = z.array(
   z.strictObject({
     target: account,

@@ -57,6 +57,7 @@ export const tokenHolders = defineDataset({
   entities: ({ tokens, chainBySlug }) => tokens.filter(({ live, chain }) => live && chainBySlug.get(chain)?.evm),
   entity: 'token',
   isCollected: true,
+  rowStep: 'rotation',
   series: { table: 'token_holders', entity: 'token', time: 'observed_at' },
 })
 

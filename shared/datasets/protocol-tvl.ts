@@ -25,5 +25,6 @@ export const protocolTvl = defineDataset({
   entity: 'dao',
   isCollected: true,
   hasHistory: true,
+  rowStep: ['1d'],
   series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },
 })

@@ -64,5 +64,6 @@ export const tokenPrices = defineDataset({
   isCollected: true,
   hasOwnTimes: true,
   hasHistory: true,
+  rowStep: ['1h', '1d'],
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
-import { readEngineTime } from '../coverage/computations.ts'
 import { callRedis } from '../queue/queues.ts'
 import type { Database } from '../store/clickhouse.ts'
+import { readEngineTime } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 
 /** The clock for slots. */

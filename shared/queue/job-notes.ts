@@ -24,15 +24,15 @@ export async function addNotes(queued: Queued, more: JobNotes): Promise<void> {
   await callRedis('notes of a job', () => queued.updateProgress({ ...readNotes(queued), ...more }))
 }
 
-/** A job fails for good after this many crashes that it caused. */
+/** A job fails permanently after this number of crashes that it caused. */
 export const MOST_BLAMED = 3
 /**
- * A job that ran in this many crashes fails for good regardless of blame. Otherwise two such jobs could exonerate each
- * other forever.
+ * A job that was running in this number of crashes fails permanently, regardless of the cause. Otherwise each of two
+ * such jobs could always be taken for the cause of the other's crashes.
  */
 export const MOST_JUDGED = 10
 
-/** Whether a job failed for good because it crashes its workers. */
+/** Whether a job failed permanently because it crashes its workers. */
 export function isPoison(queued: Queued): boolean {
   const { crashes } = readNotes(queued)
   return crashes !== undefined && (crashes.blamed >= MOST_BLAMED || crashes.judged >= MOST_JUDGED)

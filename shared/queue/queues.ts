@@ -11,8 +11,8 @@ const time = z.number().int().nonnegative()
 const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
 
 /**
- * A chunk of a slot with many entities: those whose key (or the job's own key) modulo `of` is `index`. So the chunk of
- * an entity does not depend on other entities.
+ * A batch of a slot with many entities: those with `pieceKey % of === index` (see `pieceKey` of the job). The batch of
+ * an entity therefore does not depend on other entities.
  */
 export const slotPiece = z
   .strictObject({ index: z.int().nonnegative(), of: z.int().positive() })
@@ -135,8 +135,8 @@ export async function enqueueRanges(
 }
 
 /**
- * Asks Redis for something that a job cannot do without.
- * @throws DataError `storage` when it refuses or is away; the job is then tried again.
+ * Sends a command to Redis whose result a job requires.
+ * @throws DataError `storage` if Redis rejects the command or is unavailable; the job is then retried.
  */
 export async function callRedis<T>(what: string, command: () => Promise<T>): Promise<T> {
   try {

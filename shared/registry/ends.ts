@@ -62,12 +62,12 @@ export function toLifetimes(members: readonly (Lifetime & { readonly key: number
 
 const current = new WeakMap<Registry, () => Registry>()
 
-/** A registry whose members are those that `now` has at the moment when they are read. */
+/** A registry that reads each member from the current result of `now`. */
 export function liveProxy(now: () => Registry): Registry {
   const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
   current.set(living, now)
   return living
 }
 
-/** A registry as it is now, whose members fit each other from then on. */
+/** The current registry of a live proxy, or another registry itself: its members are consistent with each other. */
 export const snapshot = (registry: Registry): Registry => current.get(registry)?.() ?? registry

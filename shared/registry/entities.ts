@@ -1,6 +1,6 @@
 import { toId, toKey } from '../ids.ts'
 import type { Ended, Lifetime } from './ends.ts'
-import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES } from './schema.ts'
+import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES, VOTING_TOKEN_FAMILIES } from './schema.ts'
 
 /** A registry member with collected data; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
@@ -11,6 +11,9 @@ export interface Entity extends Lifetime {
 
 /** The only entity of datasets about all DAOs and tokens together. */
 export const ENTIRE_REGISTRY: Entity = createRegistryEntity()
+
+/** The entity key of records about every entity of a dataset. */
+export const ALL_ENTITIES = 0
 
 function createRegistryEntity(): Entity {
   const id = toId('registry')
@@ -82,18 +85,24 @@ export interface Governor {
   /** Length of a vote whose events have no end. */
   votingSeconds?: number | undefined
   fromBlock: number
-  /** Identifies the governor among Snapshot spaces in stored votes: its CAIP-10 account id. */
+  /** Its CAIP-10 account id. */
   space: string
+  /**
+   * Identifies the governor among Snapshot spaces in stored votes and proposals: the account id of the contract with
+   * the proposals, which is another one if only the votes are on this contract.
+   */
+  proposalSpace: string
   /** Decimals of the voting token; 0 if each vote counts as one. */
   decimals: number
 }
 
-/** A token whose holders delegate their votes. */
+/** A token, or a vault of staked tokens, whose holders delegate their votes. */
 export interface VotingToken {
   /** Slug of a chain. */
   chain: string
   /** Lower-case. */
   address: string
+  family: (typeof VOTING_TOKEN_FAMILIES)[number]
   fromBlock: number
   /** Its CAIP-10 account id. */
   space: string

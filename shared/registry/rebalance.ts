@@ -67,7 +67,10 @@ export function addComposition(dir: string, record: Rebalance['record']): void {
     const last = content.compositions.at(-1)
     // The plan is based on an earlier version of the file.
     if (last !== undefined && Date.parse(last.validFrom) >= Date.parse(record.validFrom))
-      throw new DataError('registry', `a composition from ${last.validFrom} on was added meanwhile`)
+      throw new DataError(
+        'registry',
+        `a composition from ${last.validFrom} on was added by another run: start this one again`,
+      )
     return `${JSON.stringify({ ...content, compositions: [...content.compositions, record] }, null, 2)}\n`
   }
   replaceFile(path, make, { code: 'registry' })

@@ -63,7 +63,7 @@ function toGovernors(daos: readonly Placed<DaoRecord>[]): Placed<string>[] {
   )
 }
 
-/** Returns one mistake per record whose value an earlier record has; null values never clash. */
+/** Returns one mistake for each record with the same value as an earlier record. Null values do not count. */
 export function duplicateMistakes<T>(
   records: readonly Placed<T>[],
   field: string,
@@ -184,6 +184,7 @@ function daoMistakes(
       ...unknownReference(place, `governors[${index}].chain`, chain, files.chains),
       ...governorMistakes(place, `governors[${index}]`, address, evmBySlug.get(chain)),
     ]),
+    ...votesOnMistakes(place, record.governors),
     ...(record.votingToken === null ? [] : [record.votingToken]).flatMap(({ chain, address }) => [
       ...unknownReference(place, 'votingToken.chain', chain, files.chains),
       ...governorMistakes(place, 'votingToken', address, evmBySlug.get(chain)),
@@ -217,6 +218,16 @@ function governorMistakes(place: string, field: string, address: string, evm: bo
   const hasChecksum = address !== address.toLowerCase() || /^0x\d+$/.test(address)
   if (hasChecksum && isAddress(address)) return []
   return [`${place}: ${field}.address: ${address} is not an address with its checksum`]
+}
+
+/** The governor with the proposals must be read as well, or its votes would have no proposals. */
+function votesOnMistakes(place: string, governors: DaoRecord['governors']): string[] {
+  const own = new Set(governors.flatMap((one) => (one.votesOn === undefined ? [`${one.chain}/${one.address}`] : [])))
+  return governors.flatMap(({ votesOn }, index) =>
+    votesOn === undefined || own.has(votesOn)
+      ? []
+      : [`${place}: governors[${index}].votesOn: ${votesOn} is no governor of the DAO with proposals of its own`],
+  )
 }
 
 /** `evm` is undefined for an unknown chain, which is reported separately. */

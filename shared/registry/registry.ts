@@ -121,7 +121,10 @@ function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token
     chain,
     address: toStoredAddress(address, isEvm(chainBySlug, chain)),
   }))
-  const governors = record.governors.map((one) => toContract(one, chainBySlug, token))
+  const governors = record.governors.map(({ votesOn, ...one }) => {
+    const contract = toContract(one, chainBySlug, token)
+    return { ...contract, proposalSpace: votesOn === undefined ? contract.space : toSpace(votesOn, chainBySlug) }
+  })
   const votingToken = record.votingToken && toContract(record.votingToken, chainBySlug, token)
   return {
     id,
@@ -142,8 +145,14 @@ function toContract<Contract extends { chain: string; address: string; decimals?
   token: Token | undefined,
 ) {
   const address = record.address.toLowerCase()
-  const space = `eip155:${chainBySlug.get(record.chain)?.chainId}:${address}`
+  const space = toSpace(`${record.chain}/${address}`, chainBySlug)
   return { ...record, address, space, decimals: record.decimals ?? token?.decimals ?? USUAL_DECIMALS }
+}
+
+/** The CAIP-10 account id of a contract on an EVM chain, named as `<chain>/<address>`. */
+function toSpace(named: string, chainBySlug: ReadonlyMap<string, Chain>): string {
+  const [chain = '', address = ''] = named.split('/')
+  return `eip155:${chainBySlug.get(chain)?.chainId}:${address.toLowerCase()}`
 }
 
 const USUAL_DECIMALS = 18

@@ -35,6 +35,7 @@ export const GOVERNOR_FAMILIES = [
   'venus',
   'aragon',
   'aave-v2',
+  'aave-v3',
 ] as const
 
 /** The unit of a governor's clock. Rounds are defined by its protocol and cannot be converted to times. */
@@ -43,7 +44,8 @@ export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 /**
  * A contract that a DAO votes on. `fromBlock` is a block before or at its creation. `decimals` are those of the voting
  * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
- * `votingSeconds` is the length of a vote on a contract whose events have no end.
+ * `votingSeconds` is the length of a vote on a contract whose events have no end. `votesOn` is the governor whose
+ * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own.
  */
 const governor = z.strictObject({
   chain: slug,
@@ -52,16 +54,21 @@ const governor = z.strictObject({
   decimals: z.int().min(0).max(77).optional(),
   clock: z.enum(GOVERNOR_CLOCKS).optional(),
   votingSeconds: z.int().positive().optional(),
+  votesOn: name.optional(),
   fromBlock: z.int().nonnegative(),
 })
 
+/** The events of a contract with delegations: those of Compound's and OpenZeppelin's votes, or of Venus' vault. */
+export const VOTING_TOKEN_FAMILIES = ['votes', 'xvs-vault'] as const
+
 /**
- * The token that the governors count, if it has the events of Compound's and OpenZeppelin's votes. `fromBlock` and
+ * The contract with the delegations that the governors count: the token, or a vault of staked tokens. `fromBlock` and
  * `decimals` are like those of a governor.
  */
 const votingToken = z.strictObject({
   chain: slug,
   address: externalId,
+  family: z.enum(VOTING_TOKEN_FAMILIES).default('votes'),
   decimals: z.int().min(0).max(77).optional(),
   fromBlock: z.int().nonnegative(),
 })
@@ -71,7 +78,7 @@ const address = externalId
 
 /**
  * Names and symbols that a token or DAO had before, or that were merged into it, the latest first. A token that was
- * exchanged for another one is a record of its own with `ended.successor`.
+ * exchanged for another one is a separate record with `ended.successor`.
  */
 const formerNames = z.array(name).default([])
 

@@ -101,7 +101,7 @@ async function readNewest(redis: Redis, key: string): Promise<string> {
 /**
  * Follows the stream from now on. `waiting` is a separate `reader` connection for blocking reads, `asking` serves all
  * other commands. During an outage of Redis, listeners are not called. Afterwards they receive the missed events, or
- * `lost` if Redis has lost them. A malformed entry is logged and also reported as `lost`.
+ * `lost` if Redis no longer has them. A malformed entry is logged and also reported as `lost`.
  */
 export function followChangeStream(
   connections: { waiting: Redis; asking: Redis },

@@ -101,7 +101,7 @@ const TEMPORARY_CODES = new Set('32 159 160 201 202 209 210 236 241 242 279 394'
 
 /**
  * Whether the same statement may succeed later, because ClickHouse is unreachable or overloaded. A result of an
- * unexpected shape is a bug of this program: it has no cause, and a retry does not help.
+ * unexpected shape is a bug of this program. Its error has no `cause`, and a retry does not help.
  */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof DataError) || error.code !== 'storage' || error.cause === undefined) return false
@@ -263,4 +263,19 @@ export function createDatabase(
     },
     close,
   }
+}
+
+const clock = z.object({ now: z.int() })
+
+/**
+ * ClickHouse's time in Unix milliseconds. Comparing times of this one clock decides whether rows were stored before a
+ * computation.
+ */
+export async function readEngineTime(db: Database): Promise<number> {
+  const [row] = await db.rows({
+    name: 'engine-time',
+    sql: 'SELECT toUnixTimestamp64Milli(now64(3)) AS now',
+    schema: clock,
+  })
+  return row?.now ?? 0
 }

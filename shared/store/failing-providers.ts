@@ -71,11 +71,11 @@ export interface ProviderFailure {
   readonly reason: DataError
 }
 
-/** Provider results of one slot, or of one piece of a slot. */
+/** Provider results of one slot, or of one batch of a slot. */
 export interface ProviderResults {
   readonly slot: number
   readonly piece: SlotPiece | undefined
-  /** Whether all entities were requested, not only those left by an earlier attempt or piece. */
+  /** Whether all entities were requested, not only those left by an earlier attempt or batch. */
   readonly isComplete: boolean
   readonly failures: readonly ProviderFailure[]
   /** The providers that returned data. */
@@ -87,8 +87,8 @@ export interface ProviderResults {
  * failure. The data does not show such failures while another provider answers.
  * A run for the remaining entities has limited evidence. A provider that lacks those entities does not count as failed,
  * and a provider that was not queried keeps its state. A provider that answers has recovered, and one that refuses all
- * of them has failed. State of pieces that no longer exist is cleared.
- * @param texts the stored state, by the index of the piece.
+ * of them has failed. State of batches that no longer exist is cleared.
+ * @param texts the stored state, by the index of the batch.
  * @returns the changed values, by their name in the job's state.
  */
 export function toFailingTexts(

@@ -99,7 +99,7 @@ export function followRegistry(
   const readNewer = async (): Promise<Registry | undefined> => {
     const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
     if (stored === undefined || refusal.isOf(stored.version)) return undefined
-    // The same version may become active again: meanwhile, statements have joined another one.
+    // A version can become active again after another one. In between, statements have joined the other one.
     if (stored.version === base.version && stored.changedAt === base.changedAt) return undefined
     const source = await readStoredSource(db, stored, part)
     return refusal.unlessRefused(stored.version, () => toRegistry(source))
@@ -204,7 +204,7 @@ function createRefusal(log: Logger) {
         refused = version
         log.error(
           { version, reason: toReason(error) },
-          'the active registry is invalid for this program: the previous one stays active',
+          'the active registry is invalid for this program: the previous one is still used',
         )
         return undefined
       }

@@ -16,12 +16,12 @@ const PAGE = join(root, 'docs/benchmarks.md')
 const HELP = `npm run bench -- [names] [options]
 
 Measures both sides of each comparison in turn, prints the ratios and writes them to ${relative(root, PAGE)}; sections of
-benchmarks that did not run stay as they are. Without names, all of them run.
+benchmarks that did not run are unchanged. Without names, all of them run.
 
-  --list      names the benchmarks
+  --list      prints the names of the benchmarks
   --quick     small sizes, to try the benchmarks themselves; prints and does not write
   --rows      points of the largest generated table (default: 100000000)
-  --postgres  measures PostgreSQL as well, where its server is installed
+  --postgres  also measures PostgreSQL, if its server is installed
   --json      prints the results as JSON
   --help`
 

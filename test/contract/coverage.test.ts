@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { addCoverage, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, HOUR_MS } from '../../shared/intervals.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import type { Report } from '../../shared/ledger/ledger.ts'
+import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { FAILING_PROVIDERS, toFailingText } from '../../shared/store/failing-providers.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -91,7 +93,7 @@ beforeAll(async () => {
   mixed = getToken(registry, 'AAVE')
   without = getToken(registry, 'COMP')
   await recordExpected(writer, tokenPrices, [
-    { entity: EVERYBODY, from: BEGIN, interval: '5m' },
+    { entity: ALL_ENTITIES, from: BEGIN, interval: '5m' },
     { entity: mixed.key, from: BEGIN - 2 * DAY_MS, to: BEGIN, interval: '5m' },
   ])
   await storeMixed(mixed)
@@ -101,8 +103,8 @@ beforeAll(async () => {
   await addCoverage(writer, tokenPrices, [toReport(fine.key, BEGIN, newest, 300)])
   const rest = { lane: 'live', provider: 'coingecko', since: BEGIN, tries: 3, nextTry: BEGIN } as const
   await writeNotes(writer, tokenPrices, [
-    { ...rest, entity: mixed.key, from: BEGIN + 210 * SLOT, to: OPEN_END, state: 'failed', reason: 'HTTP 503' },
-    { ...rest, entity: without.key, from: BEGIN, to: OPEN_END, state: 'unserved', reason: 'no id there' },
+    { ...rest, entity: mixed.key, from: BEGIN + 210 * SLOT, to: END_OF_TIME, state: 'failed', reason: 'HTTP 503' },
+    { ...rest, entity: without.key, from: BEGIN, to: END_OF_TIME, state: 'unserved', reason: 'no id there' },
   ])
   const failing = toFailingText({ coinmarketcap: { since: iso(BEGIN), reason: 'no key' } })
   const state = { job: 'prices', name: FAILING_PROVIDERS, value: failing, written_at: iso(NOW) }

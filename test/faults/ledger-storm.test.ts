@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readDueUnits } from '../../shared/coverage/computations.ts'
-import { EVERYBODY, readExpected, recordExpected, toDueEnd, toExpectedRuns } from '../../shared/coverage/expected.ts'
-import { explain } from '../../shared/coverage/explain.ts'
-import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
-import { OPEN_END, readCoverage, readNotes } from '../../shared/coverage/ledger.ts'
-import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import { toBucket, toBuckets, toDueEnd, toTimes } from '../../shared/buckets.ts'
+import { DAY_MS, END_OF_TIME, HOUR_MS } from '../../shared/intervals.ts'
+import { readExpected, recordExpected, toExpectedRuns } from '../../shared/ledger/expected.ts'
+import { explain } from '../../shared/ledger/explain.ts'
+import { readCoverage, readDueUnits, readNotes } from '../../shared/ledger/tables.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -59,7 +59,7 @@ async function liveThroughSlots(): Promise<void> {
   for (let slot = 0; slot < LAST; slot += 1) {
     await stage.moveTo(slot)
     if (slot === 2) {
-      const expected = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
+      const expected = BACKFILLS.map((range) => ({ entity: ALL_ENTITIES, ...range, interval: '5m' as const }))
       await recordExpected(stage.database.db, prices.dataset, expected)
     }
     if (slot === 3 || unit(key, 6 * slot) < KILL_SHARE) replacements.push(strike(slot))
@@ -130,7 +130,7 @@ async function standOf(job: Job) {
     const existing = {
       expected: runs,
       reports: await readCoverage(db, dataset, [entity], within),
-      notes: await readNotes(db, dataset, [entity], { from: 0, to: OPEN_END }),
+      notes: await readNotes(db, dataset, [entity], { from: 0, to: END_OF_TIME }),
     }
     for (const stretch of explain(dataset, existing, within, toBucket(until, dataset.cadence)))
       stretches.push({ name, ...stretch })
@@ -172,7 +172,7 @@ describe('coverage after kills, emptied queues and overlapping backfills', () =>
     // Cursor-based datasets have rows only for events, and of links only the newest are stored.
     if (resumes || name === 'daos') return
     const { db } = stage.database
-    const within = toBuckets({ from: 0, to: OPEN_END }, dataset.cadence)
+    const within = toBuckets({ from: 0, to: END_OF_TIME }, dataset.cadence)
     if (within === undefined) throw new Error('no buckets')
     const keys = entities(registry).map((entity) => entity.key)
     const reports = await readCoverage(db, dataset, keys, within)

@@ -7,12 +7,13 @@ import { runFuzz } from './run.ts'
 
 const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
   [--against http://127.0.0.1:3001] [--leaving 0.5] [--hostile]
-Sends generated requests over all routes to a running API and checks every answer. With
---against, another API over the same data, such as one with API_CACHE_MB=0 and the same PUBLIC_URL, has to answer the same bytes.
-With --leaving that share of the clients leaves at any moment before it has its answer.
-With --hostile clients of 127.0.0.1 send instead what fills memory or takes time, while a client of 127.0.0.2 asks for a cached
-answer so many times beside each attack.
-Exits with 1 when an answer is not as it may be.`
+Sends generated requests over all routes to a running API and checks every answer.
+With --against, another API over the same data must answer with the same bytes: for example one with API_CACHE_MB=0 and the
+same PUBLIC_URL.
+With --leaving, this share of the clients disconnects at a random time before its answer is complete.
+With --hostile, clients of 127.0.0.1 send requests that fill memory or take time, while a client of 127.0.0.2 sends --requests
+requests (at most 500) for a cached answer beside each attack.
+Exits with 1 if an answer is wrong.`
 
 /** Per attack. */
 const MAX_PARALLEL_REQUESTS = 500

@@ -1,13 +1,15 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { addCoverage, type Note, OPEN_END, type Report, writeNotes } from '../../shared/coverage/ledger.ts'
-import { countMissing } from '../../shared/coverage/missing.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
-import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, HOUR_MS } from '../../shared/intervals.ts'
+import { readCompleteness } from '../../shared/ledger/completeness.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import { countMissing } from '../../shared/ledger/explain.ts'
+import type { Completeness, Note, Report } from '../../shared/ledger/ledger.ts'
+import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { rememberFailing } from '../../workers/run/changes.ts'
@@ -45,7 +47,7 @@ function toReport(entity: number, days: readonly [number, number], more: Partial
 }
 
 function toNote(entity: number, more: Partial<Note>): Note {
-  const times = { from: TODAY - DAY_MS, to: OPEN_END, since: TODAY, nextTry: TODAY }
+  const times = { from: TODAY - DAY_MS, to: END_OF_TIME, since: TODAY, nextTry: TODAY }
   const rest = {
     lane: 'live',
     state: 'failed',
@@ -59,7 +61,7 @@ function toNote(entity: number, more: Partial<Note>): Note {
 /** Ten days are wanted of every DAO; all have them, up to today. */
 async function storeAll(except: readonly number[] = []): Promise<void> {
   const { db } = database
-  await recordExpected(db, telegramMembers, [{ entity: EVERYBODY, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
+  await recordExpected(db, telegramMembers, [{ entity: ALL_ENTITIES, from: TODAY - DAYS * DAY_MS, interval: '1d' }])
   const keys = daos.map(({ key }) => key).filter((key) => !except.includes(key))
   await addCoverage(
     db,
@@ -132,7 +134,7 @@ describe('readCompleteness', () => {
   it('uses the slot as the time of rows that have their own time', async () => {
     const token = tokenPrices.entities(registry)[0]
     const at = Date.parse('2026-05-20T12:00:00Z')
-    await recordExpected(database.db, tokenPrices, [{ entity: EVERYBODY, from: at - HOUR_MS, interval: '5m' }])
+    await recordExpected(database.db, tokenPrices, [{ entity: ALL_ENTITIES, from: at - HOUR_MS, interval: '5m' }])
     const newest = (at - 5 * MINUTE) / (5 * MINUTE)
     await addCoverage(database.db, tokenPrices, [
       { entity: token?.key ?? 0, state: 'stored', provider: 'a', seconds: 300, first: newest - 5, last: newest },

@@ -6,14 +6,14 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import { LINK_FIELDS } from '../../shared/registry/found-links.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { getDao } from '../support/entities.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 import { silent } from '../support/silent.ts'
 
 const DAY = 86_400_000
@@ -24,22 +24,16 @@ type DaoRecord = { slug: string; __v: number; createdAt: string; updatedAt: stri
 }
 
 let pipeline: Pipeline
-let reader: Database
+let served: Served
 let api: TestApi
 let changeFeed: HandFeed
 
 beforeEach(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: MORNING + 60_000 })
-  reader = createDatabase(pipeline.config.clickhouse, 'read')
-  changeFeed = createHandFeed()
-  const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
+  served = await servePipeline(pipeline)
+  ;({ api, changeFeed } = served)
 })
-afterEach(async () => {
-  await api?.close()
-  await reader?.close()
-  await pipeline?.close()
-})
+afterEach(() => served?.close())
 
 async function collect(registry: Registry = pipeline.registry) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY

@@ -214,6 +214,27 @@ describe('collection of delegations', () => {
   })
 })
 
+describe("delegations of Venus' vault", () => {
+  it('are those of its second version, after it dropped all earlier ones', async () => {
+    const vault = registry.daoBySlug.get('venus')?.votingToken?.address ?? ''
+    const changed =
+      'event DelegateChangedV2(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)'
+    const power = 'event DelegateVotesChangedV2(address indexed delegate, uint256 previousBalance, uint256 newBalance)'
+    const bnb = toGovernorChain([
+      logAt(10, vault, encodeDelegation(OTHER, ZERO_ADDRESS, FIRST)),
+      logAt(10, vault, encodePower(FIRST, 0n, 9n * ONE), { logIndex: 1 }),
+      logAt(20, vault, encodeEvent(changed, [HOLDER, ZERO_ADDRESS, SECOND])),
+      logAt(20, vault, encodeEvent(power, [SECOND, 0n, 5n * ONE]), { logIndex: 1, transactionHash: hashOf(20_000) }),
+    ])
+    const chains = { ethereum: toGovernorChain([]), bnb }
+    pipeline = await createGovernorPipeline({ now: nowAt(1_000), registry, chains, nodes: Object.keys(chains) })
+    expect(await pipeline.collect(delegations)).toMatchObject({ rejected: 0 })
+    const of = (path: string) => pipeline.get<unknown[]>(`${path}?id=${idOf('venus')}`)
+    expect(await of('/delegates')).toMatchObject([{ delegate: SECOND, votingPower: 5, delegators: 1, share: 1 }])
+    expect(await of('/delegations')).toMatchObject([{ delegator: HOLDER, from: null, to: SECOND }])
+  })
+})
+
 describe.skipIf(!isRecorded)("recorded powers of Optimism's delegates", () => {
   it('form a series without a break for each delegate', async () => {
     const { logs: recorded, times } = readOptimismPowers(dataDir)

@@ -21,10 +21,12 @@ const ADDRESSES = [
   '/index',
   '/compare',
   '/freshness',
+  '/alerts',
   '/sql',
   `/tokens/${UNKNOWN_ID}`,
   `/daos/${UNKNOWN_ID}`,
   `/daos/${UNKNOWN_ID}/proposals/${UNKNOWN_ID}`,
+  `/voters/0x${'aB'.repeat(20)}`,
 ]
 
 let api: TestApi
@@ -129,14 +131,20 @@ describe('the explorer page', () => {
     expect((await get('/favicon.ico')).headers.get('content-type')).toBe('image/svg+xml')
   })
 
-  it.each(['/nothing', '/data', '/data/nothing', '/tokens/', '/tokens/uniswap', '/assets/../package.json', '/Tokens'])(
-    'answers %s with a JSON 404',
-    async (path) => {
-      const response = await get(path, { accept: 'text/html' })
-      expect(response.status).toBe(404)
-      expect(response.headers.get('content-type')).toContain('application/problem+json')
-    },
-  )
+  it.each([
+    '/nothing',
+    '/data',
+    '/data/nothing',
+    '/tokens/',
+    '/tokens/uniswap',
+    '/voters/0xab',
+    '/assets/../package.json',
+    '/Tokens',
+  ])('answers %s with a JSON 404', async (path) => {
+    const response = await get(path, { accept: 'text/html' })
+    expect(response.status).toBe(404)
+    expect(response.headers.get('content-type')).toContain('application/problem+json')
+  })
 
   const assetsOf = (pattern: RegExp) => readdirSync(join(BUILT, 'assets')).filter((name) => pattern.test(name))
 

@@ -4,15 +4,15 @@ import { feesRoute } from '../../api/routes/daos/fees.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { type DaoFeesRow, daoFeesRow } from '../../shared/datasets/fees.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import fees from '../../workers/jobs/fees.ts'
 import { defillamaFees } from '../../workers/providers/defillama/fees.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createObservedClients, type Handler, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { noDatabase } from '../support/no-database.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 import { silent } from '../support/silent.ts'
 
 const DAY = 86_400_000
@@ -21,22 +21,16 @@ const endOf = (day: number) => new Date(day + DAY - 1).toISOString()
 
 describe('fees from provider to answer', () => {
   let pipeline: Pipeline
-  let reader: Database
+  let served: Served
   let api: TestApi
   let changeFeed: HandFeed
 
   beforeAll(async () => {
     pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
-    reader = createDatabase(pipeline.config.clickhouse, 'read')
-    changeFeed = createHandFeed()
-    const { config, registry, clock } = pipeline
-    api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
+    served = await servePipeline(pipeline)
+    ;({ api, changeFeed } = served)
   })
-  afterAll(async () => {
-    await api?.close()
-    await reader?.close()
-    await pipeline?.close()
-  })
+  afterAll(() => served?.close())
   beforeEach(() => {
     pipeline.upstream.faults.clear()
     pipeline.upstream.requests.clear()

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { toBuckets } from '../../shared/coverage/grid.ts'
-import { readCoverage } from '../../shared/coverage/ledger.ts'
+import { toBuckets } from '../../shared/buckets.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import { readCoverage } from '../../shared/ledger/tables.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { recordProviders } from '../../workers/job/state.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -51,7 +52,7 @@ describe('range with only an hourly provider', () => {
     const { coinmarketcap } = context.config.providers
     const providers = { ...context.config.providers, coinmarketcap: { ...coinmarketcap, apiKey: undefined } }
     const keyless = { ...context, config: { ...context.config, providers } }
-    await recordExpected(context.db, prices.dataset, [{ entity: EVERYBODY, ...RANGE, interval: '5m' }])
+    await recordExpected(context.db, prices.dataset, [{ entity: ALL_ENTITIES, ...RANGE, interval: '5m' }])
     expect(await collectMissing(keyless)).toBeGreaterThan(0)
     expect(await steps()).toEqual([3600])
     expect(await collectMissing(keyless)).toBe(0)

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Dao } from '../../shared/registry/entities.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { startHub, toProposal, toVotes } from '../support/hub.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 import { jsonReply } from '../upstream/exchange.ts'
 import type { SpaceProposal, SpaceVote } from '../upstream/world.ts'
 
@@ -37,22 +37,18 @@ const votes: SpaceVote[] = [
 
 let hub: Awaited<ReturnType<typeof startHub>>
 let pipeline: Pipeline
+let served: Served
 let changeFeed: HandFeed
-let reader: Database
 let api: TestApi
 
 beforeAll(async () => {
   hub = await startHub({ id: SPACE, name: 'Aave', proposals, votes })
   pipeline = await createPipeline({ now: START, settings: { SNAPSHOT_BASE_URL: hub.baseUrl } })
-  reader = createDatabase(pipeline.config.clickhouse, 'read')
-  changeFeed = createHandFeed()
-  const { config, clock } = pipeline
-  api = await startApi({ config, db: reader, registry: toRegistry(), changeFeed, now: () => clock.now })
+  served = await servePipeline(pipeline, toRegistry())
+  ;({ api, changeFeed } = served)
 })
 afterAll(async () => {
-  await api?.close()
-  await reader?.close()
-  await pipeline?.close()
+  await served?.close()
   await hub?.close()
 })
 

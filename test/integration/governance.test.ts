@@ -10,13 +10,13 @@ import { toId, toKey } from '../../shared/ids.ts'
 import type { JobReport } from '../../shared/queue/queues.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { toTestDao } from '../samples.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { getDao } from '../support/entities.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 import { toChoice } from '../upstream/recorded-spaces.ts'
 
 const HOUR = 3_600_000
@@ -30,8 +30,8 @@ interface GovernanceRecord {
 }
 
 let pipeline: Pipeline
+let served: Served
 let registry: Registry
-let reader: Database
 let api: TestApi
 let changeFeed: HandFeed
 
@@ -47,15 +47,11 @@ async function open(options: { dataDir?: string; settings?: Record<string, strin
     daos: [...pipeline.registry.daos, ...extra],
     daoById: new Map([...pipeline.registry.daoById, ...extra.map((dao) => [dao.id, dao] as const)]),
   }
-  reader = createDatabase(pipeline.config.clickhouse, 'read')
-  changeFeed = createHandFeed()
-  const { config, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
+  served = await servePipeline(pipeline, registry)
+  ;({ api, changeFeed } = served)
 }
 async function close() {
-  await api?.close()
-  await reader?.close()
-  await pipeline?.close()
+  await served?.close()
 }
 
 /** Collects the slot of the clock's time, and sends the change event. */

@@ -1,18 +1,20 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Governor } from '../../shared/registry/entities.ts'
-import { logAt, timeAt, toGovernorChain } from '../support/governor-chain.ts'
+import { logAt, timeAt, toGovernorChain, toYoungRegistry } from '../support/governor-chain.ts'
 import {
   AUTHOR,
   blockOf,
+  createGovernorPipeline,
   type GovernorPipeline,
   registry,
   startGovernors,
   toQuery,
   voterOf,
 } from '../support/governor-pipeline.ts'
-import type { ChainLog } from '../upstream/chain.ts'
+import type { ChainLog, NodeHabits } from '../upstream/chain.ts'
 import { encodeEvent, encodeOutcome, encodeVote, proposalValues } from '../upstream/governor-logs.ts'
-import { nowAt, ONE } from '../upstream/small-chain.ts'
+import { toRpcLog } from '../upstream/providers/rpc-logs.ts'
+import { FIRST_BLOCK, nowAt, ONE } from '../upstream/small-chain.ts'
 
 let pipeline: GovernorPipeline
 afterEach(() => pipeline?.close())
@@ -151,5 +153,184 @@ describe("votes on Aave's governance v2", () => {
     expect(await pipeline.proposalsOf('aave')).toMatchObject([
       { title: '', choices: ['For', 'Against'], scores: [5, 2], votes: 2, outcome: 'executed', endsAt: timeAt(100) },
     ])
+  })
+})
+
+describe("votes on Aave's governance v3", () => {
+  const young = toYoungRegistry((slug, own) =>
+    slug === 'aave' ? own.map((one) => ({ ...one, fromBlock: FIRST_BLOCK })) : own,
+  )
+  const machines = (young.daoBySlug.get('aave')?.governors ?? []).filter(({ family }) => family === 'aave-v3')
+  const core = machines.find(({ space, proposalSpace }) => space === proposalSpace)?.address ?? ''
+  const machineOf = (chain: string) => machines.findLast((one) => one.chain === chain && one.address !== core)?.address
+  const at = (n: number) => BigInt(Date.parse(timeAt(n)) / 1000)
+
+  const create = (n: number, id: bigint) =>
+    logAt(
+      n,
+      core,
+      encodeEvent(
+        'event ProposalCreated(uint256 indexed id, address indexed creator, uint8 indexed accessLevel, bytes32 ipfsHash)',
+        [id, AUTHOR, 1, `0x${'1'.repeat(64)}`],
+      ),
+    )
+  const queue = (n: number, id: bigint) =>
+    logAt(
+      n,
+      core,
+      encodeEvent('event ProposalQueued(uint256 indexed id, uint128 votesFor, uint128 votesAgainst)', [id, 5n, 2n]),
+    )
+  const execute = (n: number, id: bigint) =>
+    logAt(n, core, encodeEvent('event ProposalExecuted(uint256 indexed id)', [id]))
+  const open = (chain: string, n: number, id: bigint, end: number) =>
+    logAt(
+      n,
+      machineOf(chain) ?? '',
+      encodeEvent(
+        'event ProposalVoteStarted(uint256 indexed id, bytes32 indexed l1BlockHash, uint256 startTime, uint256 endTime)',
+        [id, `0x${'2'.repeat(64)}`, at(n), at(end)],
+      ),
+    )
+  const VOTE = 'event VoteEmitted(uint256 indexed id, address indexed voter, bool indexed support, uint256 votingPower)'
+  const cast = (
+    chain: string,
+    n: number,
+    voter: number,
+    support: boolean,
+    more: Partial<ChainLog> & { id?: bigint } = {},
+  ) => {
+    const { id = 7n, ...log } = more
+    return logAt(n, machineOf(chain) ?? '', encodeEvent(VOTE, [id, voterOf(voter), support, BigInt(voter) * ONE]), log)
+  }
+  const forward = (n: number, voter: number) =>
+    logAt(
+      n,
+      core,
+      encodeEvent(
+        'event VoteForwarded(uint256 indexed id, address indexed voter, bool indexed support, (address asset, uint128 slot)[] assets)',
+        [7n, voterOf(voter), true, [{ asset: AUTHOR, slot: 0n }]],
+      ),
+    )
+
+  type Logs = Readonly<Record<'ethereum' | 'polygon' | 'avalanche', ChainLog[]>>
+  /** Starts with the chains of `logs`, which a test may replace later. */
+  const start = (n: number, logs: () => Logs, habits: Partial<Record<keyof Logs, NodeHabits>> = {}) => {
+    const chains = Object.fromEntries(
+      (['ethereum', 'polygon', 'avalanche'] as const).map((slug) => [
+        slug,
+        {
+          ...toGovernorChain([], { habits: habits[slug] ?? {} }),
+          logs: (from: number, to: number, own: ReadonlySet<string>) =>
+            toGovernorChain(logs()[slug]).logs(from, to, own),
+        },
+      ]),
+    )
+    return createGovernorPipeline({ now: nowAt(n), registry: young, chains, nodes: Object.keys(chains) })
+  }
+  const v3 = async () => (await pipeline.proposalsOf('aave')).sort((a, b) => a.votes - b.votes)
+
+  it('open on the voting machine of another chain, and are queued and executed on Ethereum', async () => {
+    let logs: Logs = { ethereum: [create(10, 7n)], polygon: [], avalanche: [] }
+    pipeline = await start(150, () => logs)
+    await pipeline.collectGovernors()
+    const created = { title: '', choices: ['For', 'Against'], createdAt: timeAt(10), votes: 0 }
+    expect(await v3()).toMatchObject([{ ...created, state: null, startsAt: null, endsAt: null, outcome: null }])
+
+    const avalanche = [
+      open('avalanche', 110, 7n, 800),
+      cast('avalanche', 120, 5, true),
+      cast('avalanche', 121, 2, false),
+    ]
+    logs = { ethereum: [...logs.ethereum, forward(115, 5)], polygon: [], avalanche }
+    pipeline.clock.now = nowAt(400)
+    expect(await pipeline.collectGovernors()).toMatchObject({ rejected: 0 })
+    const voted = { scores: [5, 2], scoresTotal: 7, votes: 2, startsAt: timeAt(110), endsAt: timeAt(800) }
+    expect(await v3()).toMatchObject([{ ...voted, state: 'active', outcome: null, timesEstimated: false }])
+    expect(await pipeline.votesOf('aave')).toMatchObject([
+      { voter: voterOf(2), choice: 2, votingPower: 2, createdAt: timeAt(121) },
+      { voter: voterOf(5), choice: 1, votingPower: 5, createdAt: timeAt(120) },
+    ])
+
+    logs = { ...logs, ethereum: [...logs.ethereum, queue(850, 7n)] }
+    pipeline.clock.now = nowAt(1_000)
+    await pipeline.collectGovernors()
+    expect(await v3()).toMatchObject([{ ...voted, outcome: 'queued', queuedAt: timeAt(850), executableAt: null }])
+
+    logs = { ...logs, ethereum: [...logs.ethereum, execute(1_100, 7n)] }
+    pipeline.clock.now = nowAt(1_300)
+    await pipeline.collectGovernors()
+    expect(await v3()).toMatchObject([{ ...voted, state: 'closed', outcome: 'executed', executedAt: timeAt(1_100) }])
+    const before = await pipeline.dump()
+    pipeline.clock.now = nowAt(1_700)
+    await pipeline.collectGovernors()
+    expect(await pipeline.dump()).toEqual(before)
+  })
+
+  it('count once each, on the machine of their proposal, without removed and reorganised ones', async () => {
+    const vote = cast('avalanche', 120, 5, true)
+    let avalanche = [
+      open('avalanche', 110, 7n, 5_000),
+      ...[vote, vote, cast('avalanche', 130, 9, true, { removed: true })],
+      // Not final at the first reading.
+      ...[cast('avalanche', 940, 2, true), cast('avalanche', 940, 3, true, { logIndex: 1 })],
+    ]
+    const polygon = [open('polygon', 110, 8n, 5_000), cast('polygon', 120, 4, false, { id: 8n })]
+    pipeline = await start(1_000, () => ({ ethereum: [create(10, 7n), create(11, 8n)], polygon, avalanche }))
+    await pipeline.collectGovernors()
+    const scores = async () => (await v3()).map((one) => one.scores).sort()
+    expect(await scores()).toEqual([
+      [0, 4],
+      [5, 0],
+    ])
+    avalanche = [...avalanche.slice(0, 2), cast('avalanche', 941, 2, false)]
+    pipeline.clock.now = nowAt(1_400)
+    await pipeline.collectGovernors()
+    expect(await scores()).toEqual([
+      [0, 4],
+      [5, 2],
+    ])
+  })
+
+  it('are read in the ranges that the node of the machine accepts', async () => {
+    const avalanche = [
+      open('avalanche', 110, 7n, 5_000),
+      cast('avalanche', 120, 5, true),
+      cast('avalanche', 800, 2, false),
+    ]
+    const habits = { avalanche: { host: 'quicknode' as const, mostBlocks: 300 } }
+    pipeline = await start(1_000, () => ({ ethereum: [create(10, 7n)], polygon: [], avalanche }), habits)
+    await pipeline.collectGovernors()
+    expect(await v3()).toMatchObject([{ scores: [5, 2], votes: 2 }])
+  })
+
+  it('are not served before the voting machines of all chains are read', async () => {
+    let isSpoiled = true
+    const spoil: NodeHabits['spoil'] = (log) =>
+      isSpoiled && log.address === machineOf('polygon')
+        ? { ...toRpcLog(log, toGovernorChain([])), data: '0x12' }
+        : undefined
+    const polygon = [open('polygon', 110, 7n, 5_000), cast('polygon', 120, 4, false)]
+    pipeline = await start(1_000, () => ({ ethereum: [create(10, 7n)], polygon, avalanche: [] }), {
+      polygon: { spoil },
+    })
+    await expect(pipeline.collectGovernors()).rejects.toMatchObject({
+      entities: [registry.daoBySlug.get('aave')?.id],
+    })
+    pipeline.changeFeed.commit('governors')
+    expect(await v3()).toEqual([])
+    isSpoiled = false
+    pipeline.clock.now = nowAt(3_000)
+    await pipeline.collectGovernors()
+    expect(await v3()).toMatchObject([{ scores: [0, 4], votes: 1 }])
+  })
+
+  it('are refused with the setting if a chain of votes has no node', async () => {
+    pipeline = await startGovernors(1_000, toGovernorChain([create(10, 7n)]))
+    await pipeline.collectGovernors()
+    const key = registry.daoBySlug.get('aave')?.key
+    expect((await pipeline.notes()).find(({ entity }) => entity === key)?.reason).toMatch(
+      /RPC_URLS names no node of polygon/,
+    )
+    expect(await v3()).toEqual([])
   })
 })

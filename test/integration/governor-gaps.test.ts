@@ -82,7 +82,7 @@ describe('governor whose first logs the node has pruned', () => {
     )
     const chain = toGovernorChain(LOGS, { habits: { firstLogs: FIRST_BLOCK - 10 } })
     pipeline = await createGovernorPipeline({ now: nowAt(1_000), registry: own, chains: { ethereum: chain } })
-    expect(await pipeline.collectGovernors()).toMatchObject({ uncovered: 6 })
+    expect(await pipeline.collectGovernors()).toMatchObject({ uncovered: 7 })
     const notes = await pipeline.notes()
     expect(notes.find(({ entity }) => entity === own.daoBySlug.get('compound')?.key)?.reason).toMatch(
       /rpc-ethereum has no logs of block 19795000 any more \(error 4444.*RPC_URLS needs a node that has the logs from block/,

@@ -2,12 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
 import { parseConfig } from '../../shared/config/config.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import type { BasketIndex } from '../../shared/registry/index-records.ts'
 import indexToken from '../../workers/jobs/index-token.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import type { SchedulerContext } from '../../workers/schedule/due-slots.ts'
-import { reportMissed } from '../../workers/schedule/missed.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
@@ -280,13 +279,10 @@ describe('Index Token with ether', () => {
     const bucket = Math.floor(NOW / 300_000)
     const [row] = await stored()
     expect(Math.floor(Date.parse(String(row?.created_at)) / 300_000)).toBe(bucket - 1)
-    const counted: [string, number][] = []
-    const metrics = { slots: (_: string, outcome: string, slots: number) => void counted.push([outcome, slots]) }
     const entity = { ...pipeline.registry.index, ...index }
     const missing = [{ entity, runs: [{ first: bucket - 1, last: bucket - 1 }] }]
-    const context = { ...pipeline.context, metrics } as unknown as SchedulerContext
-    await reportMissed(indexToken, missing, context)
-    expect(counted).toEqual([['lost', 1]])
+    const ledger = openLedger(pipeline.database.db, indexToken.dataset)
+    expect(await ledger.recordMissed(missing, { provider: 'unknown', now: NOW })).toEqual({ slots: 1, entities: 1 })
   })
 
   it('is malformed if the contract does not exist, with the reason', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { addCoverage, readMissing } from '../../shared/coverage/ledger.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { addCoverage, readMissing } from '../../shared/ledger/tables.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { addCoverage, OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
 import { DataError } from '../../shared/errors.ts'
+import { END_OF_TIME } from '../../shared/intervals.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/commands/queued-jobs.ts'
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
@@ -61,7 +63,7 @@ describe('readStatus', () => {
     expect(off && isAlarming([off])).toBe(false)
     const entities = prices.entities(pipeline.registry)
     await recordExpected(db, prices.dataset, [
-      { entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' },
+      { entity: ALL_ENTITIES, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' },
     ])
     const first = (until - 10 * 5 * MINUTE) / (5 * MINUTE)
     const report = { state: 'stored' as const, provider: 'coingecko', seconds: 300, first, last: first + 8 }
@@ -85,7 +87,7 @@ describe('readStatus', () => {
   it('reports an unserved dataset as unknown, unless it once had data', async () => {
     const { db } = pipeline.database
     const now = Date.parse('2024-05-06T07:05:00Z')
-    const times = { from: now - HOUR, to: OPEN_END, since: now, nextTry: now, tries: 1 }
+    const times = { from: now - HOUR, to: END_OF_TIME, since: now, nextTry: now, tries: 1 }
     const reason = { lane: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
     const keys = tvl.entities(pipeline.registry).map(({ key }) => key)
     const toNotes = (selected: number[]) => selected.map((entity) => ({ entity, ...reason, ...times }))

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
 import { daoRatingRow } from '../../shared/datasets/ratings.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import ratings from '../../workers/jobs/ratings.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { startProviderServer } from '../provider-server.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
@@ -24,7 +24,7 @@ interface RatingsRecord {
 }
 
 let pipeline: Pipeline
-let reader: Database
+let served: Served
 let api: TestApi
 let changeFeed: HandFeed
 let folder: string
@@ -32,15 +32,11 @@ let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dao-data-ratings-'))
   pipeline = await createPipeline({ now: TODAY + 60_000 })
-  reader = createDatabase(pipeline.config.clickhouse, 'read')
-  changeFeed = createHandFeed()
-  const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
+  served = await servePipeline(pipeline)
+  ;({ api, changeFeed } = served)
 })
 afterAll(async () => {
-  await api?.close()
-  await reader?.close()
-  await pipeline?.close()
+  await served?.close()
   await rm(folder, { recursive: true, force: true })
 })
 

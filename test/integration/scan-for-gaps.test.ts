@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/expected.ts'
-import { addCoverage, OPEN_END, type Report, readNotes, writeNotes } from '../../shared/coverage/ledger.ts'
 import { DataError } from '../../shared/errors.ts'
-import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { readExpected, recordExpected } from '../../shared/ledger/expected.ts'
+import type { Report } from '../../shared/ledger/ledger.ts'
+import { addCoverage, readNotes, writeNotes } from '../../shared/ledger/tables.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import type { Collector, Job } from '../../workers/job/define-job.ts'
 import { recordProviders } from '../../workers/job/state.ts'
@@ -77,12 +79,12 @@ describe('gap scan if a provider does not have the newest data yet', () => {
   it('requests the newest buckets three times, not every minute', async () => {
     const { db } = pipeline.context
     const range = { from: Date.parse('2024-05-06T06:00:00Z'), to: Date.parse('2024-05-06T06:55:00Z') }
-    await recordExpected(db, prices.dataset, [{ entity: EVERYBODY, ...range, interval: '5m' }])
+    await recordExpected(db, prices.dataset, [{ entity: ALL_ENTITIES, ...range, interval: '5m' }])
     await addCoverage(db, prices.dataset, stored(prices, range.from, range.to, 5))
     pipeline.clock.now = Date.parse('2024-05-06T07:00:30Z')
     expect(await countRequests(prices, 5, () => [])).toBe(1)
     const [first] = prices.entities(pipeline.registry)
-    const notes = await readNotes(db, prices.dataset, [first?.key ?? 0], { from: 0, to: OPEN_END })
+    const notes = await readNotes(db, prices.dataset, [first?.key ?? 0], { from: 0, to: END_OF_TIME })
     expect(notes.map(({ state, reason }) => [state, reason])).toEqual([
       ['pending', `${prices.providers[0]?.name} has nothing there yet`],
     ])
@@ -93,7 +95,7 @@ describe('gap scan if a provider does not have the newest data yet', () => {
 
   it('requests the day that has just ended once', async () => {
     const { db } = pipeline.context
-    await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
+    await recordExpected(db, treasury.dataset, [{ entity: ALL_ENTITIES, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
     expect(await countRequests(treasury, 5, () => [])).toBe(1)
   })
@@ -102,7 +104,7 @@ describe('gap scan if a provider does not have the newest data yet', () => {
 describe('gap scan of workers with different settings', () => {
   it('retries unserved buckets once per change of settings', async () => {
     const { db, config } = pipeline.context
-    await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
+    await recordExpected(db, treasury.dataset, [{ entity: ALL_ENTITIES, from: YESTERDAY, interval: '1d' }])
     await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
     const unconfigured = () => {
       throw new DataError('provider_unconfigured', 'goldrush: GOLDRUSH_API_KEY is not set')
@@ -120,7 +122,7 @@ describe('gap scan of a dataset without history', () => {
   it('counts no missed slot between the turns of a token', async () => {
     const { db } = pipeline.context
     const start = YESTERDAY
-    await recordExpected(db, holders.dataset, [{ entity: EVERYBODY, from: start, interval: '1h' }])
+    await recordExpected(db, holders.dataset, [{ entity: ALL_ENTITIES, from: start, interval: '1h' }])
     const keys = holders.entities(pipeline.registry).map(({ key }) => key)
     for (let turn = 0; turn < 14; turn += 1) {
       const slot = start + turn * HOUR_MS
@@ -129,7 +131,7 @@ describe('gap scan of a dataset without history', () => {
     }
     pipeline.clock.now = start + 14 * HOUR_MS + 90_000
     await scan(holders)
-    const notes = await readNotes(db, holders.dataset, keys, { from: 0, to: OPEN_END })
+    const notes = await readNotes(db, holders.dataset, keys, { from: 0, to: END_OF_TIME })
     // Other tokens have their first turn later.
     expect(notes.filter(({ from }) => from >= start + 12 * HOUR_MS)).toEqual([])
   })
@@ -137,11 +139,11 @@ describe('gap scan of a dataset without history', () => {
   it('records missed buckets with their reason', async () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-05-03T00:00:00Z')
-    await recordExpected(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, telegram.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     const [first, ...rest] = stored(telegram, day, day + 4 * DAY_MS, 0)
     if (first === undefined) throw new Error('nobody is on Telegram')
     await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...rest])
-    const times = { from: day, to: OPEN_END, since: day, nextTry: day }
+    const times = { from: day, to: END_OF_TIME, since: day, nextTry: day }
     const failed = { lane: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
     await writeNotes(db, telegram.dataset, [{ entity: first.entity, ...failed, ...times }])
     const entities = telegram.entities(pipeline.registry).filter(({ key }) => key === first.entity)
@@ -172,7 +174,7 @@ describe('gap scan of a dataset without history', () => {
   it('covers rows that were stored after their slot was recorded as missed', async () => {
     const { db } = pipeline.context
     const day = Date.parse('2024-04-28T00:00:00Z')
-    await recordExpected(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, telegram.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     const [first, ...rest] = stored(telegram, day, day + 8 * DAY_MS, 0)
     if (first === undefined) throw new Error('nobody is on Telegram')
     await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...rest])
@@ -209,7 +211,7 @@ describe('gap scan of a dataset with cursors', () => {
 
   it('covers the wanted range of entities that a slot has read to the end, and no others', async () => {
     const { db } = pipeline.context
-    await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, governance.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     const [read, unfinished, gone, ...rest] = spaces()
     if (read === undefined || unfinished === undefined || gone === undefined) throw new Error('too few DAOs vote')
     await slotOf(NOW - (NOW % HOUR_MS), async ({ noteRead, putOff }) => {
@@ -219,13 +221,13 @@ describe('gap scan of a dataset with cursors', () => {
     })
     await scan(governance)
     expect(await statesOf()).toEqual(new Map([[unfinished.name, ['pending', 3]]]))
-    const notes = await readNotes(db, governance.dataset, [gone.key], { from: 0, to: OPEN_END })
-    expect(notes).toMatchObject([{ state: 'unserved', from: day, to: OPEN_END }])
+    const notes = await readNotes(db, governance.dataset, [gone.key], { from: 0, to: END_OF_TIME })
+    expect(notes).toMatchObject([{ state: 'unserved', from: day, to: END_OF_TIME }])
   })
 
   it('counts no missed slot after days without workers', async () => {
     const { db } = pipeline.context
-    await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, governance.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     await slotOf(day, async ({ entities, noteRead }) => {
       noteRead(entities)
       return []
@@ -233,7 +235,7 @@ describe('gap scan of a dataset with cursors', () => {
     pipeline.clock.now = NOW
     await scan(governance)
     const keys = spaces().map(({ key }) => key)
-    expect(await readNotes(db, governance.dataset, keys, { from: 0, to: OPEN_END })).toEqual([])
+    expect(await readNotes(db, governance.dataset, keys, { from: 0, to: END_OF_TIME })).toEqual([])
     await slotOf(NOW - (NOW % HOUR_MS), async ({ entities, noteRead }) => {
       noteRead(entities)
       return []
@@ -243,7 +245,7 @@ describe('gap scan of a dataset with cursors', () => {
 
   it('counts no missed slot of entities that failed for days', async () => {
     const { db } = pipeline.context
-    await recordExpected(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await recordExpected(db, governance.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     for (const at of [day, day + DAY_MS])
       await slotOf(at, () => Promise.reject(new DataError('provider_unavailable', 'snapshot: 503')))
     expect([...(await statesOf()).values()]).toEqual(spaces().map(() => ['failed', 3]))
@@ -259,13 +261,13 @@ it('the first slot after an upgrade wants the range since the upgrade', async ()
   const { db } = pipeline.context
   const upgraded = Date.parse('2024-05-04T09:00:00Z')
   const before = { from: Date.parse('2024-01-01T00:00:00Z'), to: upgraded }
-  await recordExpected(db, treasury.dataset, [{ entity: EVERYBODY, ...before, interval: '7d' }])
+  await recordExpected(db, treasury.dataset, [{ entity: ALL_ENTITIES, ...before, interval: '7d' }])
   await enqueueDue({ job: treasury, queues: pipeline.queues('treasury') }, scheduler())
   const expected = await readExpected(db, treasury.dataset)
   expect(expected.map(({ from, to }) => ({ from, to }))).toEqual(
-    expect.arrayContaining([before, { from: expect.any(Number), to: OPEN_END }]),
+    expect.arrayContaining([before, { from: expect.any(Number), to: END_OF_TIME }]),
   )
-  expect(expected.find(({ to }) => to === OPEN_END)?.from).toBeLessThanOrEqual(upgraded)
+  expect(expected.find(({ to }) => to === END_OF_TIME)?.from).toBeLessThanOrEqual(upgraded)
 })
 
 describe('history chunk', () => {

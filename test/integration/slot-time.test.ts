@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readCoverage } from '../../shared/coverage/ledger.ts'
+import { readCoverage } from '../../shared/ledger/tables.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'

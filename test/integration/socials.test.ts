@@ -8,16 +8,16 @@ import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/his
 import { socialsRoute } from '../../api/routes/daos/socials.ts'
 import { twitterSentimentRoute } from '../../api/routes/daos/twitter-sentiment.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { getDao } from '../support/entities.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
@@ -33,22 +33,16 @@ interface SocialRecord {
 }
 
 let pipeline: Pipeline
-let reader: Database
+let served: Served
 let api: TestApi
 let changeFeed: HandFeed
 
 beforeAll(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 3_600_000 })
-  reader = createDatabase(pipeline.config.clickhouse, 'read')
-  changeFeed = createHandFeed()
-  const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
+  served = await servePipeline(pipeline)
+  ;({ api, changeFeed } = served)
 })
-afterAll(async () => {
-  await api?.close()
-  await reader?.close()
-  await pipeline?.close()
-})
+afterAll(() => served?.close())
 beforeEach(() => {
   pipeline.upstream.faults.clear()
   pipeline.upstream.requests.clear()

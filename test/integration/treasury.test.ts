@@ -2,13 +2,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
 import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { HandFeed, TestApi } from '../support/api.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { type Served, servePipeline } from '../support/served.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
 
 const DAY = 86_400_000
@@ -28,22 +28,16 @@ interface TreasuryRecord {
 }
 
 let pipeline: Pipeline
-let reader: Database
+let served: Served
 let api: TestApi
 let changeFeed: HandFeed
 
 beforeAll(async () => {
   pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
-  reader = createDatabase(pipeline.config.clickhouse, 'read')
-  changeFeed = createHandFeed()
-  const { config, registry, clock } = pipeline
-  api = await startApi({ config, db: reader, registry, changeFeed, now: () => clock.now })
+  served = await servePipeline(pipeline)
+  ;({ api, changeFeed } = served)
 })
-afterAll(async () => {
-  await api?.close()
-  await reader?.close()
-  await pipeline?.close()
-})
+afterAll(() => served?.close())
 beforeEach(() => {
   pipeline.upstream.faults.clear()
   pipeline.upstream.requests.clear()

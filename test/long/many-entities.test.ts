@@ -3,13 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { routes } from '../../api/routes.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
-import { readCompleteness } from '../../shared/coverage/completeness.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { countMissing } from '../../shared/coverage/missing.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
+import { readCompleteness } from '../../shared/ledger/completeness.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import { countMissing } from '../../shared/ledger/explain.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
@@ -110,7 +111,9 @@ describe('registry of tens of thousands of tokens', () => {
     const dataset = datasets.find(({ name }) => name === tokenPrices.name)
     if (dataset === undefined) throw new Error('there is no dataset of prices')
     const entities = tokenPrices.entities(registry)
-    await recordExpected(database.db, dataset, [{ entity: EVERYBODY, from: NOW - DAY_MS, interval: dataset.cadence }])
+    await recordExpected(database.db, dataset, [
+      { entity: ALL_ENTITIES, from: NOW - DAY_MS, interval: dataset.cadence },
+    ])
     const later = Date.now() + DAY_MS
     const [completeness] = (await readCompleteness(database.db, registry, [dataset], later)).values()
     expect(completeness).toMatchObject({ stored: 0, complete: 0 })

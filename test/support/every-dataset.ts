@@ -1,4 +1,4 @@
-import type { Dao } from '../../shared/registry/entities.ts'
+import type { Dao, VotingToken } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { storeMarket } from './market.ts'
@@ -205,7 +205,8 @@ export const DELEGATE = `0x${'3'.repeat(40)}`
 /** Delegations of a DAO, which gets a voting token: five delegates, of which one has many changes of its power. */
 async function storeDelegations(db: Database, dao: Dao | undefined, now: number): Promise<void> {
   if (dao === undefined) return
-  const token = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1', decimals: 18 }
+  const place = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1' }
+  const token: VotingToken = { ...place, family: 'votes', decimals: 18 }
   dao.votingToken = token
   const at = (hours: number) => new Date(now - hours * 3_600_000).toISOString()
   const log = (n: number) => ({ dao: dao.key, space: token.space, at: at(20 - n), block_number: n, log_index: n })

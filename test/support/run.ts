@@ -1,7 +1,7 @@
 import type { DataError } from '../../shared/errors.ts'
+import type { Step } from '../../shared/ledger/ledger.ts'
 import type { Entity, Omitted, Run } from '../../workers/job/define-job.ts'
 import type { JobState } from '../../workers/job/state.ts'
-import type { Step } from '../../workers/run/collect.ts'
 import { silent } from './silent.ts'
 
 type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>

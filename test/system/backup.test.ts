@@ -11,13 +11,14 @@ import { backUp } from '../../clickhouse/backup.ts'
 import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
 import { restore } from '../../clickhouse/restore.ts'
-import { noteStored } from '../../shared/coverage/computations.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { OPEN_END, writeNotes } from '../../shared/coverage/ledger.ts'
-import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { END_OF_TIME } from '../../shared/intervals.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import { noteStored, writeNotes } from '../../shared/ledger/tables.ts'
+import { recountUpgraded } from '../../shared/ledger/upgrade.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toProgram } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -84,8 +85,8 @@ describe('backup', () => {
   it('copies every table, and a restored database returns the same bytes', async () => {
     const folder = join(folders, 'whole')
     const { db } = site.database
-    await recordExpected(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
-    const times = { from: SITE_NOW, to: OPEN_END, since: SITE_NOW, nextTry: SITE_NOW }
+    await recordExpected(db, discordMembers, [{ entity: ALL_ENTITIES, from: SITE_NOW, interval: '1d' }])
+    const times = { from: SITE_NOW, to: END_OF_TIME, since: SITE_NOW, nextTry: SITE_NOW }
     const reason = { provider: 'discord', reason: 'status 503', tries: 1 }
     await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
     await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])

@@ -6,12 +6,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { dropScratch, toScratchName } from '../../clickhouse/schema/scratch.ts'
-import { EVERYBODY, recordExpected } from '../../shared/coverage/expected.ts'
-import { union } from '../../shared/coverage/grid.ts'
-import { addCoverage, type Note, writeNotes } from '../../shared/coverage/ledger.ts'
+import { union } from '../../shared/buckets.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
+import { recordExpected } from '../../shared/ledger/expected.ts'
+import type { Note } from '../../shared/ledger/ledger.ts'
+import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toProgram } from '../../tools/children.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -47,7 +49,7 @@ describe('exit code of npm run gaps', () => {
   async function cover(buckets: number, isOmitted: (ago: number) => boolean = () => false) {
     const { db } = database
     const last = now() / STEP
-    await recordExpected(db, prices.dataset, [{ entity: EVERYBODY, from: (last - buckets) * STEP, interval: '5m' }])
+    await recordExpected(db, prices.dataset, [{ entity: ALL_ENTITIES, from: (last - buckets) * STEP, interval: '5m' }])
     const numbers = Array.from({ length: buckets + 1 }, (_, ago) => ago).filter((ago) => !isOmitted(ago))
     const reports = tokens.flatMap(({ key }) =>
       union(numbers.map((ago) => ({ first: last - ago, last: last - ago }))).map((run) => ({
@@ -128,7 +130,7 @@ it('npm run status and npm run gaps include DAOs with discovered links', async (
     params: { key: found?.key },
   })
   const today = Math.floor(Date.now() / DAY_MS)
-  await recordExpected(db, telegramMembers, [{ entity: EVERYBODY, from: (today - 4) * DAY_MS, interval: '1d' }])
+  await recordExpected(db, telegramMembers, [{ entity: ALL_ENTITIES, from: (today - 4) * DAY_MS, interval: '1d' }])
   const days = { state: 'stored', provider: 'telegram', seconds: 86_400, first: today - 4, last: today } as const
   await addCoverage(
     db,

@@ -19,6 +19,12 @@ const toCandle = (value: number | null, hour: number) => {
   return { timestamp: toPoint(value, hour).timestamp, ...existing, observations: value && 1 }
 }
 
+/** A range of hours of the day. */
+const toRange = (from: number, to: number) => ({
+  from: new Date(NOW - 24 * HOUR + from * HOUR).toISOString(),
+  to: new Date(NOW - 24 * HOUR + to * HOUR).toISOString(),
+})
+
 const ANSWERS: Readonly<Record<string, unknown>> = {
   '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
   '/data/tokens': [TOKEN],
@@ -28,6 +34,21 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
     { _id: ID, title: 'Raise the fee', endsAt: new Date(NOW - 22.5 * HOUR).toISOString() },
     { _id: ID, title: 'Before the range', endsAt: new Date(NOW - 30 * HOUR).toISOString() },
     { _id: ID, title: 'Still open', endsAt: new Date(NOW + HOUR).toISOString() },
+  ],
+  '/data/status/coverage': [
+    { entity: ID, ...toRange(-24, 8), state: 'covered', provider: 'sample', interval: '5m', reason: null },
+    { entity: ID, ...toRange(8, 16), state: 'failed', provider: 'sample', interval: null, reason: 'it answered 500' },
+    { entity: ID, ...toRange(16, 18), state: 'coarser', provider: 'sample', interval: '1h', reason: 'only hours' },
+  ],
+  '/data/changes': [
+    { dataset: 'prices', entity: ID, ...toRange(2, 4), at: new Date(NOW - HOUR).toISOString(), job: 'prices-history' },
+    {
+      dataset: 'prices',
+      entity: ID,
+      ...toRange(-99, 99),
+      at: new Date(NOW - HOUR).toISOString(),
+      job: 'prices-history',
+    },
   ],
   '/data/tokens/historic-financial': { name: 'Sample', id: ID, data: VALUES.map(toPoint) },
   '/data/tokens/historic-dex-ohlcv': { name: 'Sample', id: ID, data: [] },
@@ -194,7 +215,11 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     expect(announced).toContain('13:02 UTC: Price $10.84. Vote ended: Raise the fee')
     await page.keyboard.press('Escape')
     await expect.poll(() => tip.isVisible()).toBe(false)
-    await page.getByText('▲ 1 event').click()
+    await chart.press('Home')
+    for (let hour = 0; hour < 8; hour += 1) await page.keyboard.press('ArrowRight')
+    await tip.getByText('▬ No data until 10 Mar 2024, 04:02 UTC: it answered 500').waitFor()
+    await page.getByText('3 events').click()
+    await page.getByText('Filled or corrected until 9 Mar 2024, 16:02 UTC, stored 10 Mar 2024, 11:02 UTC').waitFor()
     const link = page.getByRole('link', { name: 'Vote ended: Raise the fee' })
     expect(await link.getAttribute('href')).toBe(`daos/${ID}/proposals/${ID}`)
     expect(await findBarriers(page)).toEqual([])
@@ -239,7 +264,23 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     await embedded.page.locator('.chart[data-drawn]').waitFor()
     await embedded.page.getByRole('heading', { name: 'Sample: Price' }).waitFor()
     expect(await embedded.page.locator('html').getAttribute('data-theme')).toBe('dark')
-    expect(await embedded.page.locator('html').evaluate((page) => page.scrollHeight <= 420)).toBe(true)
+    for (const [width, height] of [
+      [360, 300],
+      [1000, 500],
+      [640, 420],
+    ] as const) {
+      await embedded.page.setViewportSize({ width, height })
+      // The chart fills the frame, and nothing has to be scrolled.
+      const drawn = embedded.page.locator('.chart canvas')
+      await expect
+        .poll(() => drawn.evaluate((one) => one.offsetHeight / (one.closest('.chart')?.clientHeight ?? 0)))
+        .toBe(1)
+      const sizes = await embedded.page.locator('html').evaluate((page) => [page.scrollWidth, page.scrollHeight])
+      expect(sizes).toEqual([width, height])
+      expect(
+        await embedded.page.locator('.origin').evaluate((one) => Math.round(one.getBoundingClientRect().bottom)),
+      ).toBe(height)
+    }
     expect(await embedded.page.getByRole('link', { name: 'dao-data' }).getAttribute('href')).toBe(`tokens/${ID}`)
     expect(await embedded.page.getByRole('navigation').count()).toBe(0)
     expect(await findBarriers(embedded.page)).toEqual([])

@@ -59,6 +59,40 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await close()
   })
 
+  it('writes a rule of alerts by keyboard, and describes mistakes', async () => {
+    const found = { type: 'token', _id: ID, name: 'Sample', symbol: 'SMP', slug: null, image: null, matched: 'name' }
+    const { page, close } = await open('/alerts', {
+      search: [{ ...found, match: { kind: 'exact', text: 'Sample' } }],
+      tokens: [TOKEN],
+    })
+    const rule = page.getByRole('region', { name: 'The rule' })
+    await rule.getByText('what: { kind: level, series: price, above: 10 }').first().waitFor()
+    await page.getByLabel('Side').focus()
+    await page.keyboard.press('f')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('1.5x')
+    const level = page.getByLabel('Level')
+    await expect.poll(() => level.getAttribute('aria-invalid')).toBe('true')
+    const about = await level.getAttribute('aria-describedby')
+    expect(await page.locator(`#${about}`).textContent()).toContain('Enter a number')
+    expect(await rule.getByRole('status').textContent()).toContain('One field has a mistake')
+    await page.keyboard.press('Backspace')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('s')
+    await page.getByLabel('Add').focus()
+    await page.keyboard.type('sam')
+    await page.getByRole('button', { name: 'Sample', exact: true }).press('Enter')
+    await page.getByLabel('Channels').fill('team')
+    const text = `- name: level-price-below-1-5\n  what: { kind: level, series: price, below: 1.5 }\n  who: { ids: [${ID}] } # Sample\n  to: [team]`
+    await expect.poll(() => rule.locator('code').first().textContent()).toBe(text)
+    // The address has all of it.
+    await page.reload()
+    await expect.poll(() => rule.locator('code').first().textContent()).toBe(text)
+    await page.getByLabel('Series').selectOption('treasury')
+    expect(await page.getByRole('button', { name: 'Remove Sample' }).count()).toBe(0)
+    await close()
+  })
+
   it('shows the selection and the current page in forced colours', async () => {
     const { page, close } = await explorer.open('/daos', { forcedColors: 'active', prepare: toPrepare({}) })
     const backOf = (of: Locator) => styleOf(of, 'background-color')

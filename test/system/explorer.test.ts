@@ -48,6 +48,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
     ['/freshness', 'Data', 'Datasets'],
+    [`/alerts?who=ids&ids=${UNI}&level=ten`, 'Alerts', 'Fired alerts', 'Rules', 'Build a rule'],
   ]
 
   it.each(PAGES)('shows the data of %s on any screen without accessibility errors', async (path, heading, ...cards) => {
@@ -161,6 +162,32 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       const unknown = Object.values(existing).filter((value) => value === null)
       expect(await numbers.getByText('not known').count()).toBe(unknown.length)
     }
+    await close()
+  })
+
+  it('shows the votes and the power of an address in all DAOs, linked from votes and found by address', async () => {
+    const { page, wrong, close } = await open(`/daos/${UNISWAP}?tab=governance`, { screen: 'small phone' })
+    const link = page.getByRole('region', { name: 'Top voters', exact: true }).getByRole('link').first()
+    const address = (await link.getAttribute('href'))?.replace('voters/', '') ?? ''
+    await link.click()
+    await page.getByRole('heading', { level: 1, name: /^Voter 0x/ }).waitFor()
+    const daos = page.getByRole('region', { name: 'DAOs', exact: true })
+    await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    const records = (await (await fetch(`${demo.url}/data/voters?address=${address}`)).json()) as { votes: number }[]
+    const shown = await daos
+      .locator('tbody tr td:nth-child(2) data')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('value')))
+    expect(shown).toEqual(records.map(({ votes }) => String(votes)))
+    expect(await isWide(page)).toBe(false)
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByRole('link', { name: 'Compare' }).click()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(address.toUpperCase().replace('0X', '0x'))
+    await page.getByRole('option', { name: /Votes and delegations/ }).click()
+    await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    await page.reload()
+    await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    expect(wrong).toEqual([])
     await close()
   })
 

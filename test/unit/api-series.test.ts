@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../api/series/series.ts'
-import { toSeriesDueEnd } from '../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type EntityCoverage, explain } from '../../shared/coverage/explain.ts'
-import type { Note, Report } from '../../shared/coverage/ledger.ts'
-import { isGap } from '../../shared/coverage/not-due.ts'
+import { isGap } from '../../shared/coverage-gap.ts'
+import { type EntityCoverage, explain } from '../../shared/ledger/explain.ts'
+import type { Note, Report } from '../../shared/ledger/ledger.ts'
 
 const STEP = 3_600_000
 const WITHIN = { first: 1000, last: 1199 }
@@ -32,7 +32,7 @@ function toCoverage(seed: number): { existing: EntityCoverage; due: number } {
     const { first, last } = toSpan()
     const from = first * STEP - random(2) * 1000
     const rest = { entity: 1, lane: pick<'live' | 'history'>('live', 'history'), since: 0, tries: 1, nextTry: 0 }
-    const state = pick<Note['state']>('coarser', 'failed', 'unserved', 'pending')
+    const state = pick<Note['state']>('coarser', 'failed', 'unserved', 'pending', 'missed')
     return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}` }
   })
   return { existing: { expected: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
@@ -44,9 +44,10 @@ function toStateOf({ expected: required, reports, notes }: EntityCoverage, bucke
   const here = reports.filter(has)
   const stored = here.filter(({ state }) => state === 'stored').map(({ seconds }) => seconds)
   if (stored.length > 0) return Math.min(...stored) > 3600 ? 'coarser' : 'covered'
-  if (here.length > 0) return 'covered'
-  const note = notes.find(({ from, to }) => from <= bucket * STEP && bucket * STEP < to)
-  if (note !== undefined && note.state !== 'coarser') return note.state
+  if (here.length > 0) return 'nothing'
+  const isAbout = ({ from, to, state }: Note) => state !== 'coarser' && from <= bucket * STEP && bucket * STEP < to
+  const note = notes.find(isAbout)
+  if (note !== undefined) return note.state
   return bucket >= due || required.some(has) ? 'pending' : 'unserved'
 }
 
@@ -60,7 +61,7 @@ describe('explain', () => {
       expect(last).toBeGreaterThanOrEqual(first)
       for (let bucket = first; bucket <= last; bucket++)
         expect([bucket, state]).toEqual([bucket, toStateOf(existing, bucket, due)])
-      const isStored = state === 'covered' || state === 'coarser'
+      const isStored = state === 'covered' || state === 'coarser' || state === 'nothing'
       expect(isStored ? [typeof provider, typeof seconds] : [typeof reason, seconds]).toEqual(
         isStored ? ['string', 'number'] : ['string', null],
       )
@@ -88,10 +89,25 @@ describe('explain', () => {
     expect(states.map(({ first, last, state, reason }) => [first - begin, last + 1 - begin, state, reason])).toEqual([
       [0, 4, 'covered', null],
       [4, 10, 'pending', 'it is going to be collected'],
-      [10, 24, 'failed', 'HTTP 404 (since 1970-01-01T00:00:00.000Z)'],
+      [10, 24, 'failed', 'HTTP 404'],
       [24, 30, 'unserved', 'ended on 2025-05-19'],
       [30, 32, 'covered', null],
       [32, 48, 'unserved', 'ended on 2025-05-19'],
+    ])
+  })
+
+  it('explains a missing bucket by its older failure if the newest note is about values left out around it', () => {
+    const note = { entity: 1, from: 0, to: 10 * STEP, provider: 'a', since: 7, tries: 1, nextTry: 0 }
+    const notes: Note[] = [
+      { ...note, lane: 'live', state: 'coarser', reason: '1 left out' },
+      { ...note, lane: 'history', state: 'failed', reason: 'HTTP 500' },
+    ]
+    const report = { entity: 1, state: 'stored', provider: 'a', seconds: 3600, first: 0, last: 4 } as const
+    const coverage = { expected: [{ first: 0, last: 9 }], reports: [report], notes }
+    const states = explain({ cadence: '1h' }, coverage, { first: 0, last: 9 }, 20)
+    expect(states).toMatchObject([
+      { first: 0, last: 4, state: 'covered', reason: '1 left out' },
+      { first: 5, last: 9, state: 'failed', reason: 'HTTP 500', since: 7 },
     ])
   })
 

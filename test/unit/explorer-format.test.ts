@@ -21,6 +21,21 @@ describe('events of a chart', () => {
     expect(eventsIn({ ...drawing, times: [] })).toEqual([])
   })
 
+  it('eventsIn() returns ranges that overlap, and no change of the whole range', () => {
+    const toRange = (from: number, to: number, mark: 'gap' | 'change') => ({
+      ...{ time: hour(from), until: hour(to), mark, text: `${mark} ${from}-${to}` },
+    })
+    const ranges = [
+      ...[toRange(-2, 0, 'gap'), toRange(-2, 0.5, 'gap'), toRange(-1, 9, 'gap'), toRange(3, 4, 'gap')],
+      ...[toRange(0, 2, 'change'), toRange(-1, 9, 'change'), toRange(1, 2, 'change')],
+    ]
+    const marked = { ...toLine([1, null, 3]), events: ranges }
+    expect(eventsIn(marked).map(({ text }) => text)).toEqual(['gap -2-0.5', 'gap -1-9', 'change 1-2'])
+    expect(describePoint(marked, 0)).toBe('10 Mar 2024, 00:00 UTC: price $1.00. gap -2-0.5. gap -1-9')
+    expect(describePoint(marked, 1)).toBe('10 Mar 2024, 01:00 UTC: price not known. gap -1-9. change 1-2')
+    expect(describePoint(marked, 2)).toBe('10 Mar 2024, 02:00 UTC: price $3.00. gap -1-9')
+  })
+
   it('describePoint() adds the events until the next point', () => {
     expect([0, 1, 2].map((at) => describePoint(drawing, at))).toEqual([
       '10 Mar 2024, 00:00 UTC: price $1.00. event 0',

@@ -76,13 +76,13 @@ describe('governor families', () => {
       'aragon',
       'event StartVote(uint256 indexed id, address indexed creator, string metadata)',
       [7n, who('a'), 'Pause'],
-      { kind: 'created', id: 7n, proposer: who('a'), period: undefined, description: 'Pause', actions: [] },
+      { kind: 'created', id: 7n, proposer: who('a'), period: 'immediate', description: 'Pause', actions: [] },
     ],
     [
       'aragon',
       'event StartVote(uint256 indexed id, address indexed creator, string metadata, uint256 a, uint256 b, uint256 c, uint256 d)',
       [7n, who('a'), 'Pause', 1n, 2n, 3n, 4n],
-      { kind: 'created', id: 7n, proposer: who('a'), period: undefined, description: 'Pause', actions: [] },
+      { kind: 'created', id: 7n, proposer: who('a'), period: 'immediate', description: 'Pause', actions: [] },
     ],
     [
       'aragon',
@@ -103,6 +103,45 @@ describe('governor families', () => {
       { kind: 'queued', id: 7n, eta: 1_700_000_000n },
     ],
     ['aave-v2', 'event ProposalExecuted(uint256 id, address indexed by)', [7n, who('a')], { kind: 'executed', id: 7n }],
+    [
+      'aave-v3',
+      'event ProposalCreated(uint256 indexed id, address indexed creator, uint8 indexed accessLevel, bytes32 hash)',
+      [7n, who('a'), 1, `0x${'1'.repeat(64)}`],
+      { kind: 'created', id: 7n, proposer: who('a'), period: 'later', description: '', actions: [] },
+    ],
+    [
+      'aave-v3',
+      'event ProposalVoteStarted(uint256 indexed id, bytes32 indexed hash, uint256 start, uint256 end)',
+      [7n, `0x${'1'.repeat(64)}`, 1_700_000_000n, 1_700_259_200n],
+      { kind: 'started', id: 7n, start: 1_700_000_000n, end: 1_700_259_200n },
+    ],
+    [
+      'aave-v3',
+      'event VoteEmitted(uint256 indexed id, address indexed voter, bool indexed support, uint256 weight)',
+      [7n, who('a'), true, 9n],
+      { kind: 'vote', id: 7n, voter: who('a'), support: 1, weight: 9n, params: '0x' },
+    ],
+    [
+      'aave-v3',
+      'event ProposalQueued(uint256 indexed id, uint128 votesFor, uint128 votesAgainst)',
+      [7n, 9n, 0n],
+      { kind: 'queued', id: 7n, eta: undefined },
+    ],
+    ['aave-v3', 'event ProposalExecuted(uint256 indexed id)', [7n], { kind: 'executed', id: 7n }],
+    ['aave-v3', 'event ProposalCanceled(uint256 indexed id)', [7n], { kind: 'canceled', id: 7n }],
+    // The voting machine has the vote as well.
+    [
+      'aave-v3',
+      'event VoteForwarded(uint256 indexed id, address indexed voter, bool indexed support, (address asset, uint128 slot)[] assets)',
+      [7n, who('a'), true, []],
+      undefined,
+    ],
+    [
+      'aave-v3',
+      'event ProposalFailed(uint256 indexed id, uint128 votesFor, uint128 votesAgainst)',
+      [7n, 1n, 9n],
+      undefined,
+    ],
   ] as const)('decode of %s: %s', (family, declaration, values, expected) => {
     expect(familyOf({ family }).decode(encodeEvent(declaration, values))).toEqual(expected)
   })

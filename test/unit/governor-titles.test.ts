@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { type OwnedGovernor, toRows } from '../../workers/providers/evm/governors/rows.ts'
 
+const SPACE = `eip155:1:0x${'1'.repeat(40)}`
 const GOVERNOR: OwnedGovernor = {
   ...{ dao: 1, chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0 },
-  ...{ space: `eip155:1:0x${'1'.repeat(40)}`, family: 'bravo' as const, decimals: 18 },
+  ...{ space: SPACE, proposalSpace: SPACE, family: 'bravo' as const, decimals: 18 },
 }
 const LOG = {
   ...{ address: GOVERNOR.address, topics: [], data: '0x', blockNumber: 1, logIndex: 0 },

@@ -47,6 +47,25 @@ describe('query', () => {
     expect(data.rows).toEqual([['Aave'], ['Aavegotchi']])
   })
 
+  it.each([
+    ['formerName', 'exact', [['Uniswap']]],
+    ['formerName', 'substring', [['Aave']]],
+    ['predecessor', 'exact', [['Aave']]],
+  ])(
+    'selects by the search result %s that matches as %s only if it is exactly a former name',
+    async (matched, kind, rows) => {
+      const found = [
+        { type: 'dao', _id: 'd'.repeat(24), matched: 'formerName', match: { kind: 'exact', text: 'aav' } },
+        { type: 'token', _id: UNISWAP._id, matched, match: { kind, text: 'aav' } },
+      ]
+      const { source } = createSource((url) =>
+        url.pathname === '/data/search' ? found : listTokens(url).filter(({ name }) => name !== 'Aavegotchi'),
+      )
+      const { data } = await callTool(queryTool, source, { topic: 'tokens', of: ['aav'], fields: ['name'] })
+      expect(data.rows).toEqual(rows)
+    },
+  )
+
   it('lists an entity as failed if no record fits, and as untold if the request failed', async () => {
     const busy = new Refused({ code: 'unavailable', detail: 'Too much at once.' })
     const answerWith = (rest: readonly object[] | Refused) =>
@@ -70,7 +89,9 @@ describe('query', () => {
     expect(data.failed).toHaveLength(20)
     expect(
       new Set(
-        requests.flatMap(({ pathname, searchParams }) => (pathname === '/data/search' ? [searchParams.get('q')] : [])),
+        requests.flatMap(({ pathname, searchParams }) =>
+          pathname === '/data/search' && !searchParams.has('include') ? [searchParams.get('q')] : [],
+        ),
       ),
     ).toEqual(new Set(['unknown 0', 'unknown 1', 'unknown 2', 'unkn', 'unk']))
   })

@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { toBucketTime } from '../../shared/coverage/grid.ts'
-import { type Note, OPEN_END } from '../../shared/coverage/ledger.ts'
-import { HOUR_MS } from '../../shared/intervals.ts'
+import { toBucketTime } from '../../shared/buckets.ts'
+import { END_OF_TIME, HOUR_MS } from '../../shared/intervals.ts'
+import type { Note, ProviderRows } from '../../shared/ledger/ledger.ts'
+import { toNotes, toReports } from '../../shared/ledger/record.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import type { ProviderRows } from '../../workers/run/collect.ts'
 import { createAnswers } from '../../workers/run/collect.ts'
-import { toNotes, toReports } from '../../workers/run/coverage.ts'
 
 const NOW = Date.parse('2024-05-06T07:02:00Z')
 const registry = loadRegistry()
@@ -28,12 +27,7 @@ function reportsOf(
   const answers = createAnswers([entity], true)
   const withRows = new Set([entity.key])
   answers.answered([entity], input.provider, { withRows, read: new Set(), refused: new Map(), putOff: new Set() })
-  const reported = {
-    job,
-    payload,
-    now: NOW,
-    collected: { results: [input], rejected: 0, answers, failures: [], more: false },
-  }
+  const reported = { dataset: job.dataset, payload, now: NOW, results: [input], answers: answers.all() }
   const reports = toReports(reported)
   const time = (bucket: number) => new Date(toBucketTime(bucket, job.dataset.cadence)).toISOString().slice(0, 16)
   return {
@@ -120,12 +114,7 @@ describe('stored buckets of which values were left out', () => {
     const rows = times.map((observed_at) => ({ token: token.key, observed_at }))
     const input = [{ provider: 'coinmarketcap', rows, read: [], steps: [] }]
     const answers = toAnswers(payload.kind === 'range')
-    const run = {
-      job: prices,
-      payload,
-      now: NOW,
-      collected: { results: input, rejected: 0, answers, failures: [], more: false },
-    }
+    const run = { dataset: prices.dataset, payload, now: NOW, results: input, answers: answers.all() }
     return toNotes({ ...run, reports: toReports(run), before })
   }
   const reason = '1 left out, coinmarketcap: market_cap: Too big'
@@ -153,7 +142,7 @@ describe('stored buckets of which values were left out', () => {
   it('leave the note of an outage that begins at the same time and is longer', () => {
     const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
     if (first === undefined) throw new Error('a note is needed')
-    const outage: Note = { ...first, state: 'failed', reason: 'no answer', from: at('06:00:00'), to: OPEN_END }
+    const outage: Note = { ...first, state: 'failed', reason: 'no answer', from: at('06:00:00'), to: END_OF_TIME }
     const range = { kind: 'range', from: at('06:00:00'), to: at('06:10:00'), interval: '5m' } as const
     expect(noteOf(range, ['2024-05-06T06:02:00Z', '2024-05-06T06:07:00Z'], [outage])).toEqual([])
   })

@@ -44,6 +44,10 @@ const toCompositions = ([first]: { chain: string; contractAddress: string }[] = 
   { validFrom: '2022-11-29', elements: [{ token: `${first?.chain}/${first?.contractAddress}`, quantity: '1.5' }] },
 ]
 
+const GOVERNOR = `0x${'1'.repeat(40)}`
+const governor = { chain: 'ethereum', address: GOVERNOR, family: 'aave-v3', fromBlock: 1 }
+const machine = { ...governor, address: `0x${'2'.repeat(40)}`, votesOn: `ethereum/${GOVERNOR}` }
+
 type Files = Record<'categories' | 'chains' | 'tokens' | 'daos' | 'index', unknown>
 
 let dir: string
@@ -185,6 +189,15 @@ describe('loadRegistry', () => {
     expect(old?.ended?.successor).toBe(next?.id)
   })
 
+  it('sets the proposals of a contract that only has the votes on them', () => {
+    write({ daos: [{ ...dao, governors: [machine, governor] }] })
+    const space = `eip155:1:${GOVERNOR}`
+    expect(loadRegistry(dir).daos[0]?.governors).toMatchObject([
+      { space: `eip155:1:0x${'2'.repeat(40)}`, proposalSpace: space },
+      { space, proposalSpace: space },
+    ])
+  })
+
   it('accepts livePrice: false', () => {
     write({ tokens: [{ ...token, livePrice: false }] })
     expect(loadRegistry(dir).tokens[0]?.livePrice).toBe(false)
@@ -225,6 +238,11 @@ describe('loadRegistry errors', () => {
     ['bad address', { tokens: [{ ...token, contractAddress: '0x12' }] }, 'contractAddress: 0x12 is not 0x and 40 hex'],
     ['bad treasury', nested({ address: '0xz' }), 'treasuries[0].address: 0xz is not 0x and 40 hex digits'],
     ['unknown treasury chain', nested({ chain: 'moon' }), 'treasuries[0].chain: moon is not in chains.json'],
+    [
+      'votes on an unknown governor',
+      { daos: [{ ...dao, governors: [machine] }] },
+      `daos.json[0] (uniswap): governors[0].votesOn: ethereum/${GOVERNOR} is no governor of the DAO with proposals of its own`,
+    ],
     [
       'fractional decimals',
       { tokens: [{ ...token, decimals: 1.5 }] },

@@ -27,8 +27,8 @@ const daos = [
     ...{ slug: 'lighthouse', name: 'Lighthouse DAO', token: 'token-3', categories: ['lending'], chains: ['ethereum'] },
     formerNames: ['Ship Signals'],
     treasuries: [{ chain: 'ethereum', address: TREASURY }],
-    governors: [{ ...CONTRACT, address: GOVERNOR, family: 'bravo' }],
-    votingToken: { ...CONTRACT, address: VOTING_TOKEN },
+    governors: [{ ...CONTRACT, address: GOVERNOR, family: 'bravo', proposalSpace: CONTRACT.space }],
+    votingToken: { ...CONTRACT, address: VOTING_TOKEN, family: 'votes' },
   }),
   dao(2, { slug: 'orchard', name: 'Orchard', token: 'token-5' }),
 ]

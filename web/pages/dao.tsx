@@ -106,7 +106,7 @@ const RATED = [
   ['Token economics', 'tokenEconomics'],
 ] as const
 
-/** The rating, if there is one: a card that says "not rated" has no use. */
+/** The rating. A DAO without a rating has no card. */
 function Rating({ id }: { id: string }) {
   const question = toQuestion('/data/daos/ratings', { id: [id] })
   const ratings = useAnswer(question)

@@ -48,7 +48,7 @@ const ABOUT = ['treasuries', 'communities', 'ratings', 'all'] as const
 const TABLES = { treasuries: Treasuries, communities: Communities, ratings: Ratings, all: All }
 const TEXTS = { treasuries: 'Treasuries', communities: 'Communities', ratings: 'Ratings', all: 'All' }
 
-/** The DAOs by topic: each table is one list of the API. */
+/** The DAOs in one of several tables: each table is one list of the API. */
 export function Daos() {
   const about = chosen('about', ABOUT, 'treasuries')
   const Table = TABLES[about]

@@ -15,7 +15,7 @@ const COMPLETE = 0.95
 
 type Dataset = Answer<'/data/status'>['datasets'][number]
 
-/** Freshness and completeness of a dataset in one word: a new value alone does not make a dataset whole. */
+/** Freshness and completeness of a dataset in one word: a dataset with a new value may still be incomplete. */
 export function DatasetState({ dataset: { state, complete } }: { dataset: Pick<Dataset, 'state' | 'complete'> }) {
   const word = state === 'fresh' && complete < COMPLETE ? 'incomplete' : state
   return <span class={`badge ${word}`}>{word}</span>

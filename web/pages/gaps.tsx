@@ -1,40 +1,24 @@
-import { isGap } from '../../shared/coverage/not-due.ts'
+import { useMemo } from 'preact/hooks'
+import { isGap } from '../../shared/coverage-gap.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
-import { toCounted, toShort } from '../format.ts'
+import { DATASET_TITLES } from '../datasets.ts'
+import { toCounted, toShort, toUtc } from '../format.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
+import type { ChartEvent } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Unknown } from '../parts/value.tsx'
 import { go, withQuery } from '../place.ts'
+import type { Range } from '../ranges.ts'
 
 type Named = Query<'/data/status/coverage'>['dataset']
 type Stretch = Answer<'/data/status/coverage'>[number]
 
-/** The datasets with coverage: the API's complete list, with their titles. */
-const TITLES: Readonly<Record<Named, string>> = {
-  prices: 'Prices',
-  tvl: 'Value locked',
-  holders: 'Token holders',
-  daos: 'DAO profiles',
-  treasury: 'Treasuries',
-  fees: 'Fees and revenue',
-  ratings: 'Ratings',
-  'market-cap': 'Total market cap',
-  index: 'Index',
-  'index-token': 'Index Token',
-  governance: 'Snapshot governance',
-  governors: 'On-chain governance',
-  delegations: 'Delegations of voting power',
-  'treasury-value': 'Total treasury value',
-  twitter: 'Twitter followers',
-  discord: 'Discord members',
-  telegram: 'Telegram members',
-  'twitter-sentiment': 'Twitter sentiment',
-  'dex-trades': 'DEX trades',
-}
+/** The datasets with coverage. */
+const TITLES: Readonly<Record<Named, string>> = DATASET_TITLES
 const COVERED = Object.keys(TITLES) as Named[]
 
 /** The title of a dataset; its name if it has no title. */
@@ -68,6 +52,43 @@ function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string,
   const ofDaos = isComplete && ofTokens === undefined ? toQuestion('/data/daos', query) : undefined
   const records = [...(useAnswer(ofTokens).received?.data ?? []), ...(useAnswer(ofDaos).received?.data ?? [])]
   return new Map(records.map(({ _id, name }) => [_id, name]))
+}
+
+/** Maximum changes of history in one request. */
+const MOST_CHANGES = 200
+
+/**
+ * The gaps of an entity's data, and its filled or corrected history, as events of a chart. None without an id.
+ */
+export function useDataMarks(
+  dataset: Named,
+  id: string | undefined,
+  { start, range }: { readonly start: string; readonly range: Range },
+): readonly ChartEvent[] {
+  const coverage = useAnswer(
+    id === undefined ? undefined : toQuestion('/data/status/coverage', { dataset, id, start }, range),
+  ).received?.data
+  const changes = useAnswer(
+    id === undefined ? undefined : toQuestion('/data/changes', { dataset, id, limit: MOST_CHANGES }),
+  ).received?.data
+  return useMemo(() => {
+    const toRange = ({ from, to }: { from: string; to: string }) => ({
+      ...{ time: Date.parse(from) / 1000, until: Date.parse(to) / 1000 },
+    })
+    const end = ({ to }: { to: string }) => toUtc(new Date(to))
+    // Coarser data is drawn, so it is no gap there.
+    const gaps = (coverage ?? []).filter((one) => isGap(one) && one.state !== 'coarser')
+    return [
+      ...gaps.map((one) => ({
+        ...{ ...toRange(one), mark: 'gap' as const, to: `freshness?dataset=${dataset}` },
+        text: `No data until ${end(one)}: ${one.reason ?? one.state}`,
+      })),
+      ...(changes ?? []).map((one) => ({
+        ...{ ...toRange(one), mark: 'change' as const },
+        text: `Filled or corrected until ${end(one)}, stored ${toUtc(new Date(one.at))}`,
+      })),
+    ]
+  }, [coverage, changes, dataset])
 }
 
 export function Gaps() {

@@ -155,7 +155,7 @@ function Movers({ title, sort }: { title: string; sort: string }) {
     <Card title={title} question={question} facts={tokens.received?.facts}>
       <Shown of={tokens} what="tokens" rows={5} isEmpty={(data) => data.length === 0}>
         {(data) => (
-          // Rows are keyed by position: another token changes the row's content and moves nothing.
+          // Rows are keyed by position: another token changes the row's content, but not the layout.
           <RecordTable
             caption={title}
             records={data}

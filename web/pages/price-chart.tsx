@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { now, useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
@@ -7,6 +8,7 @@ import type { Embedding } from '../parts/open-as.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isEmbed } from '../place.ts'
 import { fits, INTERVALS, type Interval, RANGES, type Range, USUAL } from '../ranges.ts'
+import { useDataMarks } from './gaps.tsx'
 import { useVoteEnds } from './proposals.tsx'
 
 const METRICS = ['price', 'candles', 'market-cap', 'volume'] as const
@@ -126,6 +128,8 @@ export function PriceChart({ id, name, dao }: { id: string; name: string; dao: s
     </div>
   )
   const query = { id, start, fill: 'null' } as const
+  const [votes, marks] = [useVoteEnds(dao), useDataMarks('prices', isEmbed ? undefined : id, { start, range })]
+  const events = useMemo(() => [...votes, ...marks], [votes, marks])
   const chart = {
     title: isEmbed ? `${name}: ${TEXTS[metric]}` : TEXTS[metric],
     embedding: { path: `tokens/${id}`, query: { metric, range, interval: shown }, image: `charts/24h/${id}.svg` },
@@ -133,7 +137,7 @@ export function PriceChart({ id, name, dao }: { id: string; name: string; dao: s
     controls,
     query,
     range,
-    events: useVoteEnds(dao),
+    events,
   }
   if (metric === 'candles') return <CandleChart {...chart} interval={ofCandle} />
   return <QuoteChart {...chart} metric={metric} interval={interval} />

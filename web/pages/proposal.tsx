@@ -8,6 +8,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { isWeb, type Proposal, State } from './proposals.tsx'
+import { Voter } from './voters.tsx'
 
 const MOST_VOTES = 100
 const SORTS = ['-votingPower', '-createdAt'] as const
@@ -74,7 +75,7 @@ function Votes({ id, of }: { id: string; of: Proposal }) {
               records={data}
               keyOf={({ _id }) => _id}
               columns={[
-                { title: 'Voter', cell: ({ voter }) => <code title={voter}>{toShort(voter)}</code> },
+                { title: 'Voter', cell: ({ voter }) => <Voter address={voter} /> },
                 {
                   title: 'Choice',
                   cell: ({ choice }) => (

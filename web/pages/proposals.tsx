@@ -143,7 +143,7 @@ function Rows({ of, isWaiting, isComplete }: { of: readonly Named[]; isWaiting: 
   if (of.length === 0) return isComplete ? <p class="state empty">{NONE}</p> : null
   return (
     <div class="shown" aria-busy={isWaiting}>
-      {/* Rows are keyed by position and have a fixed height: another proposal moves nothing. */}
+      {/* Rows are keyed by position and have a fixed height, so another proposal does not change the layout. */}
       <RecordTable<Named>
         caption="Newest proposals"
         records={of}

@@ -46,7 +46,7 @@ function usePublished(): Published {
   return published
 }
 
-/** What the newest run does or did. */
+/** The state of the newest run. */
 type Run =
   | { readonly state: 'idle' | 'cancelled' }
   | { readonly state: 'running'; readonly step: string }
@@ -62,8 +62,8 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Runs queries one after another. The engine starts with the first one. It ends with the page, and if a query is
- * cancelled: the next query starts another engine and loads its files again, from the browser's cache.
+ * Runs queries one after another. The engine starts with the first one. It is closed with the page and when a query is
+ * cancelled. The next query starts another engine and loads its files again, from the browser's cache.
  */
 function useRun(catalog: Catalog) {
   const [run, setRun] = useState<Run>({ state: 'idle' })

@@ -102,7 +102,7 @@ const LEAST = {
   ] as const,
 }
 
-/** All treasuries by kind of asset: the largest that do not depend on their own token come first. */
+/** All treasuries by kind of asset, by default the largest value without the DAO's own token first. */
 export function Treasuries() {
   const sorting = sortingOf('-withoutOwnTokenUsd')
   const question = toQuestion('/data/daos/treasury/kinds', { ...listQuery(), sort: sorting.by })

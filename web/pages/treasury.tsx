@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
@@ -11,6 +12,7 @@ import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, Unknown, Value } from '../parts/value.tsx'
 import { isEmbed } from '../place.ts'
 import { RANGES } from '../ranges.ts'
+import { useDataMarks } from './gaps.tsx'
 import { useVoteEnds } from './proposals.tsx'
 import { compareAssets, sumByAsset } from './treasury-assets.ts'
 
@@ -80,7 +82,9 @@ export function TreasuryHistory({ id, name }: { id: string; name: string }) {
   const query = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
   const question = toQuestion('/data/daos/treasury/historic', query)
   const series = useAnswer(question)
-  const events = useVoteEnds(isEmbed ? undefined : id)
+  const shown = isEmbed ? undefined : id
+  const [votes, marks] = [useVoteEnds(shown), useDataMarks('treasury', shown, { start, range })]
+  const events = useMemo(() => [...votes, ...marks], [votes, marks])
   if (isNone(series)) return isEmbed ? <p class="state empty">{NO_TREASURY}</p> : null
   return (
     <SeriesChart

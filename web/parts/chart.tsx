@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toCounted, toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { type Drawing, describe, describeDrawing, describePoint, eventsIn, toStep } from './drawing.ts'
+import { type Drawing, describe, describeDrawing, describePoint, eventsIn, markOf, toStep } from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { draw, Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -54,11 +54,16 @@ function Events({ drawing }: { drawing: Drawing }) {
   if (events.length === 0) return null
   return (
     <details class="drop events">
-      <summary>▲ {toCounted(events.length, 'event')}</summary>
+      <summary>
+        <span aria-hidden="true">{[...new Set(events.map(markOf))].join(' ')}</span> {toCounted(events.length, 'event')}
+      </summary>
       <ul class="menu">
-        {events.slice(0, MOST_EVENTS).map(({ time, text, to }) => (
-          <li key={`${time} ${to}`}>
-            <small>{toUtc(new Date(time * 1000))}</small> {to === undefined ? text : <a href={to}>{text}</a>}
+        {events.slice(0, MOST_EVENTS).map((event, at) => (
+          // Events of one time may have the same text.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the items have no state.
+          <li key={at}>
+            <span aria-hidden="true">{markOf(event)}</span> <small>{toUtc(new Date(event.time * 1000))}</small>{' '}
+            {event.to === undefined ? event.text : <a href={event.to}>{event.text}</a>}
           </li>
         ))}
         {events.length > MOST_EVENTS && <li>{events.length - MOST_EVENTS} earlier events are only marked.</li>}

@@ -6,10 +6,17 @@ export interface Line {
   readonly values: readonly (number | null)[]
 }
 
-/** Something that happened at a time of a chart: a mark on its time axis. */
+/** The marks of events: something that happened, missing data, and history that was filled or corrected. */
+export const MARKS = { event: '▲', gap: '▬', change: '◆' } as const
+
+/** Something about a time or a range of a chart: a mark on its time axis. */
 export interface ChartEvent {
-  /** Unix seconds. */
+  /** Unix seconds; the start of a range. */
   readonly time: number
+  /** The end of a range, exclusive; undefined for a moment. */
+  readonly until?: number
+  /** Default: `event`. */
+  readonly mark?: keyof typeof MARKS
   readonly text: string
   /** Address of its page. */
   readonly to?: string
@@ -84,20 +91,35 @@ export function toStep(line: Line): number {
   return 10 ** Math.floor(Math.log10((high - low) / 100))
 }
 
-/** The events from a point until the next one; after the last point, for as long as one step. */
-function eventsAt({ times, events = [] }: Drawing, at: number): readonly ChartEvent[] {
-  const from = times[at]
-  if (from === undefined) return []
-  const to = times[at + 1] ?? from + (from - (times[at - 1] ?? from))
-  return events.filter(({ time }) => time >= from && time < to)
+export const markOf = ({ mark = 'event' }: ChartEvent) => MARKS[mark]
+
+const overlaps = ({ time, until }: ChartEvent, from: number, to: number) =>
+  time < to && (until === undefined ? time >= from : until > from)
+
+/** The end of the step of a point. */
+const endOf = ({ times }: Drawing, at: number) => {
+  const from = times[at] ?? Number.NaN
+  return times[at + 1] ?? from + (from - (times[at - 1] ?? from))
 }
+
+/** A change of the whole range says nothing about a place on the axis. */
+const isEverywhere = ({ time, until, mark }: ChartEvent, first: number, last: number) =>
+  mark === 'change' && time <= first && (until ?? time) >= last
 
 /** The events in the range of a chart. */
 export const eventsIn = (drawing: Drawing): readonly ChartEvent[] => {
-  const [last, first] = [drawing.times.length - 1, drawing.times[0] ?? Number.POSITIVE_INFINITY]
-  const end = drawing.times[last] ?? first
-  const after = new Set(eventsAt(drawing, last))
-  return (drawing.events ?? []).filter((event) => (event.time >= first && event.time < end) || after.has(event))
+  const { times, events = [] } = drawing
+  const [first, last] = [times[0], times.at(-1)]
+  if (first === undefined || last === undefined) return []
+  const end = endOf(drawing, times.length - 1)
+  return events.filter((event) => overlaps(event, first, end) && !isEverywhere(event, first, last))
+}
+
+/** The events from a point until the next one; after the last point, for as long as one step. */
+const eventsAt = (drawing: Drawing, at: number): readonly ChartEvent[] => {
+  const from = drawing.times[at]
+  if (from === undefined) return []
+  return eventsIn(drawing).filter((event) => overlaps(event, from, endOf(drawing, at)))
 }
 
 /** The texts of one point: its time, the value of each line with its unit, and its events. */
@@ -109,14 +131,17 @@ export function toPointTexts(drawing: Drawing, at: number) {
       const value = line.values[at] ?? null
       return { name: line.name, text: value === null ? 'not known' : toDistinct(value, as, toStep(line)) }
     }),
-    events: eventsAt(drawing, at).map(({ text }) => text),
+    events: eventsAt(drawing, at).map((event) => ({ mark: markOf(event), text: event.text })),
   }
 }
 
 /** Describes one point. */
 export function describePoint(drawing: Drawing, at: number): string {
   const { time, values, events } = toPointTexts(drawing, at)
-  return [`${time}: ${values.map(({ name, text }) => `${name} ${text}`).join(', ')}`, ...events].join('. ')
+  return [
+    `${time}: ${values.map(({ name, text }) => `${name} ${text}`).join(', ')}`,
+    ...events.map(({ text }) => text),
+  ].join('. ')
 }
 
 /** A text alternative of a chart for screen readers. */

@@ -162,7 +162,7 @@ export function Listing<T extends { readonly _id: string }>(props: {
     <Card title={title} question={opened} facts={records.received?.facts} controls={controls}>
       <Shown of={records} what="records" isEmpty={(data) => data.length === 0}>
         {(data, { total, next }) => (
-          // While the new answer is loading, the previous one stays in its own order.
+          // While the new answer is loading, the previous one is shown in its own order.
           <Records {...{ title, list: records.isBefore ? '' : question.url, data, columns, sorting, total, next }} />
         )}
       </Shown>

@@ -3,11 +3,12 @@ import { toAbsolute } from '../place.ts'
 import { theme } from '../theme.ts'
 import { useCopying } from './copying.ts'
 
-function CopyLine({ text, usual }: { text: string; usual: string }) {
-  const { said, copy } = useCopying(usual, 'The browser refused: select the line above', text)
+/** A text with a button that copies it. A block keeps its line breaks. */
+export function CopyLine({ text, usual, isBlock = false }: { text: string; usual: string; isBlock?: boolean }) {
+  const { said, copy } = useCopying(usual, 'The browser refused: select the text above', text)
   return (
     <>
-      <code class="curl">{text}</code>
+      <code class={isBlock ? 'curl block' : 'curl'}>{text}</code>
       <button type="button" onClick={() => copy(() => navigator.clipboard.writeText(text))} aria-live="polite">
         {said}
       </button>
@@ -46,7 +47,7 @@ export function OpenAs({
 export interface Embedding {
   /** The path of the chart's own page: `tokens/<id>`. */
   readonly path: string
-  /** What the reader chose. */
+  /** The options that the reader selected. */
   readonly query: Readonly<Record<string, string>>
   /** The address of an image of the same data, if the service draws one. */
   readonly image?: string

@@ -2,7 +2,7 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { toMark, toUtc } from '../format.ts'
 import { drawCandles } from './candles.ts'
-import { type Drawing, eventsIn, toPointTexts } from './drawing.ts'
+import { type ChartEvent, type Drawing, eventsIn, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
@@ -31,7 +31,7 @@ function toAlone(values: readonly (number | null)[]): number[] {
 }
 
 export interface Plot {
-  /** Draws newer points of the same lines. A zoomed view stays while it contains points. */
+  /** Draws newer points of the same lines. A zoomed view is kept while it contains points. */
   show(drawing: Drawing): void
   /** Puts the cursor on a point, or hides it. */
   point(at: number | undefined): void
@@ -81,24 +81,47 @@ function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => n
 
 const EVENT_SIZE = 5
 
-/** Marks each event with a triangle on the time axis and a thin line. */
+/**
+ * Marks each event on the time axis: a moment with a triangle and a thin line, a gap with a bar, changed history with a
+ * thin bar that begins with a diamond.
+ */
 function drawEvents(plot: UPlot, drawing: Drawing, color: string): void {
   const { ctx, bbox } = plot
   const size = EVENT_SIZE * UPlot.pxRatio
-  const bottom = bbox.top + bbox.height
+  const [right, bottom] = [bbox.left + bbox.width, bbox.top + bbox.height]
+  const toX = (time: number) => Math.round(plot.valToPos(time, 'x', true))
+  const fill = (...[first, ...rest]: readonly (readonly [x: number, y: number])[]) => {
+    ctx.beginPath()
+    if (first !== undefined) ctx.moveTo(...first)
+    for (const point of rest) ctx.lineTo(...point)
+    ctx.fill()
+  }
+  const drawRange = ({ time, mark }: ChartEvent, until: number) => {
+    const [from, to] = [Math.max(bbox.left, toX(time)), Math.min(right, toX(until))]
+    if (to < bbox.left || from > right) return
+    const height = mark === 'gap' ? size : size / 3
+    ctx.fillRect(from, bottom - height, Math.max(1, to - from), height)
+    if (mark !== 'gap')
+      fill(
+        [from, bottom - 1.6 * size],
+        [from + 0.8 * size, bottom - 0.8 * size],
+        [from, bottom],
+        [from - 0.8 * size, bottom - 0.8 * size],
+      )
+  }
   ctx.save()
   ctx.fillStyle = color
-  for (const { time } of eventsIn(drawing)) {
-    const x = Math.round(plot.valToPos(time, 'x', true))
-    if (x < bbox.left || x > bbox.left + bbox.width) continue
+  for (const event of eventsIn(drawing)) {
+    if (event.until !== undefined) {
+      drawRange(event, event.until)
+      continue
+    }
+    const x = toX(event.time)
+    if (x < bbox.left || x > right) continue
     ctx.globalAlpha = 0.25
     ctx.fillRect(x, bbox.top, 1, bbox.height)
     ctx.globalAlpha = 1
-    ctx.beginPath()
-    ctx.moveTo(x, bottom - 1.6 * size)
-    ctx.lineTo(x + size, bottom)
-    ctx.lineTo(x - size, bottom)
-    ctx.fill()
+    fill([x, bottom - 1.6 * size], [x + size, bottom], [x - size, bottom])
   }
   ctx.restore()
 }
@@ -134,8 +157,8 @@ function createTip(plot: UPlot, colors: Colors) {
       value.append(text)
       add('value', dash, name, value)
     })
-    for (const text of events.slice(0, MOST_EVENTS)) add('event', `▲ ${text}`)
-    if (events.length > MOST_EVENTS) add('event', `▲ ${events.length - MOST_EVENTS} more`)
+    for (const { mark, text } of events.slice(0, MOST_EVENTS)) add('event', `${mark} ${text}`)
+    if (events.length > MOST_EVENTS) add('event', `${events.length - MOST_EVENTS} more`)
     const isRight = left + TIP_DISTANCE + tip.offsetWidth > plot.over.clientWidth
     const place = isRight ? left - TIP_DISTANCE - tip.offsetWidth : left + TIP_DISTANCE
     tip.style.left = `${Math.max(0, place)}px`

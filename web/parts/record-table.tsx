@@ -46,7 +46,7 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
   )
 }
 
-/** Rows that fill any screen. Only longer tables leave out what is far from the screen. */
+/** Rows that fill any screen. Only longer tables omit cells that are far from the screen. */
 const FIRST_ROWS = 30
 
 /** Distance from the screen within which a row has all its cells. */
@@ -74,7 +74,7 @@ function setPrinting(value: boolean): void {
 addEventListener('beforeprint', () => setPrinting(true))
 addEventListener('afterprint', () => setPrinting(false))
 
-/** Cells that the reader uses must stay. */
+/** Whether the focus or the selection is in the row: its cells must not be removed then. */
 const isInUse = (row: Element) =>
   row.contains(document.activeElement) || getSelection()?.containsNode(row, true) === true
 

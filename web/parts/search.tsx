@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { toShort } from '../format.ts'
 import { go } from '../place.ts'
 import { toFormer, useFound } from './found.ts'
 import { Mark } from './mark.tsx'
@@ -12,12 +13,16 @@ const PAGES = [
   { to: 'index', text: 'Index' },
   { to: 'compare', text: 'Compare' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
+  { to: 'alerts', text: 'Alerts: fired ones, rules, a form that writes rules' },
   { to: 'sql', text: 'SQL over the published files' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },
 ] as const
 
 const IS_SERVED_ELSEWHERE = /^(?:reference|guides)/
+
+/** An account of an EVM chain or of Starknet. */
+const ADDRESS = /^0x[0-9a-f]{40,64}$/i
 
 interface Hit {
   readonly to: string
@@ -36,6 +41,9 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
       note: `${record.type === 'dao' ? 'DAO' : 'Token'}${toFormer(record)}`,
       id: record._id,
     })),
+    ...(ADDRESS.test(words.trim())
+      ? [{ to: `voters/${words.trim()}`, text: toShort(words.trim()), note: 'Votes and delegations of the address' }]
+      : []),
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
   ]
   const nothing = hits.length === 0 ? 'No match.' : ''

@@ -64,15 +64,15 @@ export function DataTime({ facts }: { facts: ReceivedAnswer<unknown>['facts'] | 
   )
 }
 
-/** Whether there is certainly nothing to show: an empty answer, or one that says that there is no data. */
+/** Whether there is no data to show: the answer is empty, or its code is `no_data`. */
 export const isNone = ({ received, failure }: AnswerState<readonly unknown[]>) =>
   received === undefined
     ? failure?.code === 'no_data'
     : received.data.length === 0 || (received.facts.points === 0 && (received.facts.missing ?? 0) > 0)
 
 /**
- * The state of an answer: loading, failed, empty, or shown. A previous answer stays while a newer one is loading or has
- * failed, with a note.
+ * The state of an answer: loading, failed, empty, or shown. A previous answer is shown with a note while a newer one is
+ * loading or after it has failed.
  */
 export function Shown<T>(props: {
   of: AnswerState<T>

@@ -42,8 +42,9 @@ const SETTINGS = [
 
 export interface Engine {
   /**
-   * Runs a statement. Loads the files that its plan reads first; loaded files stay. After the signal has aborted, the
-   * engine has to be closed: DuckDB would go on, and the promise may stay pending.
+   * Loads the files that the plan of a statement reads, then runs the statement. Loaded files are cached until the
+   * engine is closed. After the signal has aborted, close the engine: otherwise DuckDB continues to run, and the
+   * promise may never settle.
    * @throws Error with DuckDB's message
    */
   run(text: string, options: { signal: AbortSignal; onStep: (step: string) => void }): Promise<Result>
@@ -88,7 +89,7 @@ function createEngine(catalog: Catalog, database: AsyncDuckDB, connection: Async
   }
 
   async function load({ file, table, columns }: FileTable, signal: AbortSignal): Promise<void> {
-    // What an aborted load has inserted is removed.
+    // Removes the rows that an aborted load has inserted.
     await connection.query(`TRUNCATE files.${table}`)
     for await (const arrow of readFile({ url: toAbsolute(`published/${file.path}`), columns }, signal)) {
       await connection.insertArrowFromIPCStream(arrow, { schema: 'files', name: table, create: false })

@@ -1,4 +1,5 @@
-// Reads a Parquet file and sends its rows as Arrow, in a worker of its own: decoding takes longer than a frame.
+// Reads a Parquet file and sends its rows as Arrow. Runs in a separate worker, because decoding takes longer than a
+// frame.
 
 import type { DataType, Vector } from 'apache-arrow'
 import {

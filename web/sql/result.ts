@@ -70,8 +70,8 @@ const isNumeric = (type: string) => /^(?:Int|Uint|Float|Decimal)/i.test(type)
 export const isNumberColumn = ({ type }: Result['columns'][number]) => isNumeric(type)
 
 /**
- * The rows as a line, if the first column is a time and the second a number. Several rows of one time are no line:
- * then there is no chart.
+ * The rows as a line, if the first column is a time and the second a number. Undefined if several rows have the same
+ * time, because they form no line.
  */
 export function toLine({ columns, rows }: Result): Drawing | undefined {
   const [time, value] = columns

@@ -1,5 +1,5 @@
-import { countCovered } from '../../shared/coverage/count.ts'
-import { totalBuckets } from '../../shared/coverage/grid.ts'
+import { totalBuckets } from '../../shared/buckets.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import { createProgress, type Progress } from '../../shared/progress-bar.ts'
 import { createQueue, type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../schedule/chunks.ts'
@@ -121,7 +121,7 @@ async function watchChunks(
 async function countCoveredBuckets({ request, stores }: Collecting): Promise<number> {
   const counts = toDue(request, stores.now()).map(({ within, entities }) => {
     const keys = entities.map(({ key }) => key)
-    return countCovered(stores.db, request.job.dataset, keys, { within, seconds: toSeconds(request) })
+    return openLedger(stores.db, request.job.dataset).count(keys, { within, seconds: toSeconds(request) })
   })
   return (await Promise.all(counts)).flat().reduce((sum, { stored, nothing }) => sum + stored + nothing, 0)
 }

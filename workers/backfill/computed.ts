@@ -1,4 +1,5 @@
-import { noteStored, readDueUnits, toUnitMs, toUnitTimes } from '../../shared/coverage/computations.ts'
+import { toUnitMs, toUnitTimes } from '../../shared/buckets.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import type { Progress } from '../../shared/progress-bar.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import { enqueueComputation, toRanges } from '../schedule/recompute.ts'
@@ -13,16 +14,17 @@ import { type Collecting, untilDone } from './until-done.ts'
 export async function collectComputed(collecting: Collecting, progress: Progress): Promise<readonly Ended[]> {
   const { request, queue, stores } = collecting
   const { job, range } = request
+  const ledger = openLedger(stores.db, job.dataset)
   const startedAt = stores.now()
   const times = toUnitTimes(range, job.cadence)
   let open = new Set(times)
   let isNoted = false
   const failed = new Map<number, string>()
   await untilDone(collecting, async () => {
-    if (!isNoted) await noteStored(stores.db, job.dataset, [range])
+    if (!isNoted) await ledger.noteStored([range])
     const isFirst = !isNoted
     isNoted = true
-    const due = new Set((await readDueUnits(stores.db, job.dataset, 0)).map(({ from }) => from))
+    const due = new Set((await ledger.dueUnits(0)).map(({ from }) => from))
     // Another job may have computed the unit since it failed.
     for (const time of failed.keys()) if (!due.has(time)) failed.delete(time)
     open = new Set([...open].filter((time) => due.has(time) && !failed.has(time)))

@@ -1,4 +1,4 @@
-import { type Note, readNotes } from '../../shared/coverage/ledger.ts'
+import { type Note, openLedger } from '../../shared/ledger/ledger.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { BackfillRequest } from './request.ts'
 
@@ -13,7 +13,7 @@ export async function createFailureReporter(
 ) {
   const keys = entities.map(({ key }) => key)
   const read = async () =>
-    (await readNotes(db, job.dataset, keys, range)).filter(
+    (await openLedger(db, job.dataset).notes(keys, range)).filter(
       ({ lane, state }) => lane === 'history' && state !== 'coarser',
     )
   const toTry = ({ entity, from, tries, since }: Note) => `${entity} ${from} ${tries} ${since}`

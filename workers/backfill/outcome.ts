@@ -1,17 +1,17 @@
-import { countCovered } from '../../shared/coverage/count.ts'
 import {
   ANY_STEP,
   type Buckets,
   intersect,
   subtract,
+  subtractAll,
   toBucket,
   toBuckets,
   toSettledEnd,
   toTimes,
   totalBuckets,
-} from '../../shared/coverage/grid.ts'
-import { type Note, readMissing, readNotes } from '../../shared/coverage/ledger.ts'
+} from '../../shared/buckets.ts'
 import { groupBy } from '../../shared/group-by.ts'
+import { type Note, openLedger } from '../../shared/ledger/ledger.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { type BackfillRequest, type Due, toDue, toSeconds } from './request.ts'
@@ -89,10 +89,11 @@ async function addParts(
 ) {
   const { job } = request
   const keys = entities.map(({ key }) => key)
-  const counted = await countCovered(db, job.dataset, keys, { within, seconds: toSeconds(request) })
+  const ledger = openLedger(db, job.dataset)
+  const counted = await ledger.count(keys, { within, seconds: toSeconds(request) })
   const counts = new Map(counted.map((count) => [count.entity, count]))
-  const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: ANY_STEP })
-  const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
+  const missing = await ledger.missing(keys, { expected: [within], seconds: ANY_STEP })
+  const notes = await ledger.notes(keys, toTimes(within, job.dataset.cadence))
   const notesOf = groupBy(notes, ({ entity }) => entity)
   const settled = toBucket(toSettledEnd(now, toSeconds(request)), job.dataset.cadence)
   for (const entity of entities) {
@@ -103,7 +104,7 @@ async function addParts(
     const coarser = own.find(({ state }) => state === 'coarser')?.reason ?? 'the provider has only a longer step'
     parts.add('coarser', coarser, entity.name, count?.coarser ?? 0)
     let remaining = explainBy(missing.get(entity.key) ?? [], own, request, (note, buckets) =>
-      parts.add(note.state === 'unserved' ? 'unserved' : 'failed', note.reason, entity.name, buckets),
+      parts.add(note.state === 'failed' ? 'failed' : 'unserved', note.reason, entity.name, buckets),
     )
     for (const { chunk, reason } of ended) {
       if (!chunk.payload.entities?.includes(entity.id)) continue
@@ -115,7 +116,7 @@ async function addParts(
     remaining = take(remaining, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
       parts.add('newest', '', entity.name, buckets),
     )
-    parts.add('missing', 'nobody has collected it', entity.name, totalBuckets(remaining))
+    parts.add('missing', 'not collected yet', entity.name, totalBuckets(remaining))
   }
 }
 
@@ -127,7 +128,7 @@ function explainBy(
   add: (note: Note, buckets: number) => void,
 ): readonly Buckets[] {
   return notes
-    .filter(({ state }) => state === 'failed' || state === 'unserved')
+    .filter(({ state }) => state === 'failed' || state === 'unserved' || state === 'missed')
     .reduce(
       (remaining, note) => take(remaining, toBuckets(note, job.dataset.cadence), (buckets) => add(note, buckets)),
       missing,
@@ -141,7 +142,7 @@ function take(
   add: (buckets: number) => void,
 ): readonly Buckets[] {
   if (removed === undefined || removed.first > removed.last) return runs
-  const remaining = runs.flatMap((run) => subtract(run, [removed]))
+  const remaining = subtractAll(runs, [removed])
   add(totalBuckets(runs) - totalBuckets(remaining))
   return remaining
 }

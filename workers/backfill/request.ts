@@ -1,8 +1,8 @@
-import { EVERYBODY, readExpected, recordExpected, toDueEnd } from '../../shared/coverage/expected.ts'
-import { type Buckets, toBuckets, toStepSeconds, toTimes } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
+import { type Buckets, toBuckets, toDueEnd, toStepSeconds, toTimes } from '../../shared/buckets.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import { groupByEnd, untilEnd } from '../../shared/registry/ends.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
@@ -54,13 +54,14 @@ export function toDue(
 export async function recordExpectedHistory(db: Database, request: BackfillRequest): Promise<void> {
   const { job, entities, isNamed, range, interval } = request
   if (request.isExpected) return
-  const said = (await readExpected(db, job.dataset)).filter(({ seconds }) => seconds <= INTERVAL_SECONDS[interval])
-  const targets = isNamed ? entities : [{ key: EVERYBODY }]
+  const ledger = openLedger(db, job.dataset)
+  const said = (await ledger.expected()).filter(({ seconds }) => seconds <= INTERVAL_SECONDS[interval])
+  const targets = isNamed ? entities : [{ key: ALL_ENTITIES }]
   const ranges = targets.flatMap(({ key: entity, ...lifetime }) => {
-    const own = said.filter((one) => one.entity === EVERYBODY || one.entity === entity)
+    const own = said.filter((one) => one.entity === ALL_ENTITIES || one.entity === entity)
     return withoutRanges(untilEnd(range, lifetime), own).map((gap) => ({ entity, ...gap, interval }))
   })
-  await recordExpected(db, job.dataset, ranges)
+  await ledger.expect(ranges)
 }
 
 function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange[] {
@@ -79,10 +80,11 @@ function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange
 /** Returns the jobs with buckets that are due and not covered at the requested step. */
 export async function toMissingChunks(db: Database, request: BackfillRequest, now: number): Promise<Chunk[]> {
   const { job, chunks } = request
+  const ledger = openLedger(db, job.dataset)
   const byId = new Map<string, readonly Buckets[]>()
   for (const { within, entities } of toDue(request, now)) {
     const keys = entities.map(({ key }) => key)
-    const missing = await readMissing(db, job.dataset, keys, { expected: [within], seconds: toSeconds(request) })
+    const missing = await ledger.missing(keys, { expected: [within], seconds: toSeconds(request) })
     for (const { id, key } of entities) byId.set(id, missing.get(key) ?? [])
   }
   return chunks.filter(({ payload }) =>

@@ -15,16 +15,16 @@ import { withStores } from './with-stores.ts'
 
 const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
 
-Says that history of a dataset is wanted and has what is missing collected through its queue; a worker must serve that
-queue. Running the same command again goes on where it was stopped, and what is stored already does not change. Ends with
-what is covered and why the rest is not; exits with 0 only when all of it is stored, or known not to exist, and was
-collected now where --again says so or where it is computed.
+Records that history of a dataset is expected, and collects its missing ranges through the dataset's queue; a worker must
+serve that queue. The same command continues an interrupted run, and does not change stored data. At the end it prints the
+covered ranges, and the reasons for the others. Exits with 0 only if every range is stored or known to have no data. With
+--again, and for computed datasets, every range must also have been collected by this run.
 
   --from, --to      ISO dates or date-times, UTC; from is inclusive, to exclusive (default: now)
   --interval        ${INTERVALS.join(', ')} (default: the finest that the dataset's history has)
   --tokens, --daos  only these: symbols, names, slugs or ids, separated by commas
-  --dry-run         prints the jobs of the whole range, what is known already too, and enqueues nothing
-  --again           collects also what is known already
+  --dry-run         prints the jobs of the whole range, also of known parts, and enqueues nothing
+  --again           also collects ranges that are stored or known to have no data
   --help
 
 Datasets with history: ${jobs.flatMap(({ name, history }) => (history === undefined ? [] : [name])).join(', ')}`
@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   if (values.tokens !== undefined && values.daos !== undefined)
-    throw new DataError('payload', 'either --tokens or --daos')
+    throw new DataError('payload', '--tokens and --daos exclude each other: use one of them')
   const config = loadCommandConfig()
   const [dataset, ...more] = positionals
   if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)

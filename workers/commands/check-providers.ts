@@ -15,18 +15,19 @@ import { isWrong, toReport } from '../probe/report.ts'
 
 const HELP = `npm run providers -- [--short] [--record <folder>] [--timeout <seconds>] [--json]
 
-Asks each provider for one small thing per dataset, with the keys and hosts of the settings and by the code that collects,
-and says of each: whether it was reached, took the key, and answered in the shape that is expected, what is left of the
-plan where the provider tells or the workers count, a value, and how it bills. Below: by whom each dataset is collected with these settings.
-Stores nothing. A full run sends about 80 requests for one chain; of X it buys one user and ten posts, some six cents.
+Sends each provider one small request per dataset, with the keys and hosts of the settings and the code that collects.
+Prints for each whether it was reached, accepted the key and answered in the expected format; the rest of the plan, if the
+provider reports it or the workers count it; a value; and the billing. Another table has the providers that collect each
+dataset with these settings. Stores nothing. A full run sends about 80 requests for one chain, and buys one user and ten
+posts of X for about six cents.
 
-  --short             one question of each provider
-  --record <folder>   keeps the answers as files, without keys; a folder that is new or empty
-  --timeout <seconds> how long one question may take, 30 unless given
+  --short             one request to each provider
+  --record <folder>   saves the answers as files, without keys; the folder must be new or empty
+  --timeout <seconds> time limit of one request (default: 30)
   --json
   --help
 
-Exits with 1 when a provider that is set up does not answer as expected.`
+Exits with 1 if a configured provider does not answer as expected.`
 
 async function main(): Promise<void> {
   const { values } = readCommandLine({
@@ -71,7 +72,7 @@ async function readPlans({ config, db }: Pick<ProviderContext, 'config' | 'db'>,
     await requireRedis(redis)
     return await readDayPlans({ config, log, db }, redis, now)
   } catch (error) {
-    console.error(`what is left of the plans that workers count is unknown: Redis is away (${toReason(error)})`)
+    console.error(`the rest of the plans that workers count is unknown: Redis is unavailable (${toReason(error)})`)
     return []
   } finally {
     redis.disconnect()

@@ -15,14 +15,14 @@ import { toTable } from '../terminal/text-table.ts'
 
 const HELP = `npm run registry -- check [options]
 
-Compares shared/registry with the lists of CoinGecko, CoinMarketCap (with a key), DefiLlama and Snapshot: ids and spaces that
-are unknown there, names, symbols, contracts and handles that differ, and tokens that are live after their end. What differs
-for a reason stands in workers/registry-check/explained.json. Exits with 3 when a difference has no reason there, with 2
-when a list could not be read.
+Compares shared/registry with the lists of CoinGecko, CoinMarketCap (with a key), DefiLlama and Snapshot. Prints ids and
+spaces that are unknown there, names, symbols, contracts and handles that differ, and tokens that are live after their end.
+workers/registry-check/explained.json has the expected differences with their reasons. Exits with 3 if a difference is not in
+it, with 2 if a list could not be read.
 
-  --data       a folder of recorded lists, in place of the providers
-  --explained  also prints the differences that are explained
-  --json       prints all of them as JSON
+  --data       a folder of recorded lists, instead of the providers
+  --explained  also prints the explained differences
+  --json       prints all differences as JSON
   --help`
 
 const EXIT_UNREAD = 2

@@ -3,10 +3,9 @@ import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { withoutOff } from '../../shared/config/datasets-off.ts'
-import { isUnserved } from '../../shared/coverage/completeness.ts'
-import { readOpenNotes } from '../../shared/coverage/ledger.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { openLedgers } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -29,21 +28,21 @@ const EXIT = { stale: 2, gaps: 3 } as const
 
 const HELP = `npm run gaps -- [dataset] [options]
 
-Tells what of the wanted data is not there, by its coverage: per dataset and entity what is pending or
-failed, and what is lost because nobody collected it at the time and its providers have no history. What no provider has
-is not missing. Gaps that lie close together are told as one. Without --to it also tells which datasets are stale.
+Prints the missing data of each dataset and entity, according to the coverage: pending and failed ranges, and lost ones,
+which were not collected at their time and have no provider with history. Ranges that no provider has are not missing. Gaps
+that are close together are printed as one. Without --to, stale datasets are printed, too.
 
-Datasets that are off (DATASETS_OFF) are left out.
+Datasets that are off (DATASETS_OFF) are omitted.
 
-Exit codes, for a monitor: 0 all is there, 1 it cannot be told (wrong options, a store is away), 2 a dataset is stale or
-empty (an empty one that no provider serves, as without a key, has no code), 3 something is pending or failed, or --fix left
-some; 3 also where both are so. What is lost can't be mended and has no code.
+Exit codes, for a monitor: 0 nothing is missing; 1 the check failed (wrong options, an unavailable store); 2 a dataset is
+stale or empty (not an empty one that no provider serves, such as without a key); 3 ranges are pending or failed, or remain
+after --fix, also if 2 applies as well. Lost ranges have no code, because they cannot be collected any more.
 
-  --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
-  --interval        ${INTERVALS.join(', ')} the step at which it has to be there, so that what is
-                    coarser is told too (default: any)
-  --fix             collects the gaps again at once, where the dataset has history; a worker must serve the queue. It
-                    tells what is left
+  --from, --to      ISO dates or date-times, UTC, to limit the check; from is inclusive, to exclusive
+  --interval        ${INTERVALS.join(', ')} the required step: data with a coarser step counts as
+                    missing (default: any)
+  --fix             collects the gaps now, if the dataset has history, and prints the remaining ones; a worker must
+                    serve the queue
   --json
   --help
 
@@ -102,12 +101,14 @@ async function findGaps(request: Request, db: Database, registry: Registry): Pro
 /** Prints the datasets without new data although data was due, and returns whether there are any. */
 async function reportStale(request: Request, db: Database, registry: Registry): Promise<boolean> {
   let isStale = false
-  const [notes, now] = [await readOpenNotes(db), Date.now()]
+  const now = Date.now()
+  const datasets = request.jobs.map(({ dataset }) => dataset)
+  const unserved = await openLedgers(db, datasets).unserved(registry, now)
   for (const { name, dataset } of request.jobs) {
     const newest = await readNewest(db, dataset)
     const state = toFreshnessState(toLagSeconds(newest, now), dataset.cadence)
     if (state !== 'stale' && state !== 'empty') continue
-    if (state === 'empty' && isUnserved(dataset, registry, notes, now)) {
+    if (state === 'empty' && unserved.has(dataset.name)) {
       console.error(`${name} is empty: no provider serves it, as without a key`)
       continue
     }

@@ -13,8 +13,8 @@ const HELP = `npm run keys -- create <name> [--limit <requests>/<seconds>]
 npm run keys -- list
 npm run keys -- revoke <id>
 
-Keys of the API, in the file that API_KEYS_FILE names. A key is shown once, when it is made: the file holds a hash of it. A
-running API reads the file again within a second. Without --limit a key has ${DEFAULT_LIMIT}.`
+Keys of the API, in the file of API_KEYS_FILE. A new key is printed once, because the file contains only its hash. A
+running API reads the file again within a second. The default of --limit is ${DEFAULT_LIMIT}.`
 
 /**
  * Runs a key command and returns its output. `now` is in Unix milliseconds.

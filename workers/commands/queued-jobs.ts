@@ -37,16 +37,16 @@ const ALLOWED: Readonly<Record<Action, readonly State[]>> = {
 
 const HELP = `npm run jobs -- list|retry|drop [options]
 
-Looks at the queues' jobs, and by default at those that failed for good: the dead letters, kept for 14 days.
+Lists or changes jobs of the queues: by default the dead letters, which are jobs that failed permanently, for 14 days.
 
   list              prints them
-  retry             puts failed jobs back on their queues, with all their attempts; with --state delayed, those that wait
-                    for their next attempt are tried now
-  drop              removes them, and a command that waits for one waits no longer. What they were about stays wanted: the
-                    scheduler has it collected from history where there is any
+  retry             enqueues failed jobs again, with all their attempts; with --state delayed, jobs that wait for their
+                    next attempt run now
+  drop              removes them. A command that waits for one of them stops waiting. Their ranges are still expected:
+                    the scheduler collects them from history, if there is any
 
-  --dataset NAME    only this dataset's: ${jobs.map(({ name }) => name).join(', ')}
-  --reason TEXT     only those whose reason contains this text
+  --dataset NAME    only jobs of this dataset: ${jobs.map(({ name }) => name).join(', ')}
+  --reason TEXT     only jobs with this text in their reason
   --state STATE     ${STATES.join(', ')} (default: failed)
   --dry-run         prints what would be done and does nothing
   --json
@@ -93,11 +93,10 @@ export function toRequest(
 ): Request {
   const mistakes: string[] = []
   const action = ACTIONS.find((candidate) => candidate === options.action)
-  if (action === undefined) mistakes.push(`say what to do: ${ACTIONS.join(', ')}`)
+  if (action === undefined) mistakes.push(`the action must be one of ${ACTIONS.join(', ')}`)
   // A dataset named without its option must not select, and drop, the jobs of all datasets.
   const { more = [] } = options
-  if (more.length > 0)
-    mistakes.push(`${more.join(' ')}: which jobs are meant is said by --dataset, --state and --reason`)
+  if (more.length > 0) mistakes.push(`${more.join(' ')}: select jobs with --dataset, --state and --reason`)
   const state = STATES.find((candidate) => candidate === (options.state ?? 'failed'))
   if (state === undefined) mistakes.push(`--state ${options.state}: there are ${STATES.join(', ')}`)
   if (options.dataset !== undefined && !jobs.some(({ name }) => name === options.dataset))

@@ -13,13 +13,13 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 
 const HELP = `npm run index -- rebalance <file.json> --at <time> [options]
 
-Adds a composition to shared/registry/index.json: what one basket of the index holds from --at on. The file is a list
+Adds a composition to shared/registry/index.json: the members of one basket of the index from --at on. The file is a list
 such as [{"token": "UNI", "quantity": "3.5"}, {"token": "ethereum/0x7fc6...", "quantity": "0.2"}]. Repeating a command
-changes nothing. Then npm run migrate puts it into force.
+changes nothing. npm run migrate then activates the composition.
 
-  --at       ISO date or date-time, UTC, after the newest composition's
-  --dry-run  tells weights and value before and after, and writes nothing
-  --json     tells them as JSON
+  --at       ISO date or date-time, UTC, after the start of the newest composition
+  --dry-run  prints weights and value before and after, and writes nothing
+  --json     prints them as JSON
   --help`
 
 /**
@@ -149,9 +149,9 @@ function toOutcome({ composition, validFrom, isChange }: RebalanceReport, dryRun
   const what = `composition ${composition} from ${validFrom} on`
   if (!isChange) return [`nothing to do: this is ${what} already`]
   if (dryRun) return [`would be ${what}; nothing was written`]
-  const written = `written: ${what}. npm run migrate puts it into force.`
+  const written = `written: ${what}. npm run migrate activates it.`
   if (Date.parse(validFrom) >= now) return [written]
-  return [written, `then value the past anew: npm run backfill -- index --from ${validFrom} --again`]
+  return [written, `then compute the past values again: npm run backfill -- index --from ${validFrom} --again`]
 }
 
 function readProposal(file: string): unknown {

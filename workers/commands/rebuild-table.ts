@@ -16,16 +16,16 @@ import { findRollUps, type RollUp } from '../rebuild/roll-ups.ts'
 
 const HELP = `npm run rebuild -- <table> [options]
 
-Computes a roll-up (token_price_rollups) or a derived table anew from the stored series, beside the live one, and swaps
-them at once. Readers and workers go on meanwhile and no row that arrives is lost. Stopped and run again it goes on where
-it was. One run per table at a time.
+Computes a roll-up (token_price_rollups) or a derived table again from the stored series, beside the live table, and then
+swaps both. Readers and workers continue during the run, and rows that arrive are in the new table, too. The same command
+continues an interrupted run. Only one run per table is possible at a time.
 
   --dry-run         prints what would be computed and changes nothing
-  --force           swaps also when the new table has fewer rows than the live one
+  --force           swaps even if the new table has fewer rows than the live one
   --json
   --help
 
-Without a table, or with an unknown one, it names those there are.`
+Without a table, or with an unknown one, it prints the possible tables.`
 
 async function findRollUp(db: Database, database: string, table: string | undefined): Promise<RollUp> {
   const rollUps = await findRollUps(

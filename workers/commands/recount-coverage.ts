@@ -1,13 +1,11 @@
 import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { totalBuckets } from '../../shared/buckets.ts'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
-import { totalBuckets } from '../../shared/coverage/grid.ts'
-import type { Report } from '../../shared/coverage/ledger.ts'
-import { addFromRows, findUnfounded, type Recounted } from '../../shared/coverage/recount.ts'
-import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { DataError } from '../../shared/errors.ts'
+import { type LedgerDataset, openLedger } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
@@ -27,14 +25,14 @@ const UNFOUNDED = 3
 
 const HELP = `npm run coverage -- recount [dataset] [options]
 
-Compares the coverage with the stored rows. What is stored and not in it is added, at the step that the rows look like. What
-it has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
-Of dex-trades, governance and governors rows cover only a part, because many hours have none: nothing is compared.
+Compares the coverage with the stored rows. Adds stored buckets that the coverage lacks, at the step of the rows. Prints the
+number of covered buckets without a row, and exits with ${UNFOUNDED} if there are any. May be repeated.
+dex-trades, governance and governors are not compared, because many covered hours have no rows.
 
-  --repair       takes what has no row out of the coverage, so that it is collected again; not of datasets whose
-                 providers have no history (${withoutHistory().join(', ')}),
+  --repair       removes buckets without a row from the coverage, so that they are collected again; except for datasets
+                 whose providers have no history (${withoutHistory().join(', ')}),
                  which would only count as less complete
-  --repair-lost  takes it out of these as well
+  --repair-lost  removes them for these datasets as well
   --json
   --help
 
@@ -58,20 +56,21 @@ interface RecountOptions {
 /** `onChange` is called right after each change of the coverage, even if a later step fails. */
 async function recount(
   db: Database,
-  dataset: Recounted,
+  dataset: LedgerDataset,
   { repair, repairLost, onChange }: RecountOptions,
 ): Promise<Recount> {
-  const unfounded: readonly Report[] = await findUnfounded(db, dataset, createParts(`${dataset.name}: coverage`))
+  const ledger = openLedger(db, dataset)
+  const unfounded = await ledger.findUnfounded(createParts(`${dataset.name}: coverage`))
   const hasNoHistory = withoutHistory().includes(dataset.name)
   const isRepaired = unfounded.length > 0 && (repairLost || (repair && !hasNoHistory))
   if (isRepaired) {
-    await removeUnfounded(db, dataset, unfounded)
+    await ledger.removeUnfounded(unfounded)
     await onChange()
   } else if (repair && unfounded.length > 0)
     console.error(
-      `${dataset.name}: ${totalBuckets(unfounded)} buckets without a row stay, because no provider has them any more: --repair-lost takes them out`,
+      `${dataset.name}: ${totalBuckets(unfounded)} buckets without a row stay, because no provider has them any more: --repair-lost removes them`,
     )
-  const added = await addFromRows(db, dataset, Date.now(), createParts(`${dataset.name}: rows`))
+  const added = await ledger.addFromRows(Date.now(), createParts(`${dataset.name}: rows`))
   if (added > 0) await onChange()
   return {
     dataset: dataset.name,

@@ -1,9 +1,9 @@
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
-import { completenessOf, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
+import { completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
@@ -15,10 +15,10 @@ import { toShortDuration, toShortTime, toTable } from '../terminal/text-table.ts
 
 const HELP = `npm run status -- [--json]
 
-How fresh and how complete the stored data of each dataset is, and which providers fail, from ClickHouse alone: it tells of
-a dead scheduler or a worker that hangs as well as of a provider that is away. A dataset is late from 1.5 cadences on, or
-when entities are overdue that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty, but for those
-that are off (DATASETS_OFF), and for empty ones that no provider serves, as without a key: unserved.`
+Prints freshness and completeness of the stored data of each dataset, and the failing providers. Reads ClickHouse only, so
+it also detects a dead scheduler or a worker that hangs. A dataset is late from 1.5 cadences on, or if entities are overdue
+that some provider serves, and stale from 2 cadences on. Exits with 1 if a dataset is stale or empty. Datasets that are off
+(DATASETS_OFF) do not count, nor do empty ones that no provider serves, such as without a key: unserved.`
 
 /** Status of a dataset. `lagSeconds` is the age of its newest value, null if it is empty. */
 export interface DatasetStatus {
@@ -27,7 +27,7 @@ export interface DatasetStatus {
   readonly lastUpdated: string | null
   readonly lagSeconds: number | null
   readonly state: FreshnessState
-  /** Why the dataset needs no attention, whatever its age: it is not collected, or was never set up. */
+  /** Why the age of the dataset needs no attention: its collection is off, or no provider serves it. */
   readonly idle: 'off' | 'unserved' | null
   readonly rows: number
   /** Stored share of the data expected up to now, 0 to 1. */
@@ -44,7 +44,7 @@ export async function readStatus(
   now: number,
   off: readonly string[] = [],
 ): Promise<DatasetStatus[]> {
-  const [completeness, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
+  const [completeness, failing] = await Promise.all([openLedgers(db, of).completeness(registry, now), readFailing(db)])
   return Promise.all(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)

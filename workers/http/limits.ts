@@ -297,7 +297,7 @@ export function createDayLimit(
 /**
  * Rate limit of history requests: each takes from the provider's whole limit and from the history share. At most one
  * history request per process waits in the queue of the whole limit. A live request therefore waits for at most one
- * history request, whatever the backlog.
+ * history request, regardless of the backlog.
  */
 export function createHistoryLimit(share: RateLimit, total: RateLimit): RateLimit {
   let last: Promise<void> = Promise.resolve()

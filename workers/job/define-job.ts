@@ -58,7 +58,7 @@ export interface Provider<Source, E extends Entity> extends ProviderFacts {
 export interface Peers<E extends Entity> {
   /** The entities that the provider covers. */
   readonly all: readonly E[]
-  /** The covered entities in the run's own piece. */
+  /** The covered entities in the run's own batch. */
   readonly own: readonly E[]
 }
 
@@ -71,10 +71,10 @@ export interface Run<Source, E extends Entity> {
   readonly providerName: string
   readonly entities: readonly E[]
   readonly slot: number
-  /** The piece of the slot, if the slot is split. A plan's calls per slot are split among the pieces. */
+  /** The batch of the slot, if the slot is split. A plan's calls per slot are split among the batches. */
   readonly piece?: SlotPiece | undefined
   /**
-   * With the peers, a piece can compute its share of the rotation that a single job would use if a plan cannot cover
+   * With the peers, a batch can compute its share of the rotation that a single job would use if a plan cannot cover
    * all entities.
    */
   readonly peers: Peers<E>
@@ -110,8 +110,8 @@ export interface Run<Source, E extends Entity> {
   noteStep(range: TimeRange, seconds: number): void
   /**
    * Reports that more data can be read immediately. Rows and state are stored first. Then the run is called again with
-   * the same input while the job has time. A long reading is thus split into pieces, and an interrupted one continues
-   * there.
+   * the same input while the job has time. A long reading is thus split into several runs, and an interrupted reading
+   * continues after its last complete run.
    */
   noteMore(): void
   readonly log: Logger
@@ -123,7 +123,7 @@ export interface CheckedRows {
   readonly rows: readonly object[]
   readonly rejected: number
   readonly refused: ReadonlyMap<number, DataError>
-  /** Why a part of the response is unusable whose entity is unknown. Any entity without a row may be affected. */
+  /** Why a part of the response is unusable, if its entity is unknown. Any entity without a row may be affected. */
   readonly unreadable?: string | undefined
   /** Number of rejected rows per entity, with the reason of the last one. */
   readonly omitted?: ReadonlyMap<number, Omitted>
@@ -170,14 +170,14 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly firstRunDays?: number
   }
   /**
-   * The largest number of entities in one slot job. A larger slot is split into pieces that are collected in parallel.
+   * The largest number of entities in one slot job. A larger slot is split into batches that are collected in parallel.
    * Undefined: a slot is one job. This is required if a run shares a call budget or a cursor among its entities (but
    * see `peers` and `pieceKey`).
    */
   readonly slotEntities?: number
   /**
-   * Number that assigns an entity to a piece; default: the entity's key. Entities with the same number are always in
-   * the same piece, so they may share a cursor.
+   * Number that assigns an entity to a batch; default: the entity's key. Entities with the same number are always in
+   * the same batch, so they may share a cursor.
    */
   pieceKey?(entity: E, config: Config): number
   /**
@@ -278,11 +278,11 @@ interface EntitySources {
   readonly config: Config
 }
 
-/** A slot that is not split into pieces. */
+/** A slot that is not split into batches. */
 const UNSPLIT: SlotPiece = { index: 0, of: 1 }
 
 /**
- * Returns the entities of a payload: the named ids, or else all entities of the job or of its piece. Entities that have
+ * Returns the entities of a payload: the named ids, or else all entities of the job or of its batch. Entities that have
  * ended before the payload starts are dropped, so the result may be empty. Ids that the registry of this worker does
  * not contain are ignored.
  * @throws DataError `payload` if ids are named and the job has none of them.
@@ -300,7 +300,7 @@ export function toEntities(job: Job, { registry, config }: EntitySources, payloa
 }
 
 /**
- * Returns all entities of the payload's slot and of its piece, also on a retry that names only the remaining entities.
+ * Returns all entities of the payload's slot and of its batch, also on a retry that names only the remaining entities.
  * @throws DataError `payload`, see `toEntities`.
  */
 export function toPeers(job: Job, sources: EntitySources, payload: JobPayload): Peers<Entity> {

@@ -158,7 +158,7 @@ export function openState(
 
 const NAME = 'providers'
 
-/** Hashes the provider settings (providersHash) without revealing them. An added or changed key gives another hash. */
+/** Hashes the provider settings (providersHash) without revealing them. An added or changed key changes the hash. */
 const toMark = (config: Config): string => toId(JSON.stringify(config.providers)).slice(0, 12)
 
 /**
@@ -214,14 +214,14 @@ export interface SlotAllowance extends Allowance {
 }
 
 /**
- * Returns the calls of one piece; the calls of all pieces add up to `perSlot`. If there are fewer calls than pieces,
- * the pieces take turns from slot to slot.
+ * Returns the calls of one batch; the calls of all batches add up to `perSlot`. If there are fewer calls than batches,
+ * the batches take turns from slot to slot.
  */
 export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefined): number {
   if (piece === undefined) return perSlot
   const { index, of } = piece
   const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
-  // Shifts by one after each round. Without the shift, if only every second slot has a call, the same pieces would
+  // Shifts by one after each round. Without the shift, if only every second slot has a call, the same batches would
   // always get it.
   const place = (index + turn + Math.floor(turn / of)) % of
   return Math.floor(perSlot / of) + (place < perSlot % of ? 1 : 0)
@@ -234,13 +234,13 @@ interface SlotCalls {
   readonly name: string
   /** Unix milliseconds. */
   readonly slot: number
-  /** Calls of the slot, or of its piece. */
+  /** Calls of the slot, or of its batch. */
   readonly calls: number
   readonly piece?: SlotPiece | undefined
 }
 
 /**
- * Opens the allowance of a slot or of its piece. A retry gets the calls that earlier attempts left, also attempts of
+ * Opens the allowance of a slot or of its batch. A retry gets the calls that earlier attempts left, also attempts of
  * other processes.
  */
 export async function openSlotAllowance(
@@ -267,7 +267,7 @@ export interface SlotAnswers {
 
 const answerCounts = z.object({ slot: z.number(), counts: z.record(z.string(), z.number()) })
 
-/** Opens the counts of a slot (Unix milliseconds), or of its piece. */
+/** Opens the counts of a slot (Unix milliseconds), or of its batch. */
 export async function openSlotAnswers(
   state: JobState,
   provider: string,

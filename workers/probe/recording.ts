@@ -23,7 +23,7 @@ export type RecordedAnswer = z.infer<typeof recordedAnswer>
 
 export const FACTS_FILE = 'recording.json'
 
-/** Query parameters that hold keys, whatever their value. */
+/** Names of query parameters that contain keys. */
 const KEY_PARAMETER = /key|token|secret/i
 
 /**

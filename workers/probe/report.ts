@@ -60,7 +60,7 @@ export function toReport(probes: readonly Probe[], plans: readonly DayPlan[] = [
 export function toShortReport(probes: readonly Probe[]): string {
   const setUp = probes.filter(({ finding }) => finding !== 'unconfigured')
   const wrong = setUp.filter(isWrong)
-  const line = `${setUp.length - wrong.length} of ${setUp.length} providers answer as expected; npm run providers says more of each.`
+  const line = `${setUp.length - wrong.length} of ${setUp.length} providers answer as expected; npm run providers prints the details.`
   return [line, ...wrong.map(({ provider, finding, reason }) => `  ${provider}: ${WORDS[finding]}: ${reason}`)].join(
     '\n',
   )

@@ -58,4 +58,4 @@ async function main(): Promise<void> {
   announceReady({ opsPort: ops?.port })
 }
 
-runPart('npm run scheduler: enqueues due slots, in any number.', main)
+runPart('npm run scheduler: enqueues due slots; any number may run.', main)

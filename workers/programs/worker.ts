@@ -96,4 +96,4 @@ function createWatchdogOf(
   return createWatchdog({ db, redis, prefix, datasets: watched, records, registry: metrics, log, now: clock.now })
 }
 
-if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)
+if (isMain(import.meta.url)) runPart('npm run worker: serves the queues of WORKER_QUEUES; any number may run.', main)

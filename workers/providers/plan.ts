@@ -112,7 +112,7 @@ export function toTurn<T>(items: readonly T[], perSlot: number, slot: number, ca
 }
 
 /**
- * Returns the due entities of a run, at most `perSlot` over all pieces of its slot, as if the slot were one job. If an
+ * Returns the due entities of a run, at most `perSlot` over all batches of its slot, as if the slot were one job. If an
  * earlier provider has answered a due entity, its turn goes to an entity that was passed on, chosen by a hash of the
  * slot and its id.
  */

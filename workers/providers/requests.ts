@@ -32,10 +32,9 @@ type RequestEachOptions<E extends Entity> = {
 /**
  * Queries a provider for each entity, `concurrency` at a time. An entity whose request fails is refused, and the others
  * are still requested. After a failure of the provider itself, or several failures in a row, the remaining entities are
- * refused for the same reason.
- * Entities whose last request failed are requested last, oldest failure first, so that permanently failing entities
- * never prevent the others. `undefined` is an empty response for an entity. If a provider returns only empty responses
- * for a whole slot, or knows none of many entities, it counts as failed.
+ * refused for the same reason. Entities whose last request failed are requested last, oldest failure first, so that
+ * permanently failing entities never prevent the others. `undefined` is an empty response for an entity. A provider
+ * counts as failed if it returns only empty responses for a whole slot, or if all of many entities are unknown to it.
  * @throws any error that is not a DataError.
  */
 export async function requestEach<E extends Entity, Answer>(
@@ -114,7 +113,7 @@ function toNotRequested(error: DataError): DataError {
 
 /** Stored per entity: its position among the provider's failures, empty after an answer. */
 interface Failures<E extends Entity> {
-  /** Sorts the entities. Those whose last request failed come last, in the order of their failures. */
+  /** Sorts the entities. Entities with a failed last request are last, in the order of their failures. */
   sort(entities: readonly E[]): readonly E[]
   answered(entity: E): void
   failed(entity: E): void

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { version as service } from '../../api/openapi/document.ts'
-import { countCovered } from '../../shared/coverage/count.ts'
-import { EVERYBODY, toDueEnd } from '../../shared/coverage/expected.ts'
-import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
+import { toBuckets, toDueEnd, toStepSeconds } from '../../shared/buckets.ts'
 import { DAY_MS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { CATALOG, type Catalog, listFiles, type Partition, type PublishedDataset, readCatalog } from './catalog.ts'
@@ -139,9 +139,9 @@ async function readComplete({ db, now = Date.now }: PublishOptions, { of }: Publ
   if (of === undefined) return null
   const within = toBuckets({ from: piece.from, to: Math.min(piece.to, toDueEnd(of, now())) }, of.cadence)
   if (within === undefined) return null
-  const entities = of.series.entity === undefined ? [EVERYBODY] : piece.entities
+  const entities = of.series.entity === undefined ? [ALL_ENTITIES] : piece.entities
   const seconds = toStepSeconds(piece.interval, of.cadence)
-  const covered = await countCovered(db, of, entities, { within, seconds })
+  const covered = await openLedger(db, of).count(entities, { within, seconds })
   const stored = covered.reduce((sum, one) => sum + one.stored, 0)
   const due = entities.length * (within.last - within.first + 1) - covered.reduce((sum, one) => sum + one.nothing, 0)
   return covered.length === 0 || due <= 0 ? null : Math.min(1, Math.round((stored / due) * 1e4) / 1e4)

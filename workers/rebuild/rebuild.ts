@@ -41,7 +41,7 @@ export interface Rebuilt {
 /**
  * Recomputes a roll-up in a shadow table next to the live table and swaps the two atomically. No row that arrives
  * during the run is lost:
- * - A view of its own feeds the shadow table before it is filled.
+ * - A separate view feeds the shadow table before it is filled.
  * - Both views feed both tables until after the swap.
  * - Rows that arrive during the swap are stored a second time.
  * - A row replaces the row with the same natural key, so storing it twice has no effect.
@@ -71,14 +71,14 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
   if (before > 0 && (after === 0 || (after < before && !options.force))) {
     throw new DataError(
       'storage',
-      `${table} has ${before} rows and was computed with ${after}: ${rollUp.raw} lacks what ${table} was made of. ` +
+      `${table} has ${before} rows and was computed with ${after}: ${rollUp.raw} lacks rows from which ${table} was computed. ` +
         `Nothing is changed; --force swaps unless there are none; to clean up: ${shadow.drops.join('; ')}`,
     )
   }
   await options.beforeSwap?.()
   lock.requireHeld()
   if ((await readUuid(db, shadow.storedLive)) !== live)
-    throw new DataError('storage', `${table} was swapped by somebody else meanwhile: nothing is changed by this run`)
+    throw new DataError('storage', `${table} was swapped by another run: this run changed nothing; start it again`)
   await swap(db, shadow, feed)
   return { before, after: await countRows(db, table) }
 }

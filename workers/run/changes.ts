@@ -1,12 +1,13 @@
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
+import { toDueEnd } from '../../shared/buckets.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { EVERYBODY, toDueEnd } from '../../shared/coverage/expected.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
 import type { SlotPayload } from '../../shared/queue/queues.ts'
 import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { publishChange } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type ProviderResults, readFailingTexts, toFailingTexts } from '../../shared/store/failing-providers.ts'
@@ -61,7 +62,7 @@ function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<n
   const { cadence } = dataset
   const ranges = new Map<number, TimeRange>()
   for (const row of rows) {
-    const entity = dataset.entity === undefined ? EVERYBODY : Number(Reflect.get(row, dataset.entity))
+    const entity = dataset.entity === undefined ? ALL_ENTITIES : Number(Reflect.get(row, dataset.entity))
     const at = toMs(String(Reflect.get(row, dataset.series.time)))
     if (Number.isNaN(at) || at >= end) continue
     const from = toBucketStart(at, cadence)

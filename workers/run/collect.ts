@@ -1,25 +1,11 @@
 import { DataError, findShortestWait, isTransient, toReason } from '../../shared/errors.ts'
-import { DAY_MS, type TimeRange, toMs } from '../../shared/intervals.ts'
+import { DAY_MS, toMs } from '../../shared/intervals.ts'
+import type { Answer, ProviderRows, Step } from '../../shared/ledger/ledger.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { ProviderFailure } from '../../shared/store/failing-providers.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Entity, Omitted, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
-
-/** Part of a range for which the provider only has a coarser step. `seconds` is that step. */
-export interface Step extends TimeRange {
-  readonly seconds: number
-}
-
-/** Result of one provider. */
-export interface ProviderRows {
-  readonly provider: string
-  /** Rows that match the dataset's schema. */
-  readonly rows: readonly object[]
-  /** Keys of the entities that were read up to the slot, with or without rows. */
-  readonly read: readonly number[]
-  readonly steps: readonly Step[]
-}
 
 export interface Collected {
   readonly results: readonly ProviderRows[]
@@ -250,29 +236,6 @@ function toFailure(error: unknown, provider: string, signal: AbortSignal): DataE
 
 const toLate = (provider: string, cause?: unknown) =>
   new DataError('provider_unavailable', `${provider}: not done within the time of the job`, { cause })
-
-/**
- * Result of a run for one entity:
- * - `rows`: `provider` returned rows, or read the entity up to the slot;
- * - `nothing`: `provider` confirmed that it has no data in the range;
- * - `failed`: every provider that could answer failed, at least one with a transient error;
- * - `unserved`: no configured provider has the entity;
- * - `put-off`: the entity is scheduled for a later turn, or was read only in part.
- */
-export interface Answer {
-  readonly entity: Entity
-  readonly state: 'rows' | 'nothing' | 'failed' | 'unserved' | 'put-off'
-  readonly provider: string
-  /** The first and the last provider's failure reason. Empty if the first provider answered. */
-  readonly reason: string
-  /**
-   * A transient failure, also if a later provider answered. If there are several, the one with the shortest wait: a
-   * monthly plan that is exhausted must not delay the retry of the next provider.
-   */
-  readonly failure: DataError | undefined
-  /** Count and reason of elements that were not stored; empty if all were stored. */
-  readonly omitted: string
-}
 
 /** One provider's result for the requested entities, by entity key. */
 interface Said {

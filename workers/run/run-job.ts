@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis'
+import { toBuckets, toStepSeconds } from '../../shared/buckets.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/computations.ts'
-import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
-import { readMissing } from '../../shared/coverage/ledger.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, findShortestWait } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type Answer, type Ledger, openLedger } from '../../shared/ledger/ledger.ts'
 import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { groupByEnd, snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { readEngineTime } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
   type Collector,
@@ -26,9 +26,8 @@ import {
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
 import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
-import type { Answer, Redact } from './collect.ts'
+import type { Redact } from './collect.ts'
 import { type Collected, collect } from './collect.ts'
-import { recordCoverage } from './coverage.ts'
 import { PartialFailureError } from './retries.ts'
 import { checkRows, withoutLater } from './rows.ts'
 
@@ -52,21 +51,25 @@ export interface JobContext {
   readonly handBack?: AbortSignal
 }
 
-const JOB_TIMEOUT_MS = 10 * 60_000
-
-/** State of one running job. */
+/** State of one running job. `slot` is the start of the range for a range. */
 interface Running {
   readonly job: Job
+  readonly collectors: readonly Collector[]
+  readonly context: JobContext
   readonly payload: JobPayload
   readonly slot: number
   readonly peers: Peers<Entity>
   readonly state: ReturnType<typeof openState>
   readonly signal: AbortSignal
+  readonly ledger: Ledger
+  /** ClickHouse's time before a computation reads its inputs; undefined if the job collects from providers. */
+  readonly readAt: number | undefined
 }
 
 /**
- * Runs one job: collects, stores rows and coverage, and repeats while its run reports more data. All results are stored
- * before a failure is thrown. Each step is idempotent, so the job may restart from the beginning after any failure.
+ * Runs one job: validates its payload, selects the entities, collects and stores rows and coverage while there is more
+ * to read. All results are stored before a failure is thrown. Each step is idempotent, so the job may restart from the
+ * beginning after any failure.
  * @throws PartialFailureError if entities have no answer yet but may get one, another DataError for an invalid payload or a
  *   storage failure.
  */
@@ -76,14 +79,17 @@ export async function runJob(
   surroundings: JobContext,
   data: unknown,
 ): Promise<JobReport> {
+  const payload = parsePayload(job, data)
   const { registry, readRegistry = async () => registry } = surroundings
+  const isComputed = job.computedFrom.length > 0
   // The active registry may change during the run, so the job works with a snapshot. Computed results are stored
   // permanently, and a new registry often is the reason for the computation. They therefore read the newest version,
   // which this process may not have received yet.
-  const context = { ...surroundings, registry: snapshot(job.computedFrom.length > 0 ? await readRegistry() : registry) }
-  const payload = parsePayload(job, data)
+  const context = { ...surroundings, registry: snapshot(isComputed ? await readRegistry() : registry) }
   const running: Running = {
     job,
+    collectors,
+    context,
     payload,
     slot: payload.kind === 'slot' ? payload.slot : payload.from,
     peers: toPeers(job, context, payload),
@@ -91,54 +97,15 @@ export async function runJob(
       context.log.warn({ dataset: job.name, name, reason }, 'unreadable job state is replaced'),
     ),
     signal: openSignal(job, payload, context),
+    ledger: openLedger(context.db, job.dataset),
+    readAt: isComputed && payload.kind === 'range' ? await readEngineTime(context.db) : undefined,
   }
-  const isComputed = job.computedFrom.length > 0 && payload.kind === 'range'
-  const readAt = isComputed ? await readEngineTime(context.db) : 0
-  const all = toEntities(job, context, payload)
-  const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
-  const answers = new Map<number, Answer>()
-  const uncovered = await skipCovered(context.db, job, payload, all)
-  let remaining: readonly Entity[] = uncovered
-  let isStateMoved = false
-  while (remaining.length > 0 && !running.signal.aborted) {
-    const isComplete = answers.size === 0 && remaining.length === running.peers.own.length
-    const { collected, rows, hasMoved } = await collectAndStore(
-      running,
-      collectors,
-      { entities: remaining, isComplete },
-      context,
-    )
-    report.rows += rows
-    isStateMoved ||= hasMoved
-    report.rejected += collected.rejected
-    report.providers = [...new Set([...report.providers, ...collected.results.map(({ provider }) => provider)])]
-    for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
-    remaining = collected.more ? toPutOff(collected) : []
-  }
-  const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
-  report.uncovered = lacking.length
-  // If inputs could not be read, nothing is recorded as computed. The inputs stay newer than the result, so the
-  // computation is planned again.
-  const isFinished = remaining.length === 0 && lacking.length === 0
-  if (isComputed && isFinished) {
-    if ((await readRegistry()).version !== context.registry.version) {
-      // Another worker may have computed it with the new registry, and this run has overwritten that result.
-      await noteStored(context.db, job.dataset, [payload])
-      context.log.info({ dataset: job.name }, 'recomputing: the active registry changed during the computation')
-      return runJob(job, collectors, surroundings, data)
-    }
-    await noteComputed(context.db, job.dataset, payload, readAt)
-  }
-  const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
-  const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
-  const open =
-    stillOpen.length === 0 ? [] : await skipCovered(context.db, job, { ...payload, again: undefined }, stillOpen)
-  throwIfIncomplete([...answers.values()], [...remaining, ...open], {
-    report,
-    // Rows are no evidence of progress: each attempt may return the same rows.
-    isFurther: (waiting) => isStateMoved || waiting < uncovered.length,
-  })
-  return report
+  const requested = await withoutCovered(running, toEntities(job, context, payload), payload)
+  const progress = await collectAll(running, requested)
+  if ((await recordComputed(running, progress, readRegistry)) === 'outdated')
+    return runJob(job, collectors, surroundings, data)
+  await throwIfIncomplete(running, requested, progress)
+  return progress.report
 }
 
 /**
@@ -149,11 +116,10 @@ export async function runJob(
  * - resuming jobs, because they fetch new data;
  * - slots whose rows carry the sources' own times, because the bucket is not known in advance.
  */
-async function skipCovered(
-  db: Database,
-  job: Job,
-  payload: JobPayload,
+async function withoutCovered(
+  { job, ledger }: Running,
   entities: readonly Entity[],
+  payload: JobPayload,
 ): Promise<readonly Entity[]> {
   const { cadence } = job.dataset
   const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.dataset.hasOwnTimes))
@@ -164,51 +130,76 @@ async function skipCovered(
   for (const part of groupByEnd(entities, range)) {
     const expected = toBuckets(part.range, cadence)
     const keys = part.entities.map(({ key }) => key)
-    const lacking = expected && (await readMissing(db, job.dataset, keys, { expected: [expected], seconds }))
+    const lacking = expected && (await ledger.missing(keys, { expected: [expected], seconds }))
     for (const key of lacking?.keys() ?? keys) open.add(key)
   }
   return entities.filter(({ key }) => open.has(key))
 }
 
+/** What a run has done so far. */
+interface Progress {
+  readonly report: JobReport
+  /** The last answer for each entity. */
+  readonly answers: readonly Answer[]
+  /** The entities that were put off or read only in part. */
+  readonly remaining: readonly Entity[]
+  /** Whether the cursors of the job have moved. */
+  readonly isStateMoved: boolean
+}
+
+/** Collects and stores while the providers report that more can be read at once and the job has time. */
+async function collectAll(running: Running, requested: readonly Entity[]): Promise<Progress> {
+  const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
+  const answers = new Map<number, Answer>()
+  let remaining = requested
+  let isStateMoved = false
+  while (remaining.length > 0 && !running.signal.aborted) {
+    const isComplete = answers.size === 0 && remaining.length === running.peers.own.length
+    const { collected, rows, hasMoved } = await collectAndStore(running, remaining, isComplete)
+    report.rows += rows
+    isStateMoved ||= hasMoved
+    report.rejected += collected.rejected
+    report.providers = [...new Set([...report.providers, ...collected.results.map(({ provider }) => provider)])]
+    const last = collected.answers.all()
+    for (const answer of last) answers.set(answer.entity.key, answer)
+    const putOff = last.filter(({ state }) => state === 'put-off')
+    remaining = collected.more ? putOff.map(({ entity }) => entity) : []
+  }
+  report.uncovered = [...answers.values()].filter(hasNone).length
+  return { report, answers: [...answers.values()], remaining, isStateMoved }
+}
+
+const hasNone = ({ state }: Answer): boolean => state === 'failed' || state === 'unserved'
+
 /** Collects once, and stores the rows before their coverage and change events are published. */
 async function collectAndStore(
   running: Running,
-  collectors: readonly Collector[],
-  { entities, isComplete }: { readonly entities: readonly Entity[]; readonly isComplete: boolean },
-  context: JobContext,
+  entities: readonly Entity[],
+  isComplete: boolean,
 ): Promise<{ collected: Collected; rows: number; hasMoved: boolean }> {
-  const { job, payload, slot, state } = running
+  const { job, payload, slot, state, context } = running
   // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
-  const collected = await collectChecked(running, collectors, entities, context)
+  const collected = await collectChecked(running, entities)
   if (payload.kind === 'slot') await reportFailing(job, { ...payload, isComplete }, collected, context)
-  const rows = await insert(running, collected, startedAt, context)
+  const rows = await insert(running, collected, startedAt)
   // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
   const hasMoved = await state.store()
-  await recordCoverage(context.db, { job, payload, collected, now: context.now() })
+  const { results, answers } = collected
+  await running.ledger.record({ payload, results, answers: answers.all(), now: context.now() })
   // Published last, because API responses also include the job state and the coarser ranges.
-  const isRead = collected.results.some(({ read }) => read.length > 0)
+  const isRead = results.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, rowsOf(collected))
   return { collected, rows, hasMoved }
 }
 
 const rowsOf = (collected: Collected) => collected.results.flatMap(({ rows }) => rows)
 
-/** Returns the entities of the next piece: those put off or read only in part. */
-function toPutOff(collected: Collected): Entity[] {
-  return collected.answers
-    .all()
-    .filter(({ state }) => state === 'put-off')
-    .map(({ entity }) => entity)
-}
-
 /** Collects from the providers and checks each row. */
 async function collectChecked(
-  { job, payload, slot, peers, state, signal }: Running,
-  collectors: readonly Collector[],
+  { job, collectors, context, payload, slot, peers, state, signal }: Running,
   entities: readonly Entity[],
-  context: JobContext,
 ): Promise<Collected> {
   const log = context.log.child({ dataset: job.name })
   const keys = entities.map(({ key }) => key)
@@ -250,10 +241,9 @@ async function collectChecked(
  * @returns the number of rows.
  */
 async function insert(
-  { job: { dataset }, slot }: Running,
+  { job: { dataset }, slot, context: { db, recomputation } }: Running,
   { results }: Collected,
   startedAt: number,
-  { db, recomputation }: JobContext,
 ): Promise<number> {
   const rows = results.flatMap((one) => one.rows)
   const read = results.flatMap((one) => one.read)
@@ -271,29 +261,59 @@ async function insert(
 }
 
 /**
+ * Records that a range is computed from all inputs stored so far. If an input could not be read, nothing is recorded:
+ * the inputs stay newer than the result, so the computation is planned again.
+ * @returns `outdated` if the active registry changed meanwhile, so that the range must be computed again.
+ */
+async function recordComputed(
+  { job, payload, context, ledger, readAt }: Running,
+  { answers, remaining }: Progress,
+  readRegistry: () => Promise<Registry>,
+): Promise<'recorded' | 'outdated' | undefined> {
+  if (readAt === undefined || payload.kind === 'slot' || remaining.length > 0 || answers.some(hasNone)) return undefined
+  if ((await readRegistry()).version !== context.registry.version) {
+    // Another worker may have computed it with the new registry, and this run has overwritten that result.
+    await ledger.noteStored([payload])
+    context.log.info({ dataset: job.name }, 'recomputing: the active registry changed during the computation')
+    return 'outdated'
+  }
+  await ledger.noteComputed(payload, readAt)
+  return 'recorded'
+}
+
+/**
  * Throws if a retry is needed. This includes transient failures and the remaining entities: the job's time was over, or
  * an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity that
  * can be retried soonest.
  * @throws PartialFailureError with the entities to retry.
  */
-function throwIfIncomplete(
-  answers: readonly Answer[],
-  remaining: readonly Entity[],
-  { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
-): void {
+async function throwIfIncomplete(
+  running: Running,
+  requested: readonly Entity[],
+  { report, answers, remaining, isStateMoved }: Progress,
+): Promise<void> {
   const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
-  const waiting = [...remaining, ...failed.map(({ entity }) => entity)]
+  const waiting = [...remaining, ...(await findPartlyCovered(running, answers)), ...failed.map(({ entity }) => entity)]
   if (waiting.length === 0) return
   const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
   const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
   const shortestWait = findShortestWait(waiting.map(({ key }) => failures.get(key) ?? unfinished))
   const entities = [...new Set(waiting.map(({ id }) => id))]
-  throw new PartialFailureError(shortestWait ?? unfinished, {
-    entities,
-    report,
-    hasProgressed: isFurther(entities.length),
-  })
+  // Rows are no evidence of progress: each attempt may return the same rows.
+  const hasProgressed = isStateMoved || entities.length < requested.length
+  throw new PartialFailureError(shortestWait ?? unfinished, { entities, report, hasProgressed })
 }
+
+/** Returns the entities of a range that a later provider answered after a failure, and that still have missing buckets. */
+async function findPartlyCovered(running: Running, answers: readonly Answer[]): Promise<readonly Entity[]> {
+  const { payload } = running
+  const partly = answers.filter(({ state, failure }) => state === 'rows' && failure !== undefined)
+  if (payload.kind === 'slot' || partly.length === 0) return []
+  const entities = partly.map(({ entity }) => entity)
+  return withoutCovered(running, entities, { ...payload, again: undefined })
+}
+
+const JOB_TIMEOUT_MS = 10 * 60_000
 
 const TOO_LONG = 'there is more to read than the time of a job'
 

@@ -6,7 +6,8 @@ import { isThereAt, untilEnd } from '../../shared/registry/ends.ts'
 import type { Entity, Job, Range } from '../job/define-job.ts'
 
 /**
- * A range cut to the size of one job. The job id is derived from the content, so repeated planning gives the same jobs.
+ * A range cut to the size of one job. The job id is derived from the content, so repeated planning results in the same
+ * jobs.
  */
 export interface Chunk {
   readonly id: string

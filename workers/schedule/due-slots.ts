@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
-import { EVERYBODY, readExpected, recordExpected } from '../../shared/coverage/expected.ts'
-import { OPEN_END } from '../../shared/coverage/ledger.ts'
-import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
+import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -29,7 +29,7 @@ export interface Scheduled {
 }
 
 /**
- * Enqueues the current slot, or its missing pieces. Job ids contain the slot time, so any number of schedulers may run
+ * Enqueues the current slot, or its missing batches. Job ids contain the slot time, so any number of schedulers may run
  * this concurrently. After a queue was emptied, the next tick enqueues the slot again.
  */
 export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
@@ -53,8 +53,8 @@ interface SlotJob {
 }
 
 /**
- * Plans the jobs of a slot: one, or several pieces. The number of pieces is a power of two, so schedulers whose entity
- * counts differ by one plan the same pieces.
+ * Plans the jobs of a slot: one, or several batches. The number of batches is a power of two, so schedulers whose entity
+ * counts differ by one plan the same batches.
  */
 export function planSlot(
   { name, slotEntities }: Pick<Job, 'name' | 'slotEntities'>,
@@ -74,11 +74,14 @@ export function planSlot(
  * found, however long no scheduler ran.
  */
 async function recordExpectedFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
-  const expected = await readExpected(db, dataset)
-  if (expected.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
+  const ledger = openLedger(db, dataset)
+  const expected = await ledger.expected()
+  if (expected.some(({ entity, to }) => entity === ALL_ENTITIES && to === END_OF_TIME)) return
   // After an upgrade, a wanted range with step 7d is the time for which stored rows prove that the dataset was
   // collected. The time since its end is wanted, too.
-  const upgraded = expected.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
+  const upgraded = expected.filter(
+    ({ entity, seconds }) => entity === ALL_ENTITIES && seconds === INTERVAL_SECONDS['7d'],
+  )
   const from = Math.min(slot - (history?.firstRunDays ?? 0) * DAY_MS, ...upgraded.map(({ to }) => to))
-  await recordExpected(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
+  await ledger.expect([{ entity: ALL_ENTITIES, from, interval: history?.intervals[0] ?? cadence }])
 }

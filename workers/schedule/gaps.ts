@@ -1,4 +1,3 @@
-import type { Buckets } from '../../shared/coverage/grid.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import { type Chunk, planChunks } from './chunks.ts'
@@ -66,10 +65,4 @@ export function planRepair(job: Job, gaps: readonly EntityGap[], interval: Inter
     return planChunks(job, entities, { from: toBucketStart(from, interval), to, interval })
   })
   return [...new Map(chunks.map((chunk) => [chunk.id, chunk])).values()]
-}
-
-/** Wanted buckets of an entity that are not covered. */
-export interface Missing {
-  readonly entity: Entity
-  readonly runs: readonly Buckets[]
 }

@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis'
+import { toUnitMs } from '../../shared/buckets.ts'
 import { isOn } from '../../shared/config/datasets-off.ts'
-import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
 import { type Cadence, INTERVAL_SECONDS, type TimeRange, toMs } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job, Recomputation } from '../job/define-job.ts'
@@ -31,7 +32,7 @@ export function createRecomputation(
       const times = rows.map((row) => toMs(String(Reflect.get(row, dataset.series.time))))
       for (const { job, queue, isCollected } of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
-        await noteStored(db, job.dataset, ranges)
+        await openLedger(db, job.dataset).noteStored(ranges)
         if (isCollected) await enqueueComputation(job, queue, ranges)
       }
     },

@@ -1,6 +1,6 @@
-import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { toReason } from '../../shared/errors.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
@@ -71,7 +71,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
  */
 async function enqueueMissed({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queues.history, context))
-  const units = await readDueUnits(context.db, job.dataset, COMPUTED_WITHIN_MS)
+  const units = await openLedger(context.db, job.dataset).dueUnits(COMPUTED_WITHIN_MS)
   if (units.length === 0) return
   const times = units.map(({ from }) => from)
   await enqueueComputation(job, queues.history, toRanges(times, job.cadence, job.history?.chunkPoints ?? 1))

@@ -189,7 +189,7 @@ export function createFeatureReader(table: WordTable): (text: string) => Feature
       else negative -= valence
     }
     features.words = count
-    // The other kind has a stamp of its own: a bucket may be in both.
+    // The other kind of features has a separate stamp, because a bucket may be in both.
     stamp += 1
     for (const { grams } of tokens)
       for (let i = 0; i < grams.length; i += 1) count = add(grams[i] as number, stamp, count)

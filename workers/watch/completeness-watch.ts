@@ -1,7 +1,12 @@
-import { type Completeness, type OverdueEntity, readCompleteness } from '../../shared/coverage/completeness.ts'
-import { countMissing, type MissingCounts } from '../../shared/coverage/missing.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toReason } from '../../shared/errors.ts'
+import {
+  type Completeness,
+  type MissingCounts,
+  type OverdueEntity,
+  openLedger,
+  openLedgers,
+} from '../../shared/ledger/ledger.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -82,11 +87,14 @@ async function count({
   records,
   now,
 }: Pick<CompletenessOptions, 'db' | 'datasets' | 'records'> & { readonly now: number }): Promise<Found> {
-  const [completeness, failing] = await Promise.all([readCompleteness(db, records, datasets, now), readFailing(db)])
+  const [completeness, failing] = await Promise.all([
+    openLedgers(db, datasets).completeness(records, now),
+    readFailing(db),
+  ])
   const missing = new Map<string, MissingCounts>()
   for (const dataset of datasets) {
     const lacking = completeness.get(dataset.name)?.lacking ?? []
-    missing.set(dataset.name, await countMissing(db, dataset, lacking, now))
+    missing.set(dataset.name, await openLedger(db, dataset).countMissing(lacking, now))
   }
   return { completeness, missing, failing }
 }

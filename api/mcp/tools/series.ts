@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../../shared/buckets.ts'
 import { datasets } from '../../../shared/datasets/list.ts'
 import { countBuckets, INTERVALS, type Interval } from '../../../shared/intervals.ts'
 import { FORMATS } from '../../answers/formats.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isGap } from '../../../shared/coverage/not-due.ts'
+import { isGap } from '../../../shared/coverage-gap.ts'
 import { nearestWord } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'

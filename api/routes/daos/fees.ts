@@ -36,14 +36,17 @@ const feesRecord = z
 const sumOf = (column: string, days: number) =>
   `if(countIf(isNotNull(${column}) AND ago < ${days}) = ${days}, sumIf(${column}, ago < ${days}), NULL)`
 
-/** Percent since exactly so many days before; null if there were no fees, because a share of nothing or of a loss means nothing. */
+/**
+ * SQL for the change in percent since exactly `days` days before; null if that day has no positive fees, because a
+ * percentage of 0 or of a loss has no meaning.
+ */
 const changeSince = (days: number) =>
   `100 * (anyIf(fees_usd, ago = 0) / anyIf(fees_usd, ago = ${days} AND fees_usd > 0) - 1)`
 
 const SUMS = ['fees_usd', 'revenue_usd'].flatMap((column) => [1, 7, 30].map((days) => sumOf(column, days)))
 const CHANGES = [1, 7, 30].map(changeSince)
 
-/** Of each DAO the sums and changes up to the newest row of those that `condition` selects. */
+/** SQL for the sums and changes of each DAO, up to its newest row that `condition` selects. */
 const toFees = (condition: string) => `INNER JOIN
 (
   SELECT dao, newest_at, tuple(${[...SUMS, ...CHANGES].join(',\n    ')}, newest_at) AS sums

@@ -30,7 +30,7 @@ export const daoProfileRoute = defineProfile({
   operation: 'getDaoProfile',
   path: '/data/daos/profile',
   tag: 'DAOs',
-  summary: 'Everything that is known of one DAO',
+  summary: 'All records of one DAO',
   kind: daoKind,
   schema: 'DaoProfile',
   sections: [

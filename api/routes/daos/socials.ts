@@ -18,16 +18,16 @@ const socialRecord = z
     name: z.string().describe('Name of the DAO.'),
     discordData: z
       .strictObject({
-        activeMembers: countOrNull.describe('Members online when they were counted; null where that is not known.'),
-        totalMembers: countOrNull.describe('All members; null where that is not known.'),
+        activeMembers: countOrNull.describe('Members online when they were counted; null where unknown.'),
+        totalMembers: countOrNull.describe('All members; null where unknown.'),
         lastUpdated,
       })
       .describe('Its community on Discord.'),
     twitterData: z
       .strictObject({
-        followers: countOrNull.describe('Accounts that follow it; null where that is not known.'),
-        following: countOrNull.describe('Accounts that it follows; null where that is not known.'),
-        tweets: countOrNull.describe('Posts so far; null where that is not known.'),
+        followers: countOrNull.describe('Accounts that follow it; null where unknown.'),
+        following: countOrNull.describe('Accounts that it follows; null where unknown.'),
+        tweets: countOrNull.describe('Posts so far; null where unknown.'),
         percentChange24h: followerChange('24 hours'),
         percentChange7d: followerChange('7 days'),
         percentChange30d: followerChange('30 days'),

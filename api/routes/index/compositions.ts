@@ -13,9 +13,9 @@ const element = z
 const composition = z
   .strictObject({
     _id: idValue.describe('Id of the composition: `composition` of the points of /data/index/historic.'),
-    from: timeValue.describe('Since when it is in force: of every slot that begins then or later.'),
+    from: timeValue.describe('Start, inclusive: it applies to slots that begin at this time or later.'),
     to: timeValue.nullable().describe('Start of the next composition, exclusive; null for the current one.'),
-    elements: z.array(element).describe('What one basket holds.'),
+    elements: z.array(element).describe('The tokens and quantities of one basket.'),
   })
   .meta({ id: 'IndexComposition', description: 'A composition of the Index.' })
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toSeriesDueEnd } from '../../../shared/coverage/expected.ts'
+import { toSeriesDueEnd } from '../../../shared/buckets.ts'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
@@ -46,7 +46,7 @@ const point = z
   .strictObject({
     _id: idValue.describe('Id of the point.'),
     valueUsd: z.number().meta({ description: 'Value of the basket in US dollars.' }),
-    composition: idValue.meta({ description: 'Id of the composition in force.' }),
+    composition: idValue.meta({ description: 'Id of the active composition.' }),
     createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
   })
   .meta({ id: 'IndexPoint', description: 'Value of the Index in one slot.' })
@@ -143,7 +143,7 @@ async function answerInForm(call: Call, index: BasketIndex, query: Query): Promi
     params: { index: index.key, id: index.id },
   }
   const { answer } = await answerQuestion(call, source, { ...question, start })
-  // A range of days back from now starts later with every slot, whatever its end.
+  // The last days until now are another range from the next grid time on.
   return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 

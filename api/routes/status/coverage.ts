@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { COVERAGE_STATES } from '../../../shared/coverage/explain.ts'
 import { type DatasetFacts, datasets } from '../../../shared/datasets/list.ts'
 import { DAY_MS, END_OF_TIME } from '../../../shared/intervals.ts'
-import { type CoverageQuery, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
+import { COVERAGE_STATES, type CoverageQuery, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { idValue, timeValue } from '../../records/table.ts'
@@ -21,8 +20,8 @@ const HOLDS_MS = 5000
 const range = z
   .strictObject({
     entity: idValue.meta({ description: 'The token, DAO or index; one special id means all of them.' }),
-    from: timeValue.describe('Where the range begins, inclusive.'),
-    to: timeValue.meta({ description: 'Exclusive: where the next range begins.' }),
+    from: timeValue.describe('Start of the range, inclusive.'),
+    to: timeValue.meta({ description: 'End of the range, exclusive: the start of the next one.' }),
     state: z.enum(COVERAGE_STATES).meta({
       description:
         '`covered`: stored, or known to be empty. `coarser`: stored at a coarser step than the cadence. `pending`: will be collected. `failed`: the collection failed and is retried. `unserved`: no provider has it.',
@@ -35,7 +34,10 @@ const range = z
       .string()
       .nullable()
       .meta({ description: 'Step of the stored data, such as 5m, 12h or 1d; null if nothing is stored.' }),
-    reason: z.string().nullable().meta({ description: 'Why it is so; null where it is simply stored.' }),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ description: 'Reason for the state; null where data is stored without a note.' }),
   })
   .meta({ id: 'CoverageRange', description: 'A range of time in which the data of an entity has one state.' })
 

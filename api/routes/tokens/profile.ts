@@ -25,7 +25,7 @@ export const tokenProfileRoute = defineProfile({
   operation: 'getTokenProfile',
   path: '/data/tokens/profile',
   tag: 'Tokens',
-  summary: 'Everything that is known of one token',
+  summary: 'All records of one token',
   kind: tokenKind,
   schema: 'TokenProfile',
   sections: [

@@ -9,7 +9,7 @@ const UNSUITABLE =
 export const nodesDeclaration = declareProvider({
   title: 'Nodes',
   about:
-    'DEX trades (also of arbitrum and optimism), governor votes and delegations (of ethereum and arbitrum), the Index Token. Moralis serves the trades of chains without a node here. Do not change the source of a chain later, because both sources would count the same trade.',
+    'DEX trades (also of arbitrum and optimism), governor votes and delegations (of ethereum, arbitrum, optimism and bnb; also of polygon and avalanche for Aave), the Index Token. Moralis serves the trades of chains without a node here. Do not change the source of a chain later, because both sources would count the same trade.',
   settings: {
     RPC_URLS: z
       .string()
@@ -47,7 +47,7 @@ export const nodesDeclaration = declareProvider({
     {
       of: 'nodes, for votes on governors and for delegations of voting tokens, each',
       day: "two or three calls per hour and chain, and one for each event without a time from the node. The first reading begins at the first governor: 16 million blocks of Ethereum are 1,600 calls of 10,000 blocks, at 3 minutes of the node's limit per hour; Arbitrum's 400 million are 40,000",
-      plan: "a node must serve at least 200 blocks per call for Ethereum, and 4,000 for Arbitrum. `npm run providers` and `/data/status/coverage` name a node that does not. Alchemy's free plan does not. Each governor is read from its own start: a node without old blocks (EIP-4444, error 4444, before block 15,537,393 of Ethereum) serves the younger governors, and the same two name the older ones",
+      plan: "a node must serve at least 200 blocks per call for Ethereum, 4,000 for Arbitrum and 2,000 for other chains. `npm run providers` and `/data/status/coverage` name a node that does not. Alchemy's free plan does not. Each governor is read from its own start: a node without old blocks (EIP-4444, error 4444, before block 15,537,393 of Ethereum) serves the younger governors, and the same two name the older ones",
     },
   ],
 })

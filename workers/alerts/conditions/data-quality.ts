@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { readCompleteness } from '../../../shared/coverage/completeness.ts'
 import { datasets } from '../../../shared/datasets/list.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
+import { openLedgers } from '../../../shared/ledger/ledger.ts'
 import { readFailing } from '../../../shared/store/failing-providers.ts'
 import { readNewest, toFreshnessState, toLagSeconds } from '../../../shared/store/readiness.ts'
 import { toTime } from '../state.ts'
@@ -35,7 +35,7 @@ export const evaluateDatasets: Evaluate<'dataset'> = async (rules, context) => {
   const needsShare = rules.some(({ what }) => what.is === 'incomplete')
   const [newest, completeness, corrected] = await Promise.all([
     Promise.all(watched.map(async (dataset) => [dataset.name, await readNewest(db, dataset)] as const)),
-    needsShare ? readCompleteness(db, registry, watched, now) : new Map(),
+    needsShare ? openLedgers(db, watched).completeness(registry, now) : new Map(),
     readCorrected(rules, context),
   ])
   const newestOf = new Map(newest)

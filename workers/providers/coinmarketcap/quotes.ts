@@ -59,8 +59,8 @@ function isHistoricalQuote(value: unknown): value is HistoricalQuote {
 }
 
 /**
- * A coin whose data does not match the documentation, with the place of the difference. The other coins of the response
- * remain valid.
+ * A coin with data that does not match the documentation, and the path of the difference. The other coins of the
+ * response remain valid.
  */
 interface FaultyCoin {
   /** Undefined if the response has no id for it. */
@@ -85,8 +85,8 @@ export function splitFaulty<C extends object>(coins: readonly (C | FaultyCoin)[]
 }
 
 /**
- * Parses coins as a list, whatever their container: a list, a map by id, a map of lists by symbol, or one coin alone.
- * The container is wrapped in `{ status, data }` or, if it is a list, not wrapped.
+ * Parses coins as a list from any documented container: a list, a map by id, a map of lists by symbol, or one coin
+ * alone. The container is wrapped in `{ status, data }` or, if it is a list, not wrapped.
  */
 function coinsOf<T extends z.ZodType>(coin: T) {
   return z.preprocess(

@@ -20,8 +20,8 @@ export interface DelegationSource {
 /** Events of governors. */
 export interface GovernorSource {
   /**
-   * Fetches the events since the last run (from the state), or the next piece of them. The first run starts at the
-   * beginning.
+   * Fetches the events since the last run (from the state), or as many of them as one run may read. The first run
+   * starts at the beginning.
    */
   fetchNew(request: GovernorRequest): Promise<Candidate<GovernorsRow>[]>
 }

@@ -19,7 +19,7 @@ export interface HoldersSource {
 
 /** A provider's calls per token: one for the list, one for its other values. */
 const CALLS_PER_TOKEN = 2
-/** Collecting a slot must end well within the time limit of a job, whatever the rate limit. */
+/** With any rate limit, collecting a slot must end well within the time limit of a job. */
 const LONGEST_RUN_MINUTES = 5
 
 /** Returns how many tokens fit into one slot, given the rate limit and, if the provider limits per hour, the quota. */

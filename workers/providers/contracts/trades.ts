@@ -27,13 +27,13 @@ export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>,
 /** Trades on decentralized exchanges from one provider. A token without trades has no row. */
 export interface TradeSource {
   /**
-   * Fetches the trades since the last run (from the state), or the next piece of them. `slot` (Unix milliseconds)
-   * defines the start of a first run. Only tokens whose trades were completely read are noted as read.
+   * Fetches the trades since the last run (from the state), or as many of them as one run may read. `slot` (Unix
+   * milliseconds) defines the start of a first run. Only tokens whose trades were completely read are noted as read.
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
   /**
-   * Fetches the trades inside the range, or the next piece of them. The state then holds the position until the range
-   * is complete.
+   * Fetches the trades inside the range, or as many of them as one run may read. The state then holds the position
+   * until the range is complete.
    */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
 }

@@ -15,6 +15,7 @@ import {
   type Followed,
   findOmitted,
   followContracts,
+  type LogDecoder,
   openReaders,
   type Readers,
   readTurns,
@@ -23,13 +24,28 @@ import {
 } from './logs/follow.ts'
 import { toLag } from './logs/node.ts'
 
-/** The events of Compound's token, of OpenZeppelin's votes and of Nouns' token (docs/providers.md, section 10). */
-const events = createEventDecoder(
-  parseAbi([
-    'event DelegateChanged(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)',
-    'event DelegateVotesChanged(address indexed delegate, uint256 previousBalance, uint256 newBalance)',
-  ]),
-)
+/**
+ * `votes`: Compound's token, OpenZeppelin's votes and Nouns' token (docs/providers.md, section 10). Venus' vault had
+ * these events too, until it dropped all delegations and began again with a second version.
+ */
+const FAMILIES = {
+  votes: createEventDecoder(
+    parseAbi([
+      'event DelegateChanged(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)',
+      'event DelegateVotesChanged(address indexed delegate, uint256 previousBalance, uint256 newBalance)',
+    ]),
+  ),
+  'xvs-vault': createEventDecoder(
+    parseAbi([
+      'event DelegateChangedV2(address indexed delegator, address indexed fromDelegate, address indexed toDelegate)',
+      'event DelegateVotesChangedV2(address indexed delegate, uint256 previousBalance, uint256 newBalance)',
+    ]),
+  ),
+} as const
+
+const TOPICS = Object.values(FAMILIES).flatMap(({ topics }) => topics)
+type DelegationEvent = NonNullable<ReturnType<(typeof FAMILIES)[VotingToken['family']]['decode']>>
+const decoderOf = ({ family }: VotingToken): LogDecoder<DelegationEvent> => FAMILIES[family]
 
 /** A token and the key of its DAO. */
 type OwnedToken = VotingToken & Followed
@@ -66,13 +82,8 @@ async function readTokens(
     const starts = new Map(tokens.map(({ address, fromBlock }) => [address, fromBlock]))
     return (address) => starts.get(address) ?? 0
   })
-  const taken = await readTurns(
-    node,
-    tokens,
-    { resumed, to: head.number, most: mostPerRun, topics: events.topics },
-    signal,
-  )
-  const decoded = await decodeLogs(node, taken.logs, { contracts: tokens, decoderOf: () => events }, signal)
+  const taken = await readTurns(node, tokens, { resumed, to: head.number, most: mostPerRun, topics: TOPICS }, signal)
+  const decoded = await decodeLogs(node, taken.logs, { contracts: tokens, decoderOf }, signal)
   const byTransaction = groupBy(decoded.events, ({ log }) => `${log.address} ${log.transactionHash}`)
   const rows = [...byTransaction.values()].flatMap(toTransactionRows)
   const { gaps } = decoded
@@ -88,7 +99,7 @@ async function readTokens(
   }
 }
 
-type TokenEvent = ContractEvent<OwnedToken, NonNullable<ReturnType<typeof events.decode>>>
+type TokenEvent = ContractEvent<OwnedToken, DelegationEvent>
 
 /** Returns a row without values for a log that is permanently omitted, so that the row check counts it. */
 const toOmittedRow = ({ dao, space }: OwnedToken): Candidate<DelegationsRow> => ({
@@ -102,15 +113,13 @@ const toDelegate = (address: string) => (address === ZERO_ADDRESS ? '' : address
 function toTransactionRows(own: readonly TokenEvent[]): Candidate<DelegationsRow>[] {
   const delegates = new Set(
     own.flatMap(({ event }) =>
-      event.eventName === 'DelegateChanged'
-        ? [event.args.fromDelegate.toLowerCase(), event.args.toDelegate.toLowerCase()]
-        : [],
+      'delegator' in event.args ? [event.args.fromDelegate.toLowerCase(), event.args.toDelegate.toLowerCase()] : [],
     ),
   )
   return own.map(({ log, contract: token, event, time }): Candidate<DelegationsRow> => {
     const place = { dao: token.dao, space: token.space, at: toIso(time * 1000) }
     const where = { ...place, block_number: log.blockNumber, log_index: log.logIndex, tx: log.transactionHash }
-    if (event.eventName === 'DelegateChanged') {
+    if ('delegator' in event.args) {
       const { delegator, fromDelegate, toDelegate: to } = event.args
       const change = { from_delegate: toDelegate(fromDelegate), to_delegate: toDelegate(to) }
       return { ...where, kind: 'delegation', delegator: delegator.toLowerCase(), ...change }

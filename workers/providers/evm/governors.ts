@@ -38,14 +38,31 @@ export const ethereum: Provider<GovernorSource, Dao> = {
   connect(context) {
     const readers = openReaders(context)
     return {
-      fetchNew: (request) =>
-        followContracts(
+      fetchNew: async (request) => {
+        const rows = await followContracts(
           request,
           (dao) => dao.governors.map((one) => ({ ...one, dao: dao.key })),
           (chain, governors) => readGovernors(readers, requireReader(readers, chain), governors, request),
-        ),
+        )
+        return mergeReadings(rows, request.entities)
+      },
     }
   },
+}
+
+/**
+ * Replaces the readings of contracts by those of their proposals. Proposals count as read if the governor and all
+ * contracts with their votes were read in the same run.
+ */
+function mergeReadings(
+  rows: readonly Candidate<GovernorsRow>[],
+  daos: readonly Pick<Dao, 'governors'>[],
+): Candidate<GovernorsRow>[] {
+  const governors = daos.flatMap((dao) => dao.governors)
+  const read = new Set(rows.flatMap(({ kind, space }) => (kind === 'reading' ? [space] : [])))
+  const complete = new Set<unknown>(governors.map((one) => one.proposalSpace))
+  for (const { space, proposalSpace } of governors) if (!read.has(space)) complete.delete(proposalSpace)
+  return rows.filter(({ kind, space }) => kind !== 'reading' || complete.has(space))
 }
 
 /**

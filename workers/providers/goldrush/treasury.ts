@@ -112,7 +112,7 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
   return isUsed ? { positions, spamCount } : undefined
 }
 
-/** The address was never used on that chain: the provider lists nothing, neither now nor in the days before. */
+/** The address was never used on that chain: the provider lists no balance, also not in the days before. */
 const UNUSED = 'unused'
 const DAYS_BEFORE = 7
 

@@ -42,7 +42,7 @@ export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
   connect(context) {
     const { urls, batchSize, ...settings } = context.config.providers.rpc
     const prices = openDefiLlamaCoins(context)
-    // One client per node, because it learns the node's limits.
+    // One client per node, because the client adapts to the node's limits.
     const nodes = new Map<string, JsonRpc>()
     const openNode = (chain: string) => {
       const name = `rpc-${chain}`

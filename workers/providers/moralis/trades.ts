@@ -101,8 +101,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
 }
 
 /**
- * Returns the calls of a piece: one for each of its tokens among the largest tokens that have a call, plus its share of
- * the remaining calls, which are for further pages. The calls of all pieces add up to those of the slot.
+ * Returns the calls of a batch: one for each of its tokens among the largest tokens that have a call, plus its share of
+ * the remaining calls, which are for further pages. The calls of all batches add up to those of the slot.
  */
 function toCalls(
   perSlot: number,

@@ -18,7 +18,7 @@ const MOST_UNSETTLED = 200
 
 const START: Cursor = { from: 0, skip: 0 }
 
-/** A piece of a space's proposals, with the resulting progress. */
+/** Some pages of a space's proposals, with the resulting progress. */
 export interface ProposalPages {
   readonly items: readonly Proposal[]
   readonly progress: Progress

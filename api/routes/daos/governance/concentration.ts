@@ -35,7 +35,10 @@ const RECORD = toObject(
   if(total > 0, (length(powers) + 1 - 2 * arraySum(arrayMap((power, place) -> power * place, powers, arrayEnumerate(powers))) / total) / length(powers), NULL), NULL, NULL`,
 )
 
-/** Of each delegate the last power of each day with a change, and so its power at the end of each requested day. */
+/**
+ * Reads the last power of each delegate on each day with a change. It is the delegate's power at the end of every day
+ * until the next change.
+ */
 const SQL = `
 SELECT toDateTime64(fromUnixTimestamp64Milli({read_at: Int64}, 'UTC'), 3, 'UTC') AS as_of, ${RECORD} AS record FROM
 (

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
-import { defineKeyset, toIdSql } from '../../../answers/keyset.ts'
-import { requireDelegations } from '../../../governance/delegates.ts'
+import { toIdSql } from '../../../answers/keyset.ts'
+import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
-import { answerRecords, toObject } from '../../../records/answer.ts'
+import { toObject } from '../../../records/answer.ts'
 import { idValue, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
@@ -24,8 +24,6 @@ const RECORD = toObject(
   `${toIdSql("'delegation'", 'dao', 'space', 'block_number', 'log_index')}, toDateTime64(at, 3, 'UTC'), delegator, nullIf(from_delegate, ''), nullIf(to_delegate, ''), tx`,
 )
 
-const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
-
 export const governanceDelegationsRoute = defineRoute({
   operation: 'listDaoDelegations',
   path: '/data/daos/governance/delegations',
@@ -38,19 +36,6 @@ export const governanceDelegationsRoute = defineRoute({
   record: delegation,
   datasets: [delegations],
   mayHaveNoData: true,
-  handle: async (call) => {
-    const { db, found: dao, query, representation } = call
-    const asOf = await requireDelegations(db, dao)
-    const { after } = representation
-    if (after !== '') NEWEST_FIRST.read(after)
-    const answer = await answerRecords(call, {
-      name: 'governance-delegations',
-      sql: `SELECT toDateTime64(at, 3, 'UTC') AS as_of, ${NEWEST_FIRST.place} AS page_key, ${RECORD} AS record
-FROM delegation_events FINAL WHERE dao = {dao: UInt64} AND space = {space: String}${NEWEST_FIRST.isAfter(after)}
-ORDER BY ${NEWEST_FIRST.order} LIMIT {limit: UInt32}`,
-      params: { dao: dao.key, space: dao.votingToken?.space ?? '' },
-      page: query.limit,
-    })
-    return { ...answer, asOf }
-  },
+  handle: (call) =>
+    answerTokenEvents(call, { name: 'governance-delegations', table: 'delegation_events', record: RECORD }),
 })

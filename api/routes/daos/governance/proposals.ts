@@ -54,7 +54,9 @@ const proposal = z
   .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
 
 const OF_SOURCE = {
-  source: z.enum(SOURCES).describe('Where it is voted on: on `snapshot`, or on a `governor`, which is a contract.'),
+  source: z
+    .enum(SOURCES)
+    .describe('Where votes on it are cast: on `snapshot`, or on a `governor`, which is a contract.'),
   outcome: z
     .enum(OUTCOMES)
     .nullable()
@@ -70,14 +72,16 @@ const OF_SOURCE = {
   queuedAt: timeValue.nullable().describe('When it was queued on its chain; null if it was not, and on Snapshot.'),
   executableAt: timeValue
     .nullable()
-    .describe('From when it can be executed, as its timelock states; null if it was not queued, and on Snapshot.'),
+    .describe(
+      'From when it can be executed, as its timelock states; null if it was not queued or its contract does not state it, and on Snapshot.',
+    ),
   executedAt: timeValue.nullable().describe('When it was executed; null if it was not, and on Snapshot.'),
   canceledAt: timeValue.nullable().describe('When it was canceled or vetoed; null if it was not, and on Snapshot.'),
 }
 
 const proposalOfSource = proposal
   .extend(OF_SOURCE)
-  .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
+  .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where votes on it are cast. With `source`.' })
 
 const detailedProposal = proposalOfSource
   .extend({
@@ -98,7 +102,7 @@ const detailedProposal = proposalOfSource
   })
   .meta({ id: 'GovernanceProposalDetails', description: 'A proposal, with all members.' })
 
-/** The parameter that brings each additional member. */
+/** The parameter for each additional member. */
 const BROUGHT = {
   ...Object.fromEntries(Object.keys(OF_SOURCE).map((name) => [name, 'source'])),
   ...{ scoresExact: 'exact=true', scoresTotalExact: 'exact=true', body: 'include=body' },

@@ -70,7 +70,7 @@ const detailedVote = voteOfSource
   })
   .meta({ id: 'GovernanceVoteDetails', description: 'A vote, with all members.' })
 
-/** The parameter that brings each additional member. */
+/** The parameter for each additional member. */
 const BROUGHT = { source: 'source', votingPowerExact: 'exact=true', choiceText: 'include=choiceText' }
 
 const voteWithParameters = detailedVote

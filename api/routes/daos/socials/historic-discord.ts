@@ -15,8 +15,8 @@ export const historicDiscordRoute = defineDailySeries({
       lastUpdated: timeValue.describe('The day: its first moment.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
-      activeMembers: countOrNull.describe('Members online when they were counted; null where that is not known.'),
-      totalMembers: countOrNull.describe('All members; null where that is not known.'),
+      activeMembers: countOrNull.describe('Members online when they were counted; null where unknown.'),
+      totalMembers: countOrNull.describe('All members; null where unknown.'),
     })
     .meta({ id: 'DiscordPoint', description: "A DAO's community on Discord on one day." }),
   values: 'active_members, total_members',

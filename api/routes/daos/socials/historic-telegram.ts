@@ -16,9 +16,9 @@ export const historicTelegramRoute = defineDailySeries({
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
       activeMembers: countOrNull.describe(
-        'Members online when they were counted; null for channels and where that is not known.',
+        'Members online when they were counted; null for channels, and where unknown.',
       ),
-      totalMembers: countOrNull.describe('All members; null where that is not known.'),
+      totalMembers: countOrNull.describe('All members; null where unknown.'),
     })
     .meta({ id: 'TelegramPoint', description: "A DAO's community on Telegram on one day." }),
   values: 'active_members, total_members',

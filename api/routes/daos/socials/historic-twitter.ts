@@ -14,9 +14,9 @@ export const historicTwitterRoute = defineDailySeries({
       lastUpdated: timeValue.describe('The day: its first moment.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
-      followers: countOrNull.describe('Accounts that follow it; null where that is not known.'),
-      following: countOrNull.describe('Accounts that it follows; null where that is not known.'),
-      tweets: countOrNull.describe('Posts so far; null where that is not known.'),
+      followers: countOrNull.describe('Accounts that follow it; null where unknown.'),
+      following: countOrNull.describe('Accounts that it follows; null where unknown.'),
+      tweets: countOrNull.describe('Posts so far; null where unknown.'),
     })
     .meta({ id: 'TwitterPoint', description: "A DAO's account on Twitter on one day." }),
   values: 'followers, following, tweets',

@@ -18,7 +18,7 @@ export const TREASURY_VALUES = { own: worthOf('own'), stable: worthOf('stable'),
 
 const part = (of: string) =>
   numberOrNull.describe(
-    `Value of ${of} in US dollars; null where holdings were not kept, or none of these has a price.`,
+    `Value of ${of} in US dollars; null where holdings were not stored, or none of these has a price.`,
   )
 
 export const treasuryHistoricRoute = defineDailySeries({

@@ -15,23 +15,33 @@ import { idValue, numberOrNull } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
+/** The members that name an asset. */
+export const ASSET = {
+  symbol: z.string().describe('Symbol of the asset.'),
+  token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
+  contractAddress: z
+    .string()
+    .nullable()
+    .describe("Contract of the token; null for a chain's native coin, and if the source does not report it."),
+  chain: idValue.nullable().describe('Id of the chain; null if the source does not report it.'),
+}
+
+/** The members with the value of an amount of an asset. */
+export const ASSET_VALUE = {
+  priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
+  valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
+}
+
 const holding = z
   .strictObject({
     dao: idValue.describe('Id of the DAO.'),
-    symbol: z.string().describe('Symbol of the asset.'),
-    token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
-    contractAddress: z
-      .string()
-      .nullable()
-      .describe("Contract of the token; null for a chain's native coin, and if the source does not report it."),
-    chain: idValue.nullable().describe('Id of the chain; null if the source does not report it.'),
+    ...ASSET,
     address: z
       .string()
       .nullable()
       .describe('Address of the holder; null if the source reports only the total of all addresses.'),
     quantity: z.number().describe('How many tokens.'),
-    priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
-    valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
+    ...ASSET_VALUE,
     kind: z
       .enum(HOLDING_KINDS)
       .describe("The DAO's own token, a stablecoin in the list of this service, or another asset."),

@@ -8,7 +8,7 @@ import { idValue, numberOrNull, timeValue, uint32 } from '../../../records/table
 import { TREASURY_VALUES } from './historic.ts'
 
 const part = (of: string) =>
-  numberOrNull.describe(`Value of ${of} in US dollars; null if holdings were not kept, or none of these has a price.`)
+  numberOrNull.describe(`Value of ${of} in US dollars; null if holdings were not stored, or none of these has a price.`)
 const change = (member: string) =>
   numberOrNull.describe(
     `Change of \`${member}\` over 30 days, in percent; null if that day has no value of the same source.`,

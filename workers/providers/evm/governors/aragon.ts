@@ -18,8 +18,8 @@ export const aragon = defineFamily({
     switch (event.eventName) {
       case 'StartVote': {
         const { id, creator, metadata } = event.args
-        const about = { period: undefined, description: metadata, actions: [] }
-        return { kind: 'created', id, proposer: creator.toLowerCase(), ...about }
+        const about = { description: metadata, actions: [] }
+        return { kind: 'created', id, proposer: creator.toLowerCase(), period: 'immediate', ...about }
       }
       case 'CastVote':
         return toVote(event.args)

@@ -1,5 +1,6 @@
 import type { Governor } from '../../../../shared/registry/entities.ts'
 import { aaveV2 } from './aave-v2.ts'
+import { aaveV3 } from './aave-v3.ts'
 import { agora } from './agora.ts'
 import { alpha } from './alpha.ts'
 import { aragon } from './aragon.ts'
@@ -13,6 +14,7 @@ import { venus } from './venus.ts'
 const FAMILIES = {
   ...{ alpha, bravo, openzeppelin, agora, nouns, venus, aragon },
   'aave-v2': aaveV2,
+  'aave-v3': aaveV3,
 } as const satisfies Readonly<Record<Governor['family'], GovernorFamily>>
 
 export const familyOf = ({ family }: Pick<Governor, 'family'>): GovernorFamily => FAMILIES[family]

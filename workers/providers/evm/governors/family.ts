@@ -20,10 +20,10 @@ export type GovernorEvent =
       readonly id: bigint
       readonly proposer: string
       /**
-       * Start and end in the governor's clock: blocks, Unix seconds or rounds. Undefined if the vote starts with the
-       * event, and lasts as long as the registry states.
+       * Start and end in the governor's clock: blocks, Unix seconds or rounds. `immediate` if the vote starts with the
+       * event, and lasts as long as the registry states. `later` if the event `started` has them.
        */
-      readonly period: { readonly start: bigint; readonly end: bigint } | undefined
+      readonly period: { readonly start: bigint; readonly end: bigint } | 'immediate' | 'later'
       readonly description: string
       readonly actions: readonly GovernorAction[]
     }
@@ -38,8 +38,10 @@ export type GovernorEvent =
       readonly params: string
     }
   | { readonly kind: 'canceled' | 'executed'; readonly id: bigint }
-  /** `eta`: when it can be executed, in Unix seconds. */
-  | { readonly kind: 'queued'; readonly id: bigint; readonly eta: bigint }
+  /** `eta`: when it can be executed, in Unix seconds; undefined if the event does not have it. */
+  | { readonly kind: 'queued'; readonly id: bigint; readonly eta: bigint | undefined }
+  /** The vote has opened, until `end`, in Unix seconds. */
+  | { readonly kind: 'started'; readonly id: bigint; readonly start: bigint; readonly end: bigint }
   | { readonly kind: 'extended'; readonly id: bigint; readonly end: bigint }
   /** The author replaced the text or the actions before the vote; undefined is unchanged. */
   | {

@@ -39,7 +39,7 @@ const EXPLORERS: Readonly<Record<string, string>> = {
 }
 
 /** Returns a proposal id that is unique across governors, because each governor numbers its own proposals. */
-export const toProposalId = ({ space }: Governor, id: bigint): string => `${space}/${id}`
+export const toProposalId = ({ proposalSpace }: Governor, id: bigint): string => `${proposalSpace}/${id}`
 
 /** Maximum title length in characters, the same as the Snapshot hub's limit. */
 const MOST_CHARACTERS = 256
@@ -97,7 +97,7 @@ export const toTimeOrNull = (at: number) => (at >= EARLIEST && at < LATEST ? toI
 
 const toPlace = ({ governor, event, time }: Happened) => ({
   dao: governor.dao,
-  space: governor.space,
+  space: governor.proposalSpace,
   proposal: toProposalId(governor, event.id),
   at: toIso(time * 1000),
 })
@@ -128,6 +128,10 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
       return []
     case 'queued':
       return [{ ...toPlace(one), kind: 'queued', executable_at: toTimeOrNull(Number(event.eta)) }]
+    case 'started': {
+      const times = { starts_at: toTimeOrNull(Number(event.start)), ends_at: toTimeOrNull(Number(event.end)) }
+      return [{ ...toPlace(one), kind: 'times', ...times, is_estimated: false }]
+    }
     default:
       return [{ ...toPlace(one), kind: event.kind }]
   }
@@ -146,7 +150,7 @@ function toUpdatedRows(one: Happened, { description, actions }: Updated): Candid
 
 /** Returns the voting period of a vote that starts with its event; its end is unknown if the registry has no length. */
 function toPeriodRows(one: Happened, { period }: Created): Candidate<GovernorsRow>[] {
-  if (period !== undefined) return []
+  if (period !== 'immediate') return []
   const { votingSeconds } = one.governor
   const end = votingSeconds === undefined ? null : toIso((one.time + votingSeconds) * 1000)
   const { at, ...place } = toPlace(one)

@@ -69,7 +69,7 @@ export async function readTimes(
   for (const { governor, event } of happened) {
     if (governor.clock === 'rounds') continue
     const proposal = toProposalId(governor, event.id)
-    if (event.kind === 'created' && event.period !== undefined) {
+    if (event.kind === 'created' && typeof event.period === 'object') {
       const [start, end] = [Number(event.period.start), Number(event.period.end)]
       const { dao, space } = governor
       open.set(proposal, { dao, space, proposal, start, end, inSeconds: isInSeconds(governor, start) })

@@ -207,7 +207,7 @@ export interface ContractEvent<Own extends Followed, Event> {
 }
 
 /** Decodes logs. `isCut`: the log has the topics of a known event, so data that cannot be decoded is incomplete. */
-interface LogDecoder<Event> {
+export interface LogDecoder<Event> {
   decode(log: RpcLog): Event | undefined
   isCut(log: RpcLog): boolean
 }

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { delegations } from '../../../../../shared/datasets/delegations.ts'
-import { defineKeyset } from '../../../../answers/keyset.ts'
-import { requireDelegations, toWholeTokens } from '../../../../governance/delegates.ts'
+import { answerTokenEvents, toWholeTokens } from '../../../../governance/delegates.ts'
 import { account, page } from '../../../../parameters/kinds.ts'
-import { answerRecords, toObject } from '../../../../records/answer.ts'
+import { toObject } from '../../../../records/answer.ts'
 import { timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../../route/entities.ts'
@@ -29,8 +28,6 @@ const RECORD = toObject(
   `toDateTime64(at, 3, 'UTC'), ${toWholeTokens('power', 'decimals')}, ${SIGNED}, toString(cause), tx`,
 )
 
-const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
-
 export const delegateHistoryRoute = defineRoute({
   operation: 'getDelegateHistory',
   path: '/data/daos/governance/delegates/historic',
@@ -43,20 +40,12 @@ export const delegateHistoryRoute = defineRoute({
   record: change,
   datasets: [delegations],
   mayHaveNoData: true,
-  handle: async (call) => {
-    const { db, found: dao, query, representation } = call
-    const asOf = await requireDelegations(db, dao)
-    const { after } = representation
-    if (after !== '') NEWEST_FIRST.read(after)
-    const answer = await answerRecords(call, {
+  handle: (call) =>
+    answerTokenEvents(call, {
       name: 'delegate-history',
-      sql: `SELECT at AS as_of, ${NEWEST_FIRST.place} AS page_key, ${RECORD} AS record FROM
-(SELECT * REPLACE(toDateTime64(at, 3, 'UTC') AS at) FROM delegate_powers FINAL WHERE dao = {dao: UInt64} AND space = {space: String} AND delegate = {address: String})
-WHERE true${NEWEST_FIRST.isAfter(after)}
-ORDER BY ${NEWEST_FIRST.order} LIMIT {limit: UInt32}`,
-      params: { dao: dao.key, space: dao.votingToken?.space ?? '', address: query.address },
-      page: query.limit,
-    })
-    return { ...answer, asOf }
-  },
+      table: 'delegate_powers',
+      record: RECORD,
+      isWanted: 'delegate = {address: String}',
+      params: { address: call.query.address },
+    }),
 })

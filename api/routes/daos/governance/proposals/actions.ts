@@ -12,7 +12,7 @@ import { defineRoute } from '../../../../route/define-route.ts'
 
 const argument = z
   .strictObject({
-    name: z.string().nullable().describe('Name of the parameter; null where it is not known.'),
+    name: z.string().nullable().describe('Name of the parameter; null where unknown.'),
     type: z.string().describe('Its type in Solidity: `address`, `uint256`, `bytes[]`.'),
     value: z
       .string()
@@ -78,7 +78,7 @@ const TARGETS = `
 SELECT DISTINCT arrayJoin(actions.target) AS target FROM governor_events FINAL
 WHERE dao = {dao: UInt64} AND space = {space: String} AND proposal = {proposal: String} AND kind IN ('proposal', 'actions')`
 
-/** What the registry knows of addresses of a chain: tokens first, then treasuries and governors of DAOs. */
+/** Finds labels for addresses of a chain in the registry: tokens first, then treasuries and governors of DAOs. */
 function findLabels({ tokens, daos, chains }: Registry, space: string, addresses: readonly string[]) {
   const chain = chains.find(({ chainId }) => space.startsWith(`eip155:${chainId}:`))?.slug
   const labels = addresses.map((address) => {

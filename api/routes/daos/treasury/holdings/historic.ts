@@ -5,22 +5,16 @@ import type { Registry } from '../../../../../shared/registry/registry.ts'
 import { defineKeyset, type SortPart } from '../../../../answers/keyset.ts'
 import { oneOf, page, time } from '../../../../parameters/kinds.ts'
 import { answerRecords, toObject } from '../../../../records/answer.ts'
-import { idValue, numberOrNull, timeValue } from '../../../../records/table.ts'
+import { idValue, timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { daoKind } from '../../../../route/entities.ts'
 import { checkRange, order } from '../../../../series/series.ts'
-import { NO_CONTRACT } from '../holdings.ts'
+import { ASSET, ASSET_VALUE, NO_CONTRACT } from '../holdings.ts'
 
 const record = z
   .strictObject({
     recordedAt: timeValue.describe('The day: its first moment.'),
-    symbol: z.string().describe('Symbol of the asset.'),
-    token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
-    contractAddress: z
-      .string()
-      .nullable()
-      .describe("Contract of the token; null for a chain's native coin, and if the source does not report it."),
-    chain: idValue.nullable().describe('Id of the chain; null if the source does not report it.'),
+    ...ASSET,
     kind: z
       .enum(HOLDING_KINDS)
       .nullable()
@@ -28,8 +22,7 @@ const record = z
         "The DAO's own token, a stablecoin in the list of this service, or another asset; null if only totals per token are stored.",
       ),
     quantity: z.number().describe('How many tokens, at all addresses together.'),
-    priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
-    valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
+    ...ASSET_VALUE,
   })
   .meta({ id: 'DailyHolding', description: 'The amount of one asset in a treasury on one day, on one chain.' })
 
@@ -39,10 +32,13 @@ export const toChainParams = ({ chains }: Registry) => ({
   chain_ids: chains.map(({ id }) => id),
 })
 
-/** A stored holding without its address. `asset` is unique among the assets of a chain: two of them may have one symbol. */
+/**
+ * SQL for the stored holdings of a row without their addresses. `asset` is unique among the assets of a chain: two of
+ * them may have one symbol.
+ */
 const PARTS =
   'arrayMap(one -> tuple(one.chain, one.contract, one.symbol, one.quantity, one.value_usd, one.kind, ifNull(one.contract, one.symbol)), holdings)'
-/** The same of a row that has only totals per token. */
+/** SQL for the same tuples of a row that has only totals per token. */
 const TOTALS = `arrayMap((one, place) -> tuple('', CAST(NULL AS Nullable(String)), one.symbol, one.quantity, one.value_usd, '', toString(place)),
       tokens, arrayEnumerate(tokens))`
 

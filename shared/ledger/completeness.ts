@@ -1,53 +1,18 @@
 import { z } from 'zod'
+import { toBucketTime, totalBuckets } from '../buckets.ts'
 import type { DatasetFacts } from '../datasets/list.ts'
 import { groupBy } from '../group-by.ts'
-import { INTERVAL_SECONDS } from '../intervals.ts'
+import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import { isThereAt } from '../registry/ends.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
-import {
-  createExpectedFinder,
-  type ExpectedRange,
-  groupByExpected,
-  readAllExpected,
-  toDueEnd,
-  toExpectedRuns,
-} from './expected.ts'
-import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
-import { type Note, OPEN_END, readOpenNotes } from './ledger.ts'
+import { createExpectedFinder, groupByExpectedRuns, readAllExpected } from './expected.ts'
+import type { Completeness, ExpectedRange, Lacking, Note, OverdueEntity } from './ledger.ts'
+import { readOpenNotes } from './tables.ts'
 
-/** An overdue entity: its newest stored bucket is more than 1.5 cadences old. */
-export interface OverdueEntity {
-  readonly entity: Entity
-  /** The reason of the newest attempt; null without one. */
-  readonly reason: string | null
-}
-
-/** Entities whose missing buckets are within the same runs. */
-export interface Lacking {
-  readonly entities: readonly Entity[]
-  readonly runs: readonly Buckets[]
-}
-
-/** State of a dataset up to now. Counts are of buckets over all entities. */
-export interface Completeness {
-  /** Buckets that are wanted and due, without buckets known to be empty. */
-  readonly expected: number
-  /** The stored ones of these, at any step. */
-  readonly stored: number
-  /** The share of `expected` that is stored, 0 to 1; 0 if no bucket is stored. */
-  readonly complete: number
-  /** Entities with missing expected buckets. */
-  readonly lacking: readonly Lacking[]
-  /** Entities that a provider serves, but whose newest slots are missing. */
-  readonly overdue: readonly OverdueEntity[]
-  /** Whether no provider serves any entity, for example because the key of the only provider is missing. */
-  readonly isUnserved: boolean
-}
-
-/** Entities of a dataset with the same wanted buckets. */
+/** Entities of a dataset with the same expected buckets. */
 interface Group extends Lacking {
   readonly dataset: DatasetFacts
 }
@@ -61,10 +26,7 @@ interface Counted {
 
 const NO_COVERAGE: Counted = { stored: 0, nothing: 0, newest: 0 }
 
-/**
- * The completeness of each dataset at a time (Unix milliseconds), by its name. All entities of the registry count, with
- * or without data.
- */
+/** See `Ledgers.completeness`. */
 export async function readCompleteness(
   db: Database,
   registry: Registry,
@@ -72,7 +34,13 @@ export async function readCompleteness(
   now: number,
 ): Promise<ReadonlyMap<string, Completeness>> {
   const [expectedRanges, notes] = await Promise.all([readAllExpected(db), readOpenNotes(db)])
-  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, expectedRanges.get(dataset.name) ?? [], now))
+  const groups = datasets.flatMap((dataset) => {
+    const ranges = expectedRanges.get(dataset.name) ?? []
+    return groupByExpectedRuns(dataset, dataset.entities(registry), ranges, { now }).map((group) => ({
+      dataset,
+      ...group,
+    }))
+  })
   const counts = await countStored(db, groups)
   return new Map(
     datasets.map((dataset) => {
@@ -90,31 +58,6 @@ export async function readCompleteness(
   )
 }
 
-/** Returns a dataset's completeness. Throws if it was not read, because a default of 0 would be a false figure. */
-export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }: DatasetFacts): Completeness {
-  const own = all.get(name)
-  if (own === undefined) throw new Error(`the completeness of ${name} was not read`)
-  return own
-}
-
-function toGroups(
-  dataset: DatasetFacts,
-  registry: Registry,
-  expectedRanges: readonly ExpectedRange[],
-  now: number,
-): Group[] {
-  const due = toDueEnd(dataset, now)
-  const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
-  for (const entities of groupByExpected(dataset.entities(registry), expectedRanges)) {
-    const runs = toExpectedRuns(expectedRanges, entities[0], dataset, due)
-    const groupKey = JSON.stringify(runs)
-    const group = groups.get(groupKey)
-    if (group === undefined) groups.set(groupKey, { dataset, entities, runs })
-    else for (const entity of entities) group.entities.push(entity)
-  }
-  return [...groups.values()]
-}
-
 interface CoverageAccess {
   readonly countOf: (key: number) => Counted
   readonly expectedOf: (key: number) => readonly ExpectedRange[]
@@ -122,11 +65,21 @@ interface CoverageAccess {
   readonly now: number
 }
 
+/** See `Ledgers.unserved`. */
+export async function readUnserved(
+  db: Database,
+  registry: Registry,
+  datasets: readonly DatasetFacts[],
+  now: number,
+): Promise<ReadonlySet<string>> {
+  const notes = await readOpenNotes(db)
+  return new Set(datasets.filter((dataset) => isUnserved(dataset, registry, notes, now)).map(({ name }) => name))
+}
+
 /**
  * Whether the newest slot of every entity is noted as unserved: the provider was never configured or no longer is.
- * `notes` is the result of `readOpenNotes`.
  */
-export function isUnserved(
+function isUnserved(
   dataset: DatasetFacts,
   registry: Registry,
   notes: ReadonlyMap<string, readonly Note[]>,
@@ -171,7 +124,7 @@ function isOverdue(
   { newest }: Counted,
   { expectedOf, notesOf, now }: CoverageAccess,
 ): boolean {
-  const collected = expectedOf(entity.key).find(({ to }) => to === OPEN_END)
+  const collected = expectedOf(entity.key).find(({ to }) => to === END_OF_TIME)
   if (collected === undefined || !isThereAt(entity, now)) return false
   if (notesOf(entity.key).some(({ state }) => state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
@@ -220,7 +173,7 @@ function toKeys(groups: readonly Group[]): number[][] {
 
 const NAMED = 'ARRAY JOIN {datasets: Array(String)} AS dataset, {keys: Array(Array(UInt64))} AS keys'
 
-/** Counts the stored and empty buckets among the wanted ones of each entity, in one statement for all datasets. */
+/** Counts the stored and empty buckets among the expected ones of each entity, in one statement for all datasets. */
 async function countStored(db: Database, groups: readonly Group[]): Promise<Counts> {
   if (groups.length === 0) return new Map()
   const rows = await db.rows({

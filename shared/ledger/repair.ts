@@ -1,16 +1,20 @@
+import { subtract, toBucketTime, toYear } from '../buckets.ts'
 import { DataError, toReason } from '../errors.ts'
 import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
-import { subtract, toBucketTime, toYear } from './grid.ts'
-import { addCoverage, type Report, readCoverage } from './ledger.ts'
-import type { Recounted } from './recount.ts'
+import type { LedgerDataset, Report } from './ledger.ts'
+import { addCoverage, readCoverage } from './tables.ts'
 
 /**
- * Removes buckets without a row from the coverage. A concurrent report of a worker may be removed too; the next recount
+ * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount
  * restores it from its rows.
  */
-export async function removeUnfounded(db: Database, dataset: Recounted, unfounded: readonly Report[]): Promise<void> {
+export async function removeUnfounded(
+  db: Database,
+  dataset: LedgerDataset,
+  unfounded: readonly Report[],
+): Promise<void> {
   const groups = groupBy(unfounded, ({ entity, provider, seconds, first }) =>
     [entity, provider, seconds, toYear(first, dataset.cadence)].join(' '),
   )
@@ -18,7 +22,7 @@ export async function removeUnfounded(db: Database, dataset: Recounted, unfounde
 }
 
 /** A bitmap only gains bits, so the bitmap of the year is deleted and rebuilt. */
-async function removeOf(db: Database, dataset: Recounted, group: readonly Report[]): Promise<void> {
+async function removeOf(db: Database, dataset: LedgerDataset, group: readonly Report[]): Promise<void> {
   const [one] = group
   if (one === undefined) return
   const { entity, provider, seconds } = one
@@ -45,7 +49,7 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
   }
 }
 
-async function putBack(db: Database, dataset: Recounted, remaining: readonly Report[]): Promise<void> {
+async function putBack(db: Database, dataset: LedgerDataset, remaining: readonly Report[]): Promise<void> {
   try {
     await addCoverage(db, dataset, remaining)
   } catch (cause) {

@@ -1,39 +1,42 @@
 import { z } from 'zod'
-import type { Dataset } from '../datasets/define-dataset.ts'
-import { INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
+import { type Buckets, RUNS, subtract, union } from '../buckets.ts'
+import { DAY_MS, INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, subtract, union } from './grid.ts'
-import { addCoverage, type Report, RUNS } from './ledger.ts'
+import type { LedgerDataset, Report } from './ledger.ts'
+import { addCoverage } from './tables.ts'
 
-/** The members of a dataset that a recount needs. */
-export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes' | 'lagsBehindSlot' | 'keepsNewest'>
+const DAY_SECONDS = DAY_MS / 1000
 
-/** SQL for the step of rows without a stored step; `cells` are the buckets of a day with rows. */
-const DAY_STEPS: Readonly<Record<string, string>> = {
-  prices: 'multiIf(length(cells) >= 25, 300, length(cells) >= 2, 3600, 86400)',
-  tvl: 'if(length(cells) >= 2, 3600, 86400)',
-  // Collected in rotation: a holder count is valid until the next one.
-  holders: 'least(86400, gap)',
+/** SQL for the step of rows without a stored step; `cells` are the buckets of a day with rows, `gap` is of `joinGaps`. */
+function toStepSql({ rowStep = [], cadence }: LedgerDataset): string {
+  if (rowStep === 'rotation') return `least(${DAY_SECONDS}, gap)`
+  const steps = [cadence, ...rowStep].map((interval) => INTERVAL_SECONDS[interval])
+  // A day with more rows than the next longer step has buckets was collected at a shorter step.
+  return steps.reduceRight((longer, step, at) => {
+    const next = steps[at + 1]
+    return next === undefined ? String(step) : `if(length(cells) > ${DAY_SECONDS / next}, ${step}, ${longer})`
+  }, '')
 }
 
-/** Datasets whose row is valid from its own bucket on, not from the start of its step. */
-const TURNS = new Set(['holders'])
+/** Whether a row is valid from its own bucket on, not from the start of its step. */
+const isRotated = ({ rowStep }: LedgerDataset) => rowStep === 'rotation'
 
 /**
  * The number of buckets that a row may belong to, starting with the bucket of its time. Only its slot decided which
  * one.
  */
-export const countPossible = ({ lagsBehindSlot }: Pick<Dataset, 'lagsBehindSlot'>): number => (lagsBehindSlot ? 2 : 1)
+export const countPossible = ({ lagsBehindSlot }: Pick<LedgerDataset, 'lagsBehindSlot'>): number =>
+  lagsBehindSlot ? 2 : 1
 
 /** Limit on the entities of one statement. */
 const BATCH_ENTITIES = 20
 
-const toEntity = ({ series }: Recounted) => series.entity ?? `toUInt64(${ENTIRE_REGISTRY.key})`
-const toTime = ({ series }: Recounted) => `toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC')))`
+const toEntity = ({ series }: LedgerDataset) => series.entity ?? `toUInt64(${ENTIRE_REGISTRY.key})`
+const toTime = ({ series }: LedgerDataset) => `toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC')))`
 
-const WITHIN = (dataset: Recounted) =>
+const WITHIN = (dataset: LedgerDataset) =>
   `${dataset.series.time} >= toDateTime({begin: UInt32}, 'UTC') AND ${dataset.series.time} < toDateTime({until: UInt32}, 'UTC')
       AND ${toEntity(dataset)} IN {entities: Array(UInt64)}`
 
@@ -45,7 +48,7 @@ interface Batch {
 }
 
 /** The entities and years with rows or with coverage. */
-async function readBatches(db: Database, dataset: Recounted): Promise<Batch[]> {
+async function readBatches(db: Database, dataset: LedgerDataset): Promise<Batch[]> {
   const { series } = dataset
   const found = await db.rows({
     name: 'recount-scope',
@@ -72,15 +75,10 @@ GROUP BY entity ORDER BY entity`,
 
 const lacking = z.object({ entity: z.number(), seconds: z.int(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
-/**
- * Adds the buckets of stored rows that the coverage lacks, at the apparent step of the rows. Does nothing for datasets
- * that resume from cursors, because rows prove only a part of their coverage. Safe to repeat and to stop at any time.
- * `now` is in Unix milliseconds.
- * @returns the number of added buckets.
- */
+/** See `Ledger.addFromRows`. Safe to repeat and to stop at any time. */
 export async function addFromRows(
   db: Database,
-  dataset: Recounted,
+  dataset: LedgerDataset,
   now: number,
   onBatch: OnPart = () => {},
 ): Promise<number> {
@@ -98,14 +96,13 @@ export async function addFromRows(
 
 async function readLacking(
   db: Database,
-  dataset: Recounted,
+  dataset: LedgerDataset,
   { entities, year }: Batch,
   now: number,
 ): Promise<Report[]> {
   const { name, series } = dataset
   const cadence = INTERVAL_SECONDS[dataset.cadence]
-  const step = DAY_STEPS[name] ?? String(cadence)
-  const begin = TURNS.has(name)
+  const begin = isRotated(dataset)
     ? 'cell'
     : 'intDiv(cell * {cadence: Int64}, seconds) * intDiv(seconds, {cadence: Int64})'
   const rows = await db.rows({
@@ -115,7 +112,7 @@ async function readLacking(
 SELECT entity, seconds, ${RUNS('numbers')} AS runs
 FROM
 (
-  SELECT days.entity AS entity, cells, toInt64(${step}) AS seconds,
+  SELECT days.entity AS entity, cells, toInt64(${toStepSql(dataset)}) AS seconds,
     arrayFilter(cell -> NOT has(held, toUInt32(cell)), cells) AS lacks
   FROM
   (
@@ -125,7 +122,7 @@ FROM
     WHERE ${WITHIN(dataset)}
     GROUP BY entity, day
   ) AS days
-  ${TURNS.has(name) ? joinGaps(dataset) : ''}
+  ${isRotated(dataset) ? joinGaps(dataset) : ''}
   LEFT JOIN
   (
     SELECT entity, intDiv(toInt64(bucket) * {cadence: Int64}, 86400) AS day, groupUniqArray(bucket) AS held FROM
@@ -155,7 +152,7 @@ ORDER BY entity`,
 }
 
 /** The shortest time between two rows of an entity: the length of its rotation, in seconds. */
-const joinGaps = (dataset: Recounted) => `LEFT JOIN
+const joinGaps = (dataset: LedgerDataset) => `LEFT JOIN
   (
     SELECT entity, {cadence: Int64} * if(length(cells) < 2, 1, arrayMin(arrayPopFront(arrayDifference(cells)))) AS gap FROM
     (
@@ -184,10 +181,14 @@ const step = z.object({ seconds: z.int() })
 const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /**
- * Finds buckets marked as stored without a row. If the table contains only the newest rows, checks only the buckets
+ * See `Ledger.findUnfounded`. If the table contains only the newest rows, checks only the buckets
  * after the newest row of each entity.
  */
-export async function findUnfounded(db: Database, dataset: Recounted, onBatch: OnPart = () => {}): Promise<Report[]> {
+export async function findUnfounded(
+  db: Database,
+  dataset: LedgerDataset,
+  onBatch: OnPart = () => {},
+): Promise<Report[]> {
   if (dataset.resumes) return []
   const steps = await db.rows({
     name: 'recount-steps',
@@ -212,7 +213,7 @@ export async function findUnfounded(db: Database, dataset: Recounted, onBatch: O
 const newestRow = z.object({ entity: z.number(), bucket: z.int() })
 
 /** The bucket of the newest row of each entity. */
-async function readNewestRows(db: Database, dataset: Recounted): Promise<ReadonlyMap<number, number>> {
+async function readNewestRows(db: Database, dataset: LedgerDataset): Promise<ReadonlyMap<number, number>> {
   const rows = await db.rows({
     name: 'recount-newest',
     sql: `SELECT ${toEntity(dataset)} AS entity, intDiv(max(${toTime(dataset)}), {cadence: Int64}) AS bucket FROM ${dataset.series.table} GROUP BY entity`,
@@ -225,13 +226,13 @@ async function readNewestRows(db: Database, dataset: Recounted): Promise<Readonl
 /** Includes tombstone rows: a point that was stored and then withdrawn is known. */
 async function readUnfounded(
   db: Database,
-  dataset: Recounted,
+  dataset: LedgerDataset,
   { entities, year }: Batch,
   seconds: number,
 ): Promise<Report[]> {
   const { name, series } = dataset
   const cadence = INTERVAL_SECONDS[dataset.cadence]
-  const window = TURNS.has(name)
+  const window = isRotated(dataset)
     ? `intDiv(${toTime(dataset)}, {cadence: Int64})`
     : `intDiv(intDiv(${toTime(dataset)} - {origin: Int64}, {seconds: Int64}) * {seconds: Int64} + {origin: Int64}, {cadence: Int64})`
   const rows = await db.rows({

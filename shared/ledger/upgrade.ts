@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { HISTORY_START, toBucketStart } from '../intervals.ts'
+import { ALL_ENTITIES } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { EVERYBODY, recordExpected } from './expected.ts'
-import { addFromRows, type Recounted } from './recount.ts'
+import { recordExpected } from './expected.ts'
+import type { LedgerDataset } from './ledger.ts'
+import { addFromRows } from './recount.ts'
 
 const state = z.object({ dataset: z.string(), value: z.string() })
 const held = z.object({ entities: z.number(), first: z.number().nullable() })
@@ -13,12 +15,12 @@ const JOB = 'recount'
 
 /**
  * Builds the coverage of a database that is older than the coverage tables, for every dataset with rows and without
- * coverage. Marks the time since its first collection as wanted, so that gaps are found. Safe to repeat; an interrupted
+ * coverage. Records the time since its first collection as expected, so that gaps are found. Safe to repeat; an interrupted
  * run continues. `now` is in Unix milliseconds.
  */
 export async function recountUpgraded(
   db: Database,
-  datasets: readonly Recounted[],
+  datasets: readonly LedgerDataset[],
   log: Logger,
   now: number,
 ): Promise<void> {
@@ -27,14 +29,14 @@ export async function recountUpgraded(
     const added = await addFromRows(db, dataset, now)
     const to = toBucketStart(now, dataset.cadence)
     // At any step: data stored at a longer step was collected at that step.
-    if (first < to) await recordExpected(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
+    if (first < to) await recordExpected(db, dataset, [{ entity: ALL_ENTITIES, from: first, to, interval: '7d' }])
     await note(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage computed from the stored rows')
   }
 }
 
 interface PendingRecount {
-  readonly dataset: Recounted
+  readonly dataset: LedgerDataset
   /** Time of the first collection, in Unix milliseconds. */
   readonly first: number
 }
@@ -43,7 +45,7 @@ interface PendingRecount {
  * Records which datasets to count before counting the first one. A dataset with some coverage no longer looks like an
  * old one.
  */
-async function begin(db: Database, datasets: readonly Recounted[], now: number): Promise<PendingRecount[]> {
+async function begin(db: Database, datasets: readonly LedgerDataset[], now: number): Promise<PendingRecount[]> {
   const states = await db.rows({
     name: 'recount-states',
     sql: 'SELECT name AS dataset, value FROM job_state FINAL WHERE job = {job: String}',
@@ -66,7 +68,7 @@ async function begin(db: Database, datasets: readonly Recounted[], now: number):
  * The time at which half of the entities have rows. Earlier rows of a few entities do not prove that all were
  * collected.
  */
-async function readFirst(db: Database, { series }: Recounted): Promise<number | undefined> {
+async function readFirst(db: Database, { series }: LedgerDataset): Promise<number | undefined> {
   const [row] = await db.rows({
     name: 'first-stored',
     sql: `SELECT count() AS entities, if(entities = 0, NULL, toUnixTimestamp64Milli(quantileExactLow(0.5)(first))) AS first
@@ -76,7 +78,7 @@ FROM (SELECT toDateTime64(min(${series.time}), 3, 'UTC') AS first FROM ${series.
   return row?.first === undefined || row.first === null ? undefined : Math.max(row.first, Date.parse(HISTORY_START))
 }
 
-async function hasCoverage(db: Database, { name }: Recounted): Promise<boolean> {
+async function hasCoverage(db: Database, { name }: LedgerDataset): Promise<boolean> {
   const [row] = await db.rows({
     name: 'coverage-any',
     sql: 'SELECT count() AS count FROM coverage WHERE dataset = {dataset: String}',
@@ -86,5 +88,5 @@ async function hasCoverage(db: Database, { name }: Recounted): Promise<boolean> 
   return row !== undefined && row.count > 0
 }
 
-const note = (db: Database, { name }: Recounted, value: 'begun' | 'done', now: number) =>
+const note = (db: Database, { name }: LedgerDataset, value: 'begun' | 'done', now: number) =>
   db.insert({ table: 'job_state', rows: [{ job: JOB, name, value, written_at: new Date(now).toISOString() }] })

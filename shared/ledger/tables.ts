@@ -1,24 +1,12 @@
 import { z } from 'zod'
-import type { Dataset } from '../datasets/define-dataset.ts'
+import { type Buckets, RUNS, toBucket, totalBuckets, toUnitMs, toUnitTimes, toYear } from '../buckets.ts'
 import { groupBy } from '../group-by.ts'
-import { type Cadence, END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
-import { LANES, type Lane } from '../queue/lanes.ts'
+import { type Cadence, END_OF_TIME, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
+import { LANES } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, toBucket, totalBuckets, toYear } from './grid.ts'
+import type { Count, LedgerDataset, MissingQuery, Note, Report, StoredNote } from './ledger.ts'
 
-/** The members of a dataset that identify its coverage. */
-export type Covered = Pick<Dataset, 'name' | 'cadence'>
-
-/**
- * Buckets of an entity that a provider served at a step of `seconds`: their rows are stored, or they are known to be
- * empty. `entity` is the key in ClickHouse.
- */
-export interface Report extends Buckets {
-  readonly entity: number
-  readonly state: 'stored' | 'nothing'
-  readonly provider: string
-  readonly seconds: number
-}
+type Covered = Pick<LedgerDataset, 'name' | 'cadence'>
 
 /** Adds to the coverage; repeats change nothing. Call it only after the rows are stored. */
 export async function addCoverage(db: Database, dataset: Covered, reports: readonly Report[]): Promise<void> {
@@ -46,11 +34,6 @@ function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   return cuts
 }
 
-/** Groups rows by dataset name. */
-export function groupByDataset<R extends { readonly dataset: string }>(rows: readonly R[]): Map<string, R[]> {
-  return groupBy(rows, ({ dataset }) => dataset)
-}
-
 const span = z.object({
   entity: z.number(),
   state: z.enum(['stored', 'nothing']),
@@ -60,15 +43,11 @@ const span = z.object({
   last: z.int(),
 })
 
-/** SQL that turns sorted numbers into tuples of the first and last number of each run. */
-export const RUNS = (numbers: string) =>
-  `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
-
 /** More keys are too long for a parameter; the statement then reads all entities. */
 const MOST_NAMED = 2000
 
 /** A condition on the entities and its parameter. */
-export const toEntityFilter = (entities: readonly number[]) =>
+const toEntityFilter = (entities: readonly number[]) =>
   entities.length > MOST_NAMED
     ? { sql: '1', params: {} }
     : { sql: 'entity IN {entities: Array(UInt64)}', params: { entities } }
@@ -120,15 +99,12 @@ const MAX_BLOCK_ENTITIES = 65_409
 
 const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
-/**
- * Returns the runs of buckets that are unknown at a step of at most `seconds`, by entity key: neither stored nor known
- * to be empty. Entities without missing buckets are not in the result.
- */
+/** See `Ledger.missing`. */
 export async function readMissing(
   db: Database,
   dataset: Covered,
   entities: readonly number[],
-  { expected, seconds }: { readonly expected: readonly Buckets[]; readonly seconds: number },
+  { expected, seconds }: MissingQuery,
 ): Promise<Map<number, Buckets[]>> {
   const [begin, end] = [expected[0], expected.at(-1)]
   if (begin === undefined || end === undefined) return new Map()
@@ -162,55 +138,41 @@ GROUP BY entity`,
   ) as Map<number, Buckets[]>
 }
 
-const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
+const count = z.object({ entity: z.number(), stored: z.int(), nothing: z.int(), coarser: z.int() })
 
-/** The newest stored bucket of each entity and provider. */
-export async function readNewestStored(
+/** See `Ledger.count`. */
+export async function countCovered(
   db: Database,
   dataset: Covered,
-): Promise<readonly { entity: number; provider: string; last: number }[]> {
-  return db.rows({
-    name: 'coverage-newest',
-    sql: `SELECT entity, toString(provider) AS provider, bitmapMax(groupBitmapMergeState(buckets)) AS last
+  entities: readonly number[],
+  { within, seconds }: { readonly within: Buckets; readonly seconds: number },
+): Promise<Count[]> {
+  const named = toEntityFilter(entities)
+  const found = await db.rows({
+    name: 'coverage-known',
+    sql: `WITH bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, state = 'stored' AND interval_seconds <= {seconds: UInt32}), {first: UInt32}, {last: UInt32} + 1) AS had,
+  bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, interval_seconds <= {seconds: UInt32}), {first: UInt32}, {last: UInt32} + 1) AS known,
+  bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, state = 'stored'), {first: UInt32}, {last: UInt32} + 1) AS stored_at_all
+SELECT entity, bitmapCardinality(had) AS stored, bitmapAndnotCardinality(known, had) AS nothing,
+  bitmapAndnotCardinality(stored_at_all, known) AS coarser
 FROM coverage
-WHERE dataset = {dataset: String} AND state = 'stored'
-GROUP BY entity, provider`,
-    params: { dataset: dataset.name },
-    schema: newest,
+WHERE dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16} AND ${named.sql}
+GROUP BY entity`,
+    params: {
+      dataset: dataset.name,
+      ...named.params,
+      seconds: Math.max(seconds, INTERVAL_SECONDS[dataset.cadence]),
+      ...within,
+      firstYear: toYear(within.first, dataset.cadence),
+      lastYear: toYear(within.last, dataset.cadence),
+    },
+    schema: count,
   })
+  const requested = new Set(entities)
+  return found.filter(({ entity }) => requested.has(entity))
 }
 
-/** The end of a note that is still true. */
-export const OPEN_END = END_OF_TIME
-
-/**
- * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix
- * milliseconds. `since` is when the first of its `tries` was made, and nothing is asked again before `nextTry`, unless
- * the settings of the providers have changed since the note was written. `coarser` in the `live` lane says that a stored
- * bucket lacks elements of the provider's answer. `pending` says that the provider has nothing yet,
- * of a time of which it may not have all.
- */
-export interface Note {
-  readonly entity: number
-  readonly lane: Lane
-  readonly from: number
-  readonly to: number
-  readonly state: 'coarser' | 'failed' | 'unserved' | 'pending'
-  readonly provider: string
-  readonly reason: string
-  readonly since: number
-  readonly tries: number
-  readonly nextTry: number
-}
-
-/** A note with the engine's time at which it was written, in Unix milliseconds. */
-export type StoredNote = Note & { readonly writtenAt: number }
-
-/** Whether a note is about a missed range: it was not collected in time, and no provider has it any more. It has no tries. */
-export const isMissed = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean =>
-  state === 'unserved' && tries === 0
-
-const stored = z.object({
+const storedNote = z.object({
   entity: z.number(),
   lane: z.enum(LANES),
   from: z.int(),
@@ -224,6 +186,12 @@ const stored = z.object({
   writtenAt: z.int(),
 })
 
+/** The table stores missed buckets as unserved ones without a try. */
+const fromStored = <N extends Pick<z.infer<typeof storedNote>, 'state' | 'tries'>>(note: N) => ({
+  ...note,
+  state: note.state === 'unserved' && note.tries === 0 ? ('missed' as const) : note.state,
+})
+
 const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
 
 const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
@@ -231,12 +199,12 @@ const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at
   ${toMs('written_at')} AS writtenAt
 FROM coverage_notes FINAL`
 
-/** The notes of some entities that are about any time of a range, the one that was written last first. */
+/** See `Ledger.notes`. */
 export async function readNotes(
   db: Database,
-  dataset: Pick<Covered, 'name'>,
+  dataset: Pick<LedgerDataset, 'name'>,
   entities: readonly number[],
-  { from, to }: { readonly from: number; readonly to: number },
+  { from, to }: TimeRange,
 ): Promise<StoredNote[]> {
   const named = toEntityFilter(entities)
   const found = await db.rows({
@@ -246,41 +214,93 @@ WHERE dataset = {dataset: String} AND ${named.sql}
   AND ${toMs('begins_at')} < {to: Int64} AND ${toMs('ends_at')} > {from: Int64}
 ORDER BY written_at DESC`,
     params: { dataset: dataset.name, ...named.params, from, to },
-    schema: stored,
+    schema: storedNote,
   })
   const requested = new Set(entities)
-  return found.filter(({ entity }) => requested.has(entity))
+  return found.filter(({ entity }) => requested.has(entity)).map(fromStored)
 }
 
-/** The notes of slots that entities of any dataset miss now, by the dataset's name. */
+/** The notes of the entities of all datasets whose newest slots are missing now, by the dataset's name. */
 export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, Note[]>> {
   const rows = await db.rows({
     name: 'coverage-notes-open',
     sql: `${NOTES} WHERE lane = 'live' AND ${toMs('ends_at')} = {open: Int64}`,
-    params: { open: OPEN_END },
-    schema: stored.extend({ dataset: z.string() }),
+    params: { open: END_OF_TIME },
+    schema: storedNote.extend({ dataset: z.string() }),
   })
-  return groupByDataset(rows)
+  return groupBy(rows.map(fromStored), ({ dataset }) => dataset)
 }
 
 const toText = (ms: number) => new Date(ms).toISOString()
 
 /** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
-export async function writeNotes(db: Database, dataset: Pick<Covered, 'name'>, notes: readonly Note[]): Promise<void> {
+export async function writeNotes(
+  db: Database,
+  dataset: Pick<LedgerDataset, 'name'>,
+  notes: readonly Note[],
+): Promise<void> {
   if (notes.length === 0) return
   // Member by member: a note that was read has its time of writing beside.
   const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
     dataset: dataset.name,
     entity,
     lane,
-    state,
+    state: state === 'missed' ? 'unserved' : state,
     provider,
     reason,
-    tries,
+    tries: state === 'missed' ? 0 : tries,
     begins_at: toText(from),
     ends_at: toText(to),
     since: toText(since),
     next_try_at: toText(nextTry),
   }))
   await db.insert({ table: 'coverage_notes', rows })
+}
+
+const toSeconds = (ms: number) => Math.floor(ms / 1000)
+
+/** See `Ledger.noteStored`. */
+export async function noteStored(db: Database, computed: Covered, ranges: readonly TimeRange[]): Promise<void> {
+  if (ranges.length === 0) return
+  const unit = toUnitMs(computed.cadence)
+  const [from, to] = [
+    ranges.map((range) => toSeconds(Math.floor(range.from / unit) * unit)),
+    ranges.map((range) => toSeconds(range.to)),
+  ]
+  await db.command({
+    name: 'note-inputs-stored',
+    sql: `INSERT INTO computations (dataset, unit_at, stored_at)
+SELECT DISTINCT {dataset: String}, toDateTime(at, 'UTC'), now64(3)
+FROM (SELECT arrayJoin(arrayFlatten(arrayMap((a, b) -> range(a, b, {unit: UInt32}), {from: Array(UInt32)}, {to: Array(UInt32)}))) AS at)`,
+    params: { dataset: computed.name, unit: toSeconds(unit), from, to },
+  })
+}
+
+/** See `Ledger.noteComputed`. */
+export async function noteComputed(db: Database, computed: Covered, range: TimeRange, readAt: number): Promise<void> {
+  const unit = toUnitMs(computed.cadence)
+  const complete = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
+  const rows = toUnitTimes(complete, computed.cadence).map((at) => ({
+    dataset: computed.name,
+    unit_at: new Date(at).toISOString(),
+    computed_at: new Date(readAt).toISOString(),
+  }))
+  if (rows.length > 0) await db.insert({ table: 'computations', rows })
+}
+
+const due = z.object({ from: z.int() })
+
+/** See `Ledger.dueUnits`. */
+export async function readDueUnits(db: Database, computed: Covered, settleMs: number): Promise<TimeRange[]> {
+  const unit = toUnitMs(computed.cadence)
+  const rows = await db.rows({
+    name: 'due-computations',
+    sql: `SELECT toUnixTimestamp(unit_at) * 1000 AS from
+FROM (SELECT unit_at, max(stored_at) AS stored, max(computed_at) AS computed FROM computations WHERE dataset = {dataset: String} GROUP BY unit_at)
+WHERE stored >= computed AND stored < now64(3) - INTERVAL {settle: UInt32} MILLISECOND
+ORDER BY unit_at`,
+    params: { dataset: computed.name, settle: settleMs },
+    schema: due,
+  })
+  return rows.map(({ from }) => ({ from, to: from + unit }))
 }

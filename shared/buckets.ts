@@ -1,4 +1,13 @@
-import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type Interval, type TimeRange, toStepStart } from '../intervals.ts'
+import type { Dataset } from './datasets/define-dataset.ts'
+import {
+  type Cadence,
+  HOUR_MS,
+  INTERVAL_SECONDS,
+  type Interval,
+  type TimeRange,
+  toBucketStart,
+  toStepStart,
+} from './intervals.ts'
 
 /**
  * Buckets of a dataset's coverage by number, both inclusive. Bucket 0 starts at 1970-01-01, and each is a cadence long.
@@ -60,6 +69,12 @@ export function subtract(minuend: Buckets, runs: readonly Buckets[]): Buckets[] 
   return first > minuend.last ? remaining : [...remaining, { first, last: minuend.last }]
 }
 
+/** The parts of the runs outside all `removed` ones, which may overlap. */
+export function subtractAll(runs: readonly Buckets[], removed: readonly Buckets[]): Buckets[] {
+  const joined = union(removed)
+  return runs.flatMap((run) => subtract(run, joined))
+}
+
 /** The parts of the runs inside `within`. */
 export function intersect(runs: readonly Buckets[], within: Buckets | undefined): Buckets[] {
   if (within === undefined) return []
@@ -81,3 +96,40 @@ export function union(runs: readonly Buckets[]): Buckets[] {
 
 export const totalBuckets = (runs: readonly Buckets[]): number =>
   runs.reduce((sum, { first, last }) => sum + last - first + 1, 0)
+
+/** SQL that turns sorted numbers into tuples of the first and last number of each run. */
+export const RUNS = (numbers: string) =>
+  `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
+
+/** The members of a dataset that decide when a bucket is due. */
+type Due = Pick<Dataset, 'cadence' | 'hasOwnTimes' | 'computedFrom'>
+
+/**
+ * The end of a dataset's due buckets, in Unix milliseconds. A slot is collected until the next slot begins. It fills
+ * its own bucket, or the bucket before if rows have times of their own. A computed bucket is due once its inputs are.
+ */
+export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: number): number {
+  const current = toBucketStart(now, cadence)
+  const own = hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
+  return toBucketStart(Math.min(own, ...computedFrom.map((input) => toDueEnd(input, now))), cadence)
+}
+
+/**
+ * The end of a series' due buckets, in Unix milliseconds. A bucket is missing if it ends by then and has no
+ * observation. A job that resumes reads the events of a slot when the next slot begins, so its buckets are due a slot
+ * later.
+ */
+export function toSeriesDueEnd(dataset: Due & Pick<Dataset, 'resumes'>, interval: Interval, now: number): number {
+  const readUpTo = dataset.resumes ? now - INTERVAL_SECONDS[dataset.cadence] * 1000 : now
+  return toBucketStart(toDueEnd(dataset, readUpTo), interval)
+}
+
+/** Length of the units in which a computed dataset is recomputed, in milliseconds: an hour, or a longer cadence. */
+export const toUnitMs = (cadence: Cadence): number => Math.max(HOUR_MS, INTERVAL_SECONDS[cadence] * 1000)
+
+/** The starts of the units that overlap a range, in Unix milliseconds. */
+export function toUnitTimes({ from, to }: TimeRange, cadence: Cadence): number[] {
+  const unit = toUnitMs(cadence)
+  const first = Math.floor(from / unit)
+  return Array.from({ length: Math.max(0, Math.ceil(to / unit) - first) }, (_, at) => (first + at) * unit)
+}

@@ -1,4 +1,4 @@
-import { readExpected } from '../../shared/coverage/expected.ts'
+import { z } from 'zod'
 import {
   type Buckets,
   intersect,
@@ -10,59 +10,50 @@ import {
   toStepSeconds,
   toTimes,
   union,
-} from '../../shared/coverage/grid.ts'
-import {
-  addCoverage,
-  type Note,
-  OPEN_END,
-  type Report,
-  readNewestStored,
-  readNotes,
-  writeNotes,
-} from '../../shared/coverage/ledger.ts'
-import { groupBy } from '../../shared/group-by.ts'
+} from '../buckets.ts'
+import { groupBy } from '../group-by.ts'
 import {
   type Cadence,
   DAY_MS,
+  END_OF_TIME,
   HOUR_MS,
   INTERVAL_SECONDS,
   type TimeRange,
   toMs,
   toStepStart,
-} from '../../shared/intervals.ts'
-import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
-import { untilEnd } from '../../shared/registry/ends.ts'
-import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../job/define-job.ts'
-import type { Answer, Collected, ProviderRows, Step } from './collect.ts'
+} from '../intervals.ts'
+import type { RangePayload } from '../queue/queues.ts'
+import { untilEnd } from '../registry/ends.ts'
+import { ENTIRE_REGISTRY } from '../registry/entities.ts'
+import type { Database } from '../store/clickhouse.ts'
+import { readExpected } from './expected.ts'
+import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, Report, Step } from './ledger.ts'
+import { addCoverage, readNotes, writeNotes } from './tables.ts'
 
-/**
- * Records the coverage of a run, and notes that explain what is missing. Call only after the rows are stored and all
- * dependent computations are noted: covered entities are not collected again.
- */
-export async function recordCoverage(db: Database, input: Omit<Reported, 'readSince'>): Promise<void> {
-  const { job, payload } = input
-  const run = job.resumes && payload.kind === 'slot' ? { ...input, readSince: await findReadSince(db, job) } : input
+/** See `Ledger.record`. */
+export async function recordRun(db: Database, dataset: LedgerDataset, collected: CollectedRun): Promise<void> {
+  const { payload } = collected
+  const readSince = dataset.resumes && payload.kind === 'slot' ? await findReadSince(db, dataset) : undefined
+  const run = { ...collected, dataset, ...(readSince === undefined ? {} : { readSince }) }
   const reports = toReports(run)
-  await addCoverage(db, job.dataset, reports)
-  const keys = run.collected.answers.all().map(({ entity }) => entity.key)
+  await addCoverage(db, dataset, reports)
+  const keys = run.answers.map(({ entity }) => entity.key)
   // Includes the notes of the bucket before the slot's, which a note may continue.
-  const twoSlots = 2000 * INTERVAL_SECONDS[job.dataset.cadence]
-  const about = payload.kind === 'slot' ? { from: payload.slot - twoSlots, to: OPEN_END } : payload
-  const before = keys.length === 0 ? [] : await readNotes(db, job.dataset, keys, about)
-  await writeNotes(db, job.dataset, toNotes({ ...run, reports, before }))
+  const twoSlots = 2000 * INTERVAL_SECONDS[dataset.cadence]
+  const about = payload.kind === 'slot' ? { from: payload.slot - twoSlots, to: END_OF_TIME } : payload
+  const before = keys.length === 0 ? [] : await readNotes(db, dataset, keys, about)
+  await writeNotes(db, dataset, toNotes({ ...run, reports, before }))
 }
 
 /**
- * Returns a function that finds the first bucket that a slot of a resuming job covers for an entity. If the job has no
- * history, its cursors began at the first wanted time, so a finished reading covers everything. If the job has history,
- * its cursors began at some slot. The slot then covers nothing before the last bucket stored by the same provider.
+ * Returns a function that finds the first bucket that a slot of a resuming dataset covers for an entity. Without
+ * history, its cursors began at the first expected time, so a finished reading covers everything. With history, its
+ * cursors began at some slot. The slot then covers nothing before the last bucket stored by the same provider.
  */
-async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
-  if (history === undefined) {
+async function findReadSince(db: Database, dataset: LedgerDataset): Promise<NonNullable<RecordedRun['readSince']>> {
+  if (!dataset.hasHistory) {
     const expected = await readExpected(db, dataset)
-    const first = expected[0] && toBuckets({ from: expected[0].from, to: OPEN_END }, dataset.cadence)?.first
+    const first = expected[0] && toBuckets({ from: expected[0].from, to: END_OF_TIME }, dataset.cadence)?.first
     return () => first
   }
   const newest = await readNewestStored(db, dataset)
@@ -71,15 +62,30 @@ async function findReadSince(db: Database, { dataset, history }: Job): Promise<N
   return (provider, entity) => lastOf.get(toKey(provider, entity))
 }
 
-/** Input of the coverage reports of a run. `now` is in Unix milliseconds. */
-export interface Reported {
-  readonly job: Job
-  readonly payload: JobPayload
-  readonly collected: Collected
-  readonly now: number
+const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
+
+/** The newest stored bucket of each entity and provider. */
+async function readNewestStored(
+  db: Database,
+  dataset: LedgerDataset,
+): Promise<readonly { entity: number; provider: string; last: number }[]> {
+  return db.rows({
+    name: 'coverage-newest',
+    sql: `SELECT entity, toString(provider) AS provider, bitmapMax(groupBitmapMergeState(buckets)) AS last
+FROM coverage
+WHERE dataset = {dataset: String} AND state = 'stored'
+GROUP BY entity, provider`,
+    params: { dataset: dataset.name },
+    schema: newest,
+  })
+}
+
+/** A run and what its coverage depends on. */
+export interface RecordedRun extends CollectedRun {
+  readonly dataset: LedgerDataset
   /**
    * Returns the first bucket covered by a provider's reading up to the slot; undefined means the slot's own bucket. Set
-   * only for slots of resuming jobs.
+   * only for slots of resuming datasets.
    */
   readonly readSince?: (provider: string, entity: number) => number | undefined
 }
@@ -88,11 +94,11 @@ export interface Reported {
  * Returns the coverage of a run. Rows: their buckets, at the step of the provider. Ranges: also the buckets in which
  * the provider has no data, up to each entity's end. Resuming jobs: everything that the reading covers.
  */
-export function toReports(reported: Reported): Report[] {
-  const stored = reported.collected.results.flatMap((result) =>
-    reported.job.resumes ? toReadReports(result, reported) : toRowReports(result, reported),
+export function toReports(run: RecordedRun): Report[] {
+  const stored = run.results.flatMap((result) =>
+    run.dataset.resumes ? toReadReports(result, run) : toRowReports(result, run),
   )
-  return [...stored, ...toEmptyReports(stored, reported)]
+  return [...stored, ...toEmptyReports(stored, run)]
 }
 
 /** Rows are ordered by time, so a run usually extends the previous one. */
@@ -103,15 +109,19 @@ function add(runs: Buckets[], run: Buckets): void {
   else runs.push(run)
 }
 
+const isComputed = ({ computedFrom = [] }: LedgerDataset): boolean => computedFrom.length > 0
+
 /** A retraction stores no data. */
 const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
 
-function toRowReports({ provider, rows, steps }: ProviderRows, { job, payload, collected, now }: Reported): Report[] {
-  const { dataset } = job
+function toRowReports(
+  { provider, rows, steps }: ProviderRows,
+  { dataset, payload, answers, now }: RecordedRun,
+): Report[] {
   const cadence = INTERVAL_SECONDS[dataset.cadence]
   const requestedSeconds = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
-  const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
-  const entities = new Map(collected.answers.all().map(({ entity }) => [entity.key, entity]))
+  const end = payload.kind === 'range' ? Math.min(payload.to, now) : END_OF_TIME
+  const entities = new Map(answers.map(({ entity }) => [entity.key, entity]))
   const slot = payload.kind === 'slot' ? payload.slot : undefined
   const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const row of rows) {
@@ -121,7 +131,7 @@ function toRowReports({ provider, rows, steps }: ProviderRows, { job, payload, c
     const isOfSlot = slot !== undefined && dataset.lagsBehindSlot === true && at < slot && at >= slot - cadence * 1000
     const time = isOfSlot ? slot : at
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? requestedSeconds
-    const entity = toEntityKey(job, row)
+    const entity = toEntityKey(dataset, row)
     const key = `${entity} ${seconds}`
     const own = found.get(key) ?? { entity, seconds, runs: [] }
     found.set(key, own)
@@ -137,15 +147,15 @@ function toRowReports({ provider, rows, steps }: ProviderRows, { job, payload, c
   )
 }
 
-const toEntityKey = ({ dataset }: Job, row: object): number =>
-  dataset.entity === undefined ? ENTIRE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
+const toEntityKey = ({ entity }: LedgerDataset, row: object): number =>
+  entity === undefined ? ENTIRE_REGISTRY.key : Number(Reflect.get(row, entity))
 
 /** A slot covers everything that its reading goes back to; a range covers exactly itself. */
 function toReadReports(
   { provider, read }: ProviderRows,
-  { job, payload, collected, now, readSince }: Reported,
+  { dataset, payload, answers, now, readSince }: RecordedRun,
 ): Report[] {
-  const { cadence } = job.dataset
+  const { cadence } = dataset
   const seconds = INTERVAL_SECONDS[cadence]
   const report = (entity: number, buckets: Buckets): Report => ({
     entity,
@@ -158,8 +168,7 @@ function toReadReports(
     const last = toBucket(Math.min(payload.slot, now), cadence)
     return read.map((entity) => report(entity, { first: Math.min(readSince?.(provider, entity) ?? last, last), last }))
   }
-  return collected.answers
-    .all()
+  return answers
     .filter((answer) => answer.provider === provider && ['rows', 'nothing'].includes(answer.state))
     .flatMap(({ entity }) => {
       const buckets = toBuckets(untilEnd(payload, entity), cadence)
@@ -172,11 +181,11 @@ function toReadReports(
  * newest buckets, which the provider may not have yet; entities for which an earlier provider failed; and computed
  * datasets, whose inputs may still arrive.
  */
-function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
-  if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
-  const { cadence } = job.dataset
-  const stepsOf = new Map(collected.results.map(({ provider, steps }) => [provider, steps]))
-  return collected.answers.all().flatMap(({ entity, state, provider, failure }) => {
+function toEmptyReports(stored: readonly Report[], { dataset, payload, results, answers, now }: RecordedRun): Report[] {
+  if (payload.kind !== 'range' || dataset.resumes || isComputed(dataset)) return []
+  const { cadence } = dataset
+  const stepsOf = new Map(results.map(({ provider, steps }) => [provider, steps]))
+  return answers.flatMap(({ entity, state, provider, failure }) => {
     const requested = toBuckets(untilEnd(payload, entity), cadence)
     if (requested === undefined || failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
     const had = union(stored.filter((report) => report.entity === entity.key))
@@ -212,7 +221,7 @@ function toStepped(range: RangePayload, cadence: Cadence, steps: readonly Step[]
 }
 
 /** A run with its coverage reports and the existing notes of its entities. */
-interface Noted extends Reported {
+interface NotedRun extends RecordedRun {
   readonly reports: readonly Report[]
   readonly before: readonly Note[]
 }
@@ -225,10 +234,10 @@ const NOT_COMPUTED = 'not all that it is computed from is stored'
 const FIRST_PAUSE_MS = 5 * 60_000
 
 /** Returns the notes that a run starts, continues or ends. */
-export function toNotes(noted: Noted): Note[] {
+export function toNotes(noted: NotedRun): Note[] {
   const { payload } = noted
   const notesOf = groupBy(noted.before, ({ entity }) => entity)
-  return noted.collected.answers.all().flatMap((answer) => {
+  return noted.answers.flatMap((answer) => {
     const before = notesOf.get(answer.entity.key) ?? []
     if (payload.kind === 'slot') return toLiveNote(answer, before, payload.slot, noted)
     const notes = toNotedRanges(answer, payload, noted).map((range) =>
@@ -239,11 +248,11 @@ export function toNotes(noted: Noted): Note[] {
 }
 
 /** Returns the note of left out elements. It covers everything that a range stored: their times may be unknown. */
-function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Noted): Note[] {
+function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: NotedRun): Note[] {
   const own = union(noted.reports.filter(({ entity, state }) => entity === answer.entity.key && state === 'stored'))
   const [first, last] = [own[0]?.first, own.at(-1)?.last]
   if (first === undefined || last === undefined) return []
-  const { from, to } = toTimes({ first, last }, noted.job.dataset.cadence)
+  const { from, to } = toTimes({ first, last }, noted.dataset.cadence)
   // A note replaces the one that begins at the same time, which may explain more.
   const isReplacing = before.some((note) => note.lane === 'live' && note.from === from && note.to > to)
   return isReplacing ? [] : toPartialNote(answer, before, { first, last }, noted)
@@ -254,18 +263,23 @@ function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Note
  * rewritten only if its reason changes, so an outage is one row. If the job has no history, failed buckets are
  * permanently missing, unless the job resumes from its cursors.
  */
-function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job, now, readSince }: Noted): Note[] {
+function toLiveNote(
+  answer: Answer,
+  before: readonly Note[],
+  slot: number,
+  { dataset, now, readSince }: NotedRun,
+): Note[] {
   if (answer.state === 'put-off') return []
-  const { cadence, hasOwnTimes } = job.dataset
+  const { cadence, hasOwnTimes, hasHistory, resumes } = dataset
   const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
-  const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
+  const open = before.find(({ lane, to }) => lane === 'live' && to === END_OF_TIME)
   if (answer.state === 'rows' || answer.state === 'nothing') {
-    const partial = toPartialNote(answer, before, { first: filled, last: filled }, { job, now })
+    const partial = toPartialNote(answer, before, { first: filled, last: filled }, { dataset, now })
     if (open === undefined) return partial
     const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
-    const isPermanentlyMissed = job.history === undefined && !job.resumes && open.state === 'failed'
-    const end: Note = isPermanentlyMissed
-      ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` }
+    const isMissed = !hasHistory && !resumes && open.state === 'failed'
+    const end: Note = isMissed
+      ? { ...ended, state: 'missed', tries: 0, reason: `${open.reason}; it has no history` }
       : ended
     // A partial note that begins in the same bucket replaces the open note: that bucket is stored now.
     return partial.some(({ from }) => from === end.from) ? partial : [end, ...partial]
@@ -275,9 +289,9 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
   const since = open?.state === state ? open.since : now
   const tries = (open?.tries ?? 0) + 1
   const { key } = answer.entity
-  const unread = job.history === undefined ? readSince?.(provider, key) : undefined
+  const unread = hasHistory ? undefined : readSince?.(provider, key)
   const from = toBucketTime(Math.min(unread ?? filled, filled), cadence)
-  const times = { from: open?.from ?? from, to: OPEN_END, since, nextTry: now }
+  const times = { from: open?.from ?? from, to: END_OF_TIME, since, nextTry: now }
   return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
 }
 
@@ -289,10 +303,10 @@ function toPartialNote(
   { entity, provider, omitted: reason }: Answer,
   before: readonly Note[],
   { first, last }: Buckets,
-  { job, now }: Pick<Reported, 'job' | 'now'>,
+  { dataset, now }: Pick<RecordedRun, 'dataset' | 'now'>,
 ): Note[] {
   if (reason === '') return []
-  const { from, to } = toTimes({ first, last }, job.dataset.cadence)
+  const { from, to } = toTimes({ first, last }, dataset.cadence)
   const isContinued = ({ lane, state, ...note }: Note) =>
     lane === 'live' && state === 'coarser' && note.to === from && note.reason === reason
   const continued = before.find(isContinued)
@@ -305,8 +319,8 @@ function toPartialNote(
  * coarser step and the missing buckets. Unfinished buckets and buckets after the entity's end were not requested and
  * get no note.
  */
-function toNotedRanges(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): NotedRange[] {
-  const { cadence } = job.dataset
+function toNotedRanges(answer: Answer, payload: RangePayload, { dataset, now, reports }: NotedRun): NotedRange[] {
+  const { cadence } = dataset
   const { entity, state, provider, reason, failure } = answer
   const over = { from: payload.from, to: Math.min(payload.to, toBucketTime(toBucket(now, cadence), cadence)) }
   const requested = toBuckets(untilEnd(over, entity), cadence)
@@ -325,12 +339,10 @@ function toNotedRanges(answer: Answer, payload: RangePayload, { job, now, report
       reason: why(`${provider} has nothing finer`),
       failure,
     })),
-    ...(remaining.length === 0
-      ? []
-      : [{ ...toTimes(gap, cadence), ...toGapReason(job.computedFrom.length > 0), failure }]),
+    ...(remaining.length === 0 ? [] : [{ ...toTimes(gap, cadence), ...toGapReason(), failure }]),
   ]
-  function toGapReason(isComputed: boolean): Pick<NotedRange, 'state' | 'reason'> {
-    if (isComputed) return { state: 'unserved', reason: NOT_COMPUTED }
+  function toGapReason(): Pick<NotedRange, 'state' | 'reason'> {
+    if (isComputed(dataset)) return { state: 'unserved', reason: NOT_COMPUTED }
     if (failure !== undefined) return { state: 'failed', reason: why(provider) }
     return { state: 'pending', reason: `${provider} has nothing there yet` }
   }
@@ -341,12 +353,12 @@ function toRangeNote(
   { from, to, state, reason, failure }: NotedRange,
   before: readonly Note[],
   payload: RangePayload,
-  { job, now }: Noted,
+  { dataset, now }: NotedRun,
 ): Note {
   const last = before.find((note) => note.lane === 'history' && note.from === from && note.state === state)
   // All attempts of one job count as one.
   const tries = last === undefined ? 1 : last.nextTry > now ? last.tries : last.tries + 1
-  const seconds = toStepSeconds(payload.interval, job.dataset.cadence)
+  const seconds = toStepSeconds(payload.interval, dataset.cadence)
   const nextTry = toNextTry({ state, failure }, { now, tries, seconds })
   return {
     entity: entity.key,
@@ -370,7 +382,7 @@ function toNextTry(
   { state, failure }: Pick<NotedRange, 'state' | 'failure'>,
   { now, tries, seconds }: { now: number; tries: number; seconds: number },
 ): number {
-  if (state === 'coarser' && failure === undefined) return OPEN_END
+  if (state === 'coarser' && failure === undefined) return END_OF_TIME
   if (state === 'unserved') return now + 7 * DAY_MS
   if (state === 'pending') return now + (now - toSettledEnd(now, seconds)) / 3
   const pause = Math.min(state === 'coarser' ? DAY_MS : 6 * HOUR_MS, FIRST_PAUSE_MS * 2 ** (tries - 1))

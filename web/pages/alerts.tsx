@@ -1,0 +1,347 @@
+import { useState } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card } from '../parts/card.tsx'
+import { toFormer, useFound } from '../parts/found.ts'
+import { CopyLine } from '../parts/open-as.tsx'
+import { RecordTable } from '../parts/record-table.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { TimeValue } from '../parts/value.tsx'
+import { go, query, withQuery } from '../place.ts'
+import {
+  type Draft,
+  type Field,
+  fieldsOf,
+  findMistakes,
+  readField,
+  subjectOf,
+  toCommand,
+  toRule,
+  toYaml,
+} from './alert-rule.ts'
+import '../styles/alerts.css'
+
+const MOST_FIRED = 50
+const MOST_HITS = 8
+
+type Fired = Answer<'/data/alerts'>[number]
+
+/** The page of this explorer that the URL of an alert means. */
+const toOwnPage = (url: string | null) =>
+  /(?:tokens|daos)\/[0-9a-f]{24}(?:\/proposals\/[0-9a-f]{24})?$/.exec(url ?? '')?.[0]
+
+function Title({ of: { title, url } }: { of: Fired }) {
+  const page = toOwnPage(url)
+  return <span class="text">{page === undefined ? title : <a href={page}>{title}</a>}</span>
+}
+
+function FiredAlerts({ rules }: { rules: readonly string[] }) {
+  const rule = query.value.get('rule') ?? ''
+  const cursor = query.value.get('cursor') ?? ''
+  const question = toQuestion('/data/alerts', {
+    limit: MOST_FIRED,
+    ...(rule === '' ? {} : { rule }),
+    ...(cursor === '' ? {} : { cursor }),
+  })
+  const fired = useAnswer(question)
+  const controls = (
+    <div class="filters">
+      <label>
+        Rule
+        <select
+          value={rule}
+          onChange={({ currentTarget }) => go(withQuery({ rule: currentTarget.value, cursor: undefined }))}
+        >
+          <option value="">all</option>
+          {rules.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  )
+  return (
+    <Card title="Fired alerts" question={question} controls={controls}>
+      <Shown of={fired} what="alerts" isEmpty={(data) => data.length === 0} empty="No alert has fired yet.">
+        {(data, { next }) => (
+          <>
+            <RecordTable
+              caption="Fired alerts"
+              records={data}
+              keyOf={({ _id }) => _id}
+              columns={[
+                { title: 'Alert', isText: true, cell: (one) => <Title of={one} /> },
+                { title: 'Fired', cell: ({ firedAt }) => <TimeValue at={firedAt} /> },
+                { title: 'Rule', cell: (one) => one.rule },
+                { title: 'Details', isText: true, cell: ({ text }) => <span class="text">{text}</span> },
+              ]}
+            />
+            {next !== undefined && (
+              <p class="pages">
+                <a href={withQuery({ cursor: next })}>Earlier alerts</a>
+              </p>
+            )}
+          </>
+        )}
+      </Shown>
+      {cursor !== '' && (
+        <p class="pages">
+          <a href={withQuery({ cursor: undefined })}>Newest alerts</a>
+        </p>
+      )}
+    </Card>
+  )
+}
+
+/** The fields whose values are in the address. */
+const draftOf = (): Draft => Object.fromEntries(query.value)
+
+/** Changes the draft. Typing a letter adds no entry to the browser's history. */
+function change(draft: Draft, changes: Draft): void {
+  const isOther = subjectOf({ ...draft, ...changes }) !== subjectOf(draft)
+  go(withQuery(isOther ? { ...changes, ids: undefined } : changes), { replaces: true })
+}
+
+function Input(props: { field: Field; draft: Draft; mistake: string | undefined }) {
+  const { field, draft, mistake } = props
+  const { name, label, options, hint, usual, isList } = field
+  const shared = {
+    id: `rule-${name}`,
+    ...(mistake === undefined ? {} : { 'aria-invalid': true }),
+    ...(mistake === undefined && hint === undefined ? {} : { 'aria-describedby': `about-${name}` }),
+    onInput: ({ currentTarget }: { currentTarget: { value: string } }) =>
+      change(draft, { [name]: currentTarget.value }),
+  }
+  const text = draft[name] ?? ''
+  const example = readField(field, {}) || usual
+  return (
+    <div class="field">
+      <label for={`rule-${name}`}>{label}</label>
+      {options !== undefined && (
+        <select {...shared} value={readField(field, draft)}>
+          {options.map(([value, shown]) => (
+            <option key={value} value={value}>
+              {shown}
+            </option>
+          ))}
+        </select>
+      )}
+      {options === undefined && isList && (
+        <textarea
+          {...shared}
+          rows={2}
+          spellcheck={false}
+          value={text}
+          placeholder={readField(field, { list: draft.list ?? '' })}
+        />
+      )}
+      {options === undefined && !isList && (
+        <input {...shared} type="text" autocomplete="off" spellcheck={false} value={text} placeholder={example} />
+      )}
+      {(mistake ?? hint) !== undefined && (
+        <small id={`about-${name}`} class={mistake === undefined ? undefined : 'down'}>
+          {mistake ?? hint}
+        </small>
+      )}
+    </div>
+  )
+}
+
+const idsOf = (draft: Draft) => (draft.ids ?? '').split(',').filter((id) => /^[0-9a-f]{24}$/.test(id))
+
+/** The names of the selected tokens or DAOs, in the order of their ids. */
+function useNames(kind: 'token' | 'dao', ids: readonly string[]): readonly string[] {
+  const selection = { id: [...ids], limit: Math.max(1, ids.length) }
+  const tokens = useAnswer(ids.length > 0 && kind === 'token' ? toQuestion('/data/tokens', selection) : undefined)
+  const daos = useAnswer(ids.length > 0 && kind === 'dao' ? toQuestion('/data/daos', selection) : undefined)
+  const records = (kind === 'token' ? tokens : daos).received?.data ?? []
+  return ids.map((id) => records.find(({ _id }) => _id === id)?.name ?? id)
+}
+
+/** Selects tokens or DAOs by a search. */
+function Selected({ kind, draft, names }: { kind: 'token' | 'dao'; draft: Draft; names: readonly string[] }) {
+  const [words, setWords] = useState('')
+  const { records, isSearching, failure } = useFound(words, 50)
+  const ids = idsOf(draft)
+  const hits = records.filter(({ type }) => type === kind).slice(0, MOST_HITS)
+  const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
+  const select = (next: readonly string[]) => change(draft, { ids: next.join(',') })
+  return (
+    <>
+      <ul class="compared" aria-label="Selected">
+        {ids.map((id, at) => (
+          <li key={id}>
+            {names[at]}{' '}
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Remove ${names[at]}`}
+              onClick={() => select(ids.filter((one) => one !== id))}
+            >
+              ×
+            </button>
+          </li>
+        ))}
+      </ul>
+      <div class="filters">
+        <label>
+          Add
+          <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
+        </label>
+        <span role="status">
+          {isSearching && 'Searching…'}
+          {isNothing && 'No match.'}
+          {failure !== undefined && `${failure.title}. ${failure.detail}`}
+        </span>
+        {hits.map((hit) => (
+          <button
+            key={hit._id}
+            type="button"
+            onClick={() => {
+              setWords('')
+              select([...ids.filter((one) => one !== hit._id), hit._id])
+            }}
+          >
+            {hit.name}
+            {toFormer(hit)}
+          </button>
+        ))}
+      </div>
+    </>
+  )
+}
+
+function Category({ draft }: { draft: Draft }) {
+  const categories = useAnswer(toQuestion('/data/categories', {})).received?.data ?? []
+  return (
+    <div class="filters">
+      <label>
+        Category
+        <select
+          value={draft.category ?? ''}
+          onChange={({ currentTarget }) => change(draft, { category: currentTarget.value })}
+        >
+          <option value="" disabled>
+            choose one
+          </option>
+          {categories.map(({ slug, name }) => (
+            <option key={slug} value={slug}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  )
+}
+
+function Result({ draft, names, wrong }: { draft: Draft; names: readonly string[]; wrong: number }) {
+  if (wrong > 0)
+    return (
+      <p class="state" role="status">
+        {wrong === 1 ? 'One field has a mistake.' : `${wrong} fields have a mistake.`} The rule is written when it is
+        corrected.
+      </p>
+    )
+  const rule = toRule(draft)
+  return (
+    <>
+      <CopyLine text={toYaml(rule, names)} usual="Copy YAML" isBlock />
+      <p class="note">
+        Add it to <code>rules</code> in the file of <code>ALERTS_FILE</code>, then <code>npm run alerts -- check</code>.
+        This command does the same:
+      </p>
+      <CopyLine text={toCommand(rule)} usual="Copy command" />
+    </>
+  )
+}
+
+const GROUPS = [
+  ['what', 'What'],
+  ['who', 'Who'],
+  ['where', 'Where'],
+  ['often', 'How often, and the name'],
+] as const
+
+/** A form that writes a rule. Everything entered is in the address. */
+function Builder() {
+  const draft = draftOf()
+  const mistakes = findMistakes(draft)
+  const fields = fieldsOf(draft)
+  const subject = subjectOf(draft)
+  const isSelected = subject !== 'none' && draft.who === 'ids'
+  const names = useNames(subject === 'none' ? 'token' : subject, isSelected ? idsOf(draft) : [])
+  return (
+    <Card title="Build a rule">
+      <p class="note">Rules are in a file of the operator, so nothing is sent from here. The result is text to copy.</p>
+      <div class="builder">
+        {GROUPS.map(
+          ([group, title]) =>
+            fields[group].length > 0 && (
+              <fieldset key={group} class={group === 'what' || group === 'often' ? 'wide' : undefined}>
+                <legend>{title}</legend>
+                <div class="fields">
+                  {fields[group].map((field) => (
+                    <Input key={field.name} field={field} draft={draft} mistake={mistakes.get(field.name)} />
+                  ))}
+                </div>
+                {group === 'who' && isSelected && <Selected kind={subject} draft={draft} names={names} />}
+                {group === 'who' && draft.who === 'category' && <Category draft={draft} />}
+              </fieldset>
+            ),
+        )}
+        <section class="built" aria-label="The rule">
+          <Result draft={draft} names={names} wrong={mistakes.size} />
+        </section>
+      </div>
+    </Card>
+  )
+}
+
+/** The alerts that fired, the rules of the operator, and a form that writes further rules. */
+export function AlertsPage() {
+  const question = toQuestion('/data/alerts/rules', {})
+  const rules = useAnswer(question)
+  return (
+    <>
+      <h1>Alerts</h1>
+      <FiredAlerts rules={rules.received?.data.map(({ rule }) => rule) ?? []} />
+      <Card title="Rules" question={question}>
+        <Shown of={rules} what="rules" isEmpty={(data) => data.length === 0} empty="The operator has set no rules.">
+          {(data) => (
+            <RecordTable
+              caption="Rules"
+              records={data}
+              keyOf={({ rule }) => rule}
+              columns={[
+                { title: 'Rule', cell: ({ rule }) => rule },
+                {
+                  title: 'Description',
+                  isText: true,
+                  cell: ({ description }) => <span class="text">{description}</span>,
+                },
+                { title: 'Kind', cell: ({ kind }) => kind },
+                { title: 'State', cell: ({ state }) => state },
+                {
+                  title: 'Last fired',
+                  cell: ({ lastFiredAt }) => (lastFiredAt === null ? 'never' : <TimeValue at={lastFiredAt} />),
+                },
+                {
+                  title: 'Feed',
+                  cell: ({ rule }) => (
+                    <a href={`feeds/${rule}.atom`} aria-label={`Atom feed of ${rule}`}>
+                      Atom
+                    </a>
+                  ),
+                },
+              ]}
+            />
+          )}
+        </Shown>
+      </Card>
+      <Builder />
+    </>
+  )
+}
