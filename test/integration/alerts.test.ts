@@ -128,17 +128,18 @@ describe('a rule about a level', () => {
   })
 })
 
-/** Stores prices of the past again, by minutes before now, as a job of history does. */
+/** Stores prices of the past again, by minutes before now, and the change of history. */
 async function correct(symbol: string, prices: Readonly<Record<number, number>>): Promise<void> {
   const { database, clock } = stage
   const token = findToken(symbol).key
   const quotes = Object.entries(prices).map(([minutes, price]) => ({ token, at: toPast(Number(minutes)), price }))
-  await storeQuotes(database.db, quotes)
   const times = quotes.map(({ at }) => at)
   const toIso = (ms: number) => new Date(ms - (ms % 300_000)).toISOString()
   const range = { begins_at: toIso(Math.min(...times)), ends_at: toIso(Math.max(...times) + 300_000) }
   const change = { dataset: 'prices', entity: token, job: 'prices-history', changed_at: new Date().toISOString() }
+  // The change first: an evaluation that runs already would see the values without it.
   await database.db.insert({ table: 'history_changes', rows: [{ ...change, ...range }] })
+  await storeQuotes(database.db, quotes)
   clock.now += 1
   await stage.commit('prices')
 }
