@@ -20,7 +20,7 @@ import { removeUnfounded } from './repair.ts'
 import { countCovered, noteComputed, noteStored, readDueUnits, readMissing, readNotes } from './tables.ts'
 import { recountUpgraded } from './upgrade.ts'
 
-/*
+/**
  * The ledger records in ClickHouse which data of each dataset and entity is expected, which of it is stored, and why the
  * rest is missing. The rows of a dataset cannot say this. Every reader of the ledger uses this file; the other files of
  * the folder are its inside.

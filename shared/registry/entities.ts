@@ -82,8 +82,8 @@ export interface Governor {
   family: (typeof GOVERNOR_FAMILIES)[number]
   /** The unit of the starts and ends of its proposals; derived from the numbers if absent. */
   clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
-  /** Length of a vote whose events have no end. */
-  votingSeconds?: number | undefined
+  /** Length of a vote whose events have no end, or each length from a block on, the oldest first. */
+  votingSeconds?: number | readonly { readonly fromBlock: number; readonly seconds: number }[] | undefined
   fromBlock: number
   /** Its CAIP-10 account id. */
   space: string

@@ -41,10 +41,14 @@ export const GOVERNOR_FAMILIES = [
 /** The unit of a governor's clock. Rounds are defined by its protocol and cannot be converted to times. */
 export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 
+const seconds = z.int().positive()
+const fromBlock = z.int().nonnegative()
+
 /**
  * A contract that a DAO votes on. `fromBlock` is a block before or at its creation. `decimals` are those of the voting
  * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
- * `votingSeconds` is the length of a vote on a contract whose events have no end. `votesOn` is the governor whose
+ * `votingSeconds` is the length of a vote on a contract whose events have no end, or each length and the first block of
+ * votes with it, the oldest first. `votesOn` is the governor whose
  * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own.
  */
 const governor = z.strictObject({
@@ -53,9 +57,9 @@ const governor = z.strictObject({
   family: z.enum(GOVERNOR_FAMILIES),
   decimals: z.int().min(0).max(77).optional(),
   clock: z.enum(GOVERNOR_CLOCKS).optional(),
-  votingSeconds: z.int().positive().optional(),
+  votingSeconds: z.union([seconds, z.array(z.strictObject({ fromBlock, seconds })).min(1)]).optional(),
   votesOn: name.optional(),
-  fromBlock: z.int().nonnegative(),
+  fromBlock,
 })
 
 /** The events of a contract with delegations: those of Compound's and OpenZeppelin's votes, or of Venus' vault. */
@@ -70,7 +74,7 @@ const votingToken = z.strictObject({
   address: externalId,
   family: z.enum(VOTING_TOKEN_FAMILIES).default('votes'),
   decimals: z.int().min(0).max(77).optional(),
-  fromBlock: z.int().nonnegative(),
+  fromBlock,
 })
 
 /** `checkReferences` validates the format, because it knows the chains. */

@@ -77,18 +77,40 @@ describe("votes on Aragon's voting app", () => {
     expect(await pipeline.dump()).toEqual(before)
   })
 
+  const lido = governorOf('lido').address
+  const startVote = (n: number, id: bigint) =>
+    logAt(
+      n,
+      lido,
+      encodeEvent('event StartVote(uint256 indexed id, address indexed creator, string metadata)', [
+        id,
+        AUTHOR,
+        'Omnibus',
+      ]),
+    )
+  const startWith = (votingSeconds: Governor['votingSeconds']) => {
+    const own = toYoungRegistry((slug, all) => (slug === 'lido' ? all.map((one) => ({ ...one, votingSeconds })) : all))
+    const ethereum = toGovernorChain([startVote(10, 1n), startVote(60, 2n)])
+    return createGovernorPipeline({ now: nowAt(1_000), registry: own, chains: { ethereum } })
+  }
+
   it('have no end if the registry has no length', async () => {
-    const lido = governorOf('lido').address
-    const start = encodeEvent('event StartVote(uint256 indexed id, address indexed creator, string metadata)', [
-      1n,
-      AUTHOR,
-      'Omnibus',
-    ])
-    pipeline = await startGovernors(1_000, toGovernorChain([logAt(10, lido, start)]))
+    pipeline = await startWith(undefined)
     await pipeline.collectGovernors()
+    const unknown = { title: 'Omnibus', state: null, endsAt: null }
     expect(await pipeline.proposalsOf('lido')).toMatchObject([
-      { title: 'Omnibus', state: null, startsAt: timeAt(10), endsAt: null },
+      { ...unknown, startsAt: timeAt(60) },
+      { ...unknown, startsAt: timeAt(10) },
     ])
+  })
+
+  it('have the length of the block in which they start', async () => {
+    pipeline = await startWith([
+      { fromBlock: FIRST_BLOCK, seconds: 600 },
+      { fromBlock: FIRST_BLOCK + 60, seconds: 1_200 },
+    ])
+    await pipeline.collectGovernors()
+    expect(await pipeline.proposalsOf('lido')).toMatchObject([{ endsAt: timeAt(160) }, { endsAt: timeAt(60) }])
   })
 })
 

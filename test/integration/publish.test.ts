@@ -7,6 +7,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toBucket } from '../../shared/buckets.ts'
+import { tokenHolders } from '../../shared/datasets/holders.ts'
+import { addCoverage } from '../../shared/ledger/tables.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { toProgram } from '../../tools/children.ts'
 import { type Catalog, readCatalog, verify } from '../../workers/publish/catalog.ts'
@@ -91,6 +94,7 @@ beforeAll(async () => {
       { token: tokenOf(n), at: Date.parse('2024-02-29T23:51:10Z'), price: 2 * n },
     ]),
   )
+  await coverHolders()
   api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
   await run()
 })
@@ -99,6 +103,25 @@ afterAll(async () => {
   await database?.drop()
   await rm(root, { recursive: true, force: true })
 })
+
+/** Records the first half of the due hours of March: each token was collected in turn, once a day. */
+async function coverHolders(): Promise<void> {
+  const begin = toBucket(Date.parse('2024-03-01'), tokenHolders.cadence)
+  const half = (toBucket(NOW, tokenHolders.cadence) - begin) / 2
+  const report = {
+    state: 'stored',
+    provider: 'chainbase',
+    seconds: 86_400,
+    first: begin,
+    last: begin + half - 1,
+  } as const
+  const keys = database.registry.tokens.map(({ key }) => key)
+  await addCoverage(
+    database.writer,
+    tokenHolders,
+    keys.map((entity) => ({ entity, ...report })),
+  )
+}
 
 const listed = () => database.registry.daos.filter(({ live, token }) => live && token !== null)
 const daoAt = (n: number) => {
@@ -171,6 +194,11 @@ describe('publish', () => {
     expect(rows.map((row) => toNumber(row[column]))).toEqual(points.map((point) => point[member]))
     expect(new Set(rows.map((row) => row.dao_name))).toEqual(new Set([dao.name]))
     expect(points.length).toBeGreaterThan(5)
+  })
+
+  it('has the stored share of the due hours of each month, for tokens whose holders are collected in turn', async () => {
+    const march = (await partitionsOf('holders')).find(({ keys }) => keys.month === '03')
+    expect(march?.coverage.complete).toBe(0.5)
   })
 
   it('has the assets of treasuries as the API has them', async () => {

@@ -94,7 +94,7 @@ describe('exit code of npm run gaps', () => {
     const unserved = tokens.map((_, index) => note(index, {}))
     await writeNotes(db, prices.dataset, unserved)
     expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
-    await writeNotes(db, prices.dataset, [note(0, { tries: 0, reason: 'nobody collected it' })])
+    await writeNotes(db, prices.dataset, [note(0, { state: 'missed', tries: 0, reason: 'nobody collected it' })])
     expect(gaps('prices')).toMatchObject({ status: 0, stdout: expect.stringMatching(/ 3 +lost +nobody collected it/) })
     await writeNotes(db, prices.dataset, [note(1, { state: 'failed', reason: 'x: status 503' })])
     expect(gaps('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/ 3 +failed +x: status 503/) })

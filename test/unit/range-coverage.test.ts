@@ -148,6 +148,28 @@ describe('stored buckets of which values were left out', () => {
   })
 })
 
+describe('range that no provider serves', () => {
+  it('counts its first try although it was recorded as missed before', () => {
+    const [entity] = tvl.entities(registry)
+    if (entity === undefined) throw new Error('a DAO is needed')
+    const times = { from: Date.parse('2024-05-01T00:00:00Z'), to: Date.parse('2024-05-02T00:00:00Z') }
+    const record = {
+      entity: entity.key,
+      lane: 'history',
+      provider: '',
+      reason: 'not collected in time',
+      since: 0,
+    } as const
+    const missed: Note = { ...record, ...times, state: 'missed', tries: 0, nextTry: END_OF_TIME }
+    const notes = toNotes({
+      ...{ dataset: tvl.dataset, payload: { kind: 'range', interval: '1d', ...times }, now: NOW, results: [] },
+      answers: createAnswers([entity], true).all(),
+      ...{ reports: [], before: [missed] },
+    })
+    expect(notes).toMatchObject([{ ...times, state: 'unserved', tries: 1, since: NOW }])
+  })
+})
+
 describe('range beyond the end of its entity', () => {
   const END = '2024-04-04T00:00:00Z'
   const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-08T00:00:00Z' } as const

@@ -8,7 +8,7 @@ import type { Job } from '../job/define-job.ts'
 import type { EntityGap } from '../schedule/gaps.ts'
 
 /**
- * A time range that is wanted, due and missing: not collected yet, failed, or no longer available from any provider.
+ * A time range that is expected, due and missing: not collected yet, failed, or no longer available from any provider.
  */
 export interface LedgerGap extends EntityGap {
   readonly state: 'pending' | 'failed' | 'coarser' | 'lost'

@@ -14,7 +14,7 @@ export interface BackfillRequest {
   readonly entities: readonly Entity[]
   /** Whether the request names entities instead of covering the whole dataset. */
   readonly isNamed: boolean
-  /** Whether the range is already recorded as wanted. */
+  /** Whether the range is already recorded as expected. */
   readonly isExpected?: true
   readonly range: TimeRange
   readonly interval: Interval
@@ -48,7 +48,7 @@ export function toDue(
 }
 
 /**
- * Records the history as wanted, unless it is already recorded. The scheduler then collects it even if the queues are
+ * Records the history as expected, unless it is already recorded. The scheduler then collects it even if the queues are
  * lost.
  */
 export async function recordExpectedHistory(db: Database, request: BackfillRequest): Promise<void> {

@@ -123,7 +123,7 @@ export const published: readonly Published[] = [
     name: 'holders',
     description:
       'Holders of each token by day: the first snapshot of the day. The same points as /data/tokens/holders/historic.',
-    of: { ...tokenHolders, cadence: '1d' },
+    of: tokenHolders,
     about: 'token',
     extent: () => tokenHolders.series,
     rows: () => `SELECT token AS key, ${DAY} AS day, total_holders, holders.share AS shares, ${TOP_10} AS top10_share, top100_share

@@ -4,7 +4,7 @@ import { version as service } from '../../api/openapi/document.ts'
 import { toBuckets, toDueEnd, toStepSeconds } from '../../shared/buckets.ts'
 import { DAY_MS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { openLedger } from '../../shared/ledger/ledger.ts'
-import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
+import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { CATALOG, type Catalog, listFiles, type Partition, type PublishedDataset, readCatalog } from './catalog.ts'
@@ -139,7 +139,7 @@ async function readComplete({ db, now = Date.now }: PublishOptions, { of }: Publ
   if (of === undefined) return null
   const within = toBuckets({ from: piece.from, to: Math.min(piece.to, toDueEnd(of, now())) }, of.cadence)
   if (within === undefined) return null
-  const entities = of.series.entity === undefined ? [ALL_ENTITIES] : piece.entities
+  const entities = of.series.entity === undefined ? [ENTIRE_REGISTRY.key] : piece.entities
   const seconds = toStepSeconds(piece.interval, of.cadence)
   const covered = await openLedger(db, of).count(entities, { within, seconds })
   const stored = covered.reduce((sum, one) => sum + one.stored, 0)

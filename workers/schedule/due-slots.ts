@@ -70,15 +70,15 @@ export function planSlot(
 }
 
 /**
- * Records the dataset as wanted from its first slot, or from `firstRunDays` before it. Slots missed later are then
+ * Records the dataset as expected from its first slot, or from `firstRunDays` before it. Slots missed later are then
  * found, however long no scheduler ran.
  */
 async function recordExpectedFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
   const ledger = openLedger(db, dataset)
   const expected = await ledger.expected()
   if (expected.some(({ entity, to }) => entity === ALL_ENTITIES && to === END_OF_TIME)) return
-  // After an upgrade, a wanted range with step 7d is the time for which stored rows prove that the dataset was
-  // collected. The time since its end is wanted, too.
+  // After an upgrade, an expected range with step 7d is the time for which stored rows prove that the dataset was
+  // collected. The time since its end is expected, too.
   const upgraded = expected.filter(
     ({ entity, seconds }) => entity === ALL_ENTITIES && seconds === INTERVAL_SECONDS['7d'],
   )

@@ -14,7 +14,7 @@ import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
 const MOST_WAITING = 200
 
 /**
- * Finds wanted buckets that are neither stored nor known to have no data, and enqueues jobs to collect them from
+ * Finds expected buckets that are neither stored nor known to have no data, and enqueues jobs to collect them from
  * history. Examples: values missing from a slot, data of an outage, and a requested range whose jobs were lost.
  * Excluded are the current slot, ranges with active jobs, and ranges that were tried recently.
  * @returns the number of enqueued jobs.
@@ -44,7 +44,7 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
   return enqueued
 }
 
-/** Returns the wanted steps in seconds, finest first. */
+/** Returns the expected steps in seconds, finest first. */
 const toSteps = (job: Job, expected: readonly ExpectedRange[]): number[] =>
   [...new Set(expected.map((range) => toStep(job, range)))].sort((a, b) => a - b)
 
@@ -63,7 +63,7 @@ async function reportMissed(job: Job, missing: readonly Missing[], context: Sche
 }
 
 /**
- * Returns the step to request. A wanted step of 7d accepts any step, so the finest one is used, as for the neighbouring
+ * Returns the step to request. An expected step of 7d accepts any step, so the finest one is used, as for the neighbouring
  * data.
  */
 function toInterval(job: Job, seconds: number): Interval {

@@ -151,10 +151,16 @@ function toUpdatedRows(one: Happened, { description, actions }: Updated): Candid
 /** Returns the voting period of a vote that starts with its event; its end is unknown if the registry has no length. */
 function toPeriodRows(one: Happened, { period }: Created): Candidate<GovernorsRow>[] {
   if (period !== 'immediate') return []
-  const { votingSeconds } = one.governor
-  const end = votingSeconds === undefined ? null : toIso((one.time + votingSeconds) * 1000)
+  const length = findLength(one)
+  const end = length === undefined ? null : toIso((one.time + length) * 1000)
   const { at, ...place } = toPlace(one)
   return [{ ...place, at, kind: 'times', starts_at: at, ends_at: end, is_estimated: false }]
+}
+
+/** Returns the length of a vote that starts with the event, in seconds, or undefined if the registry has none. */
+function findLength({ governor: { votingSeconds }, log }: Happened): number | undefined {
+  if (typeof votingSeconds !== 'object') return votingSeconds
+  return votingSeconds.findLast(({ fromBlock }) => fromBlock <= log.blockNumber)?.seconds
 }
 
 /** Returns the row of all parts of one vote, for one choice or split among several. */
