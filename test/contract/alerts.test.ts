@@ -55,11 +55,14 @@ beforeAll(async () => {
     firing(3, { rule: 'other', firedAt: NOW, title: 'Later' }),
   ])
   const rule = { revision: 'a', kind: 'move', description: 'Moves', beganAt: NOW - 3_600_000 }
-  await store.writeRules([
-    { ...rule, rule: 'prices-move', state: 'active' },
-    { ...rule, rule: 'idle', state: 'paused' },
-    { ...rule, rule: 'gone', state: 'removed' },
-  ])
+  await store.writeRules(
+    [
+      { ...rule, rule: 'prices-move', state: 'active' },
+      { ...rule, rule: 'idle', state: 'paused' },
+      { ...rule, rule: 'gone', state: 'removed' },
+    ],
+    NOW,
+  )
   api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {

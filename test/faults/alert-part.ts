@@ -5,7 +5,7 @@ import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { startAlerts } from '../../workers/alerts/alerts.ts'
+import { type Alerts, startAlerts } from '../../workers/alerts/alerts.ts'
 import { loadFewDaos } from '../support/few-daos.ts'
 
 const clock = z.object({ now: z.number() })
@@ -15,7 +15,12 @@ async function main(): Promise<void> {
   const config = parseConfig(process.env)
   const log = createLog('worker', config.logLevel)
   let now = Number(process.argv[2])
-  const alerts = await startAlerts(
+  let alerts: Alerts | undefined
+  process.on('message', (message) => {
+    now = clock.parse(message).now
+    void alerts?.tick()
+  })
+  alerts = await startAlerts(
     {
       ...{ config, log, registry: loadFewDaos(), now: () => now, metrics: createMetrics('worker') },
       ...{ db: createDatabase(config.clickhouse, 'write'), redis: createRedis(config.redis.url, log) },
@@ -23,10 +28,6 @@ async function main(): Promise<void> {
     },
     String(config.alerts.file),
   )
-  process.on('message', (message) => {
-    now = clock.parse(message).now
-    void alerts.tick()
-  })
   announceReady({})
 }
 

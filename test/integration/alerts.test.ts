@@ -128,17 +128,18 @@ describe('a rule about a level', () => {
   })
 })
 
-/** Stores prices of the past again, by minutes before now, as a job of history does. */
+/** Stores prices of the past again, by minutes before now, and the change of history. */
 async function correct(symbol: string, prices: Readonly<Record<number, number>>): Promise<void> {
   const { database, clock } = stage
   const token = findToken(symbol).key
   const quotes = Object.entries(prices).map(([minutes, price]) => ({ token, at: toPast(Number(minutes)), price }))
-  await storeQuotes(database.db, quotes)
   const times = quotes.map(({ at }) => at)
   const toIso = (ms: number) => new Date(ms - (ms % 300_000)).toISOString()
   const range = { begins_at: toIso(Math.min(...times)), ends_at: toIso(Math.max(...times) + 300_000) }
   const change = { dataset: 'prices', entity: token, job: 'prices-history', changed_at: new Date().toISOString() }
+  // The change first: an evaluation that runs already would see the values without it.
   await database.db.insert({ table: 'history_changes', rows: [{ ...change, ...range }] })
+  await storeQuotes(database.db, quotes)
   clock.now += 1
   await stage.commit('prices')
 }
@@ -319,6 +320,20 @@ describe('delivery', () => {
     await expect
       .poll(async () => (await stage.store.readDead())[0]?.reason)
       .toMatch(/10\.0\.0\.1 is the private address/)
+  })
+})
+
+describe('the stored state', () => {
+  const state = { rule: 'uni', revision: 'r', subject: 'x', value: null, firings: 1, firedAt: 0 }
+  const read = async (now: number) => (await stage.store.readStates(['uni'], now)).get('uni r')?.get('x')
+
+  it('is that of the latest evaluation, also if an earlier one stores its own later', async () => {
+    const { store, clock } = stage
+    await store.writeStates([{ ...state, holds: false }], clock.now + 1)
+    await store.writeStates([{ ...state, holds: true }], clock.now)
+    expect(await read(clock.now)).toMatchObject({ holds: false, value: null })
+    await store.writeStates([{ ...state, holds: true, value: 2 }], clock.now + 2)
+    expect(await read(clock.now)).toMatchObject({ holds: true, value: 2 })
   })
 })
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
+import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 
 export interface SmtpReceiver {
   readonly url: string
@@ -14,29 +15,45 @@ export interface SmtpReceiver {
 }
 
 const ANSWERS: readonly (readonly [RegExp, string])[] = [
-  [/^EHLO/i, '250-localhost\r\n250 8BITMIME'],
   [/^(HELO|MAIL|RCPT|RSET|NOOP)/i, '250 2.0.0 OK'],
   [/^DATA/i, '354 End with a dot'],
   [/^QUIT/i, '221 2.0.0 Bye'],
+  [/^AUTH PLAIN/i, '235 2.7.0 Accepted'],
   [/^\.$/, '250 2.0.0 queued'],
 ]
 
-/** A local mail server without TLS that records every mail. */
-export async function startSmtpReceiver(): Promise<SmtpReceiver> {
+/** How a mail server uses TLS: from the beginning of a connection, or after STARTTLS. */
+export interface SmtpTls {
+  readonly from: 'beginning' | 'starttls'
+  readonly key: Buffer
+  readonly cert: Buffer
+}
+
+/** A local mail server that records every mail. With TLS, it accepts logins. */
+export async function startSmtpReceiver(tls?: SmtpTls): Promise<SmtpReceiver> {
   const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
+  const serve = (socket: Socket, isSecure: boolean) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket)).on('error', () => {})
+    const extensions = isSecure ? ['AUTH PLAIN', '8BITMIME'] : [...(tls === undefined ? [] : ['STARTTLS']), '8BITMIME']
+    const hello = ['localhost', ...extensions].map((line, at, all) => `250${at < all.length - 1 ? '-' : ' '}${line}`)
+    const isUpgrade = (command: string) => tls?.from === 'starttls' && !isSecure && /^STARTTLS/i.test(command)
     let mail: string[] | undefined
     const answer = (command: string) => {
       receiver.commands.push(command)
       const [, usual = '502 5.5.2 unknown command'] = ANSWERS.find(([pattern]) => pattern.test(command)) ?? []
-      const text = receiver.reply(command) ?? usual
+      const own = /^EHLO/i.test(command) ? hello.join('\r\n') : isUpgrade(command) ? '220 2.0.0 Ready' : usual
+      const text = receiver.reply(command) ?? own
       socket.write(`${text}\r\n`)
       return text
     }
-    socket.write('220 localhost ESMTP\r\n')
-    createInterface(socket).on('line', (line) => {
+    if (!isSecure || tls?.from === 'beginning') socket.write('220 localhost ESMTP\r\n')
+    const lines = createInterface(socket).on('line', (line) => {
+      if (isUpgrade(line)) {
+        answer(line)
+        lines.close()
+        return serve(new TLSSocket(socket, { ...tls, isServer: true }), true)
+      }
       if (mail === undefined) {
         if (answer(line).startsWith('354')) mail = []
       } else if (line === '.') {
@@ -44,7 +61,14 @@ export async function startSmtpReceiver(): Promise<SmtpReceiver> {
         mail = undefined
       } else mail.push(line.startsWith('..') ? line.slice(1) : line)
     })
-  })
+  }
+  const server =
+    tls?.from === 'beginning'
+      ? createTlsServer({ key: tls.key, cert: tls.cert }, (socket) => serve(socket, true)).on(
+          'tlsClientError',
+          () => {},
+        )
+      : createServer((socket) => serve(socket, false))
   const receiver: SmtpReceiver = {
     ...{ url: '', mails: [], commands: [], reply: () => undefined },
     close: async () => {
@@ -55,5 +79,6 @@ export async function startSmtpReceiver(): Promise<SmtpReceiver> {
   }
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return Object.assign(receiver, { url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  const scheme = tls?.from === 'beginning' ? 'smtps' : 'smtp'
+  return Object.assign(receiver, { url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}` })
 }

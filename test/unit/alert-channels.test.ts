@@ -1,5 +1,12 @@
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { buildRequest, type Message } from '../../workers/alerts/channels.ts'
 import type { Channel } from '../../workers/alerts/rules.ts'
 import { createAddressCheck, createSend } from '../../workers/alerts/send.ts'
@@ -235,6 +242,101 @@ describe('an e-mail', () => {
       })
     },
   )
+})
+
+const canSign = spawnSync('openssl', ['version']).status === 0
+
+describe.skipIf(!canSign)('an e-mail over TLS', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'dao-data-smtp-'))
+  afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+  /** Creates a certificate that is its own authority. */
+  function sign(name: string, address: string) {
+    const [cert, key] = [join(dir, `${name}.pem`), join(dir, `${name}.key`)]
+    const subject = ['-subj', '/CN=test', '-addext', `subjectAltName=${address}`]
+    const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+    execFileSync('openssl', ['req', ...kind, ...subject, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+    return { file: cert, cert: readFileSync(cert), key: readFileSync(key) }
+  }
+  const own = sign('own', 'IP:127.0.0.1')
+  const foreign = sign('foreign', 'DNS:other.example.org')
+
+  const toOutgoing = (url: string) => {
+    const addresses = { from: 'alerts@example.org', to: 'ops@example.org' }
+    const channel: Channel = { type: 'email', url, ...addresses, user: 'alerts', password: 'a-long-password' }
+    return buildRequest(channel, message(), { publicUrl: 'https://data.example.org', now: FIRED_AT })
+  }
+  const send = (url: string) => createSend(['127.0.0.0/8'])(toOutgoing(url), new AbortController().signal)
+
+  /** Sends from a process that trusts the certificate: Node reads trusted certificates only at process start. */
+  async function sendTrusting(file: string, url: string): Promise<unknown> {
+    const script = `import { createSend } from ${JSON.stringify(join(import.meta.dirname, '../../workers/alerts/send.ts'))}
+const outgoing = ${JSON.stringify(toOutgoing(url))}
+const mail = { ...outgoing.mail, date: new Date(outgoing.mail.date) }
+const outcome = await createSend(['127.0.0.0/8'])({ ...outgoing, mail }, new AbortController().signal)
+console.log(JSON.stringify(outcome))`
+    const env = { ...process.env, NODE_EXTRA_CA_CERTS: file }
+    const args = ['--import', 'tsx', '--input-type=module', '-e', script]
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+    return JSON.parse(stdout)
+  }
+
+  it.each(['beginning', 'starttls'] as const)('is sent with a login, with TLS from %s', async (from) => {
+    const receiver = await startSmtpReceiver({ from, ...own })
+    const outcome = await sendTrusting(own.file, receiver.url)
+    await receiver.close()
+    expect(outcome).toMatchObject({ isDelivered: true, status: 250 })
+    expect(receiver.mails).toHaveLength(1)
+    const login = Buffer.from('\0alerts\0a-long-password').toString('base64')
+    expect(receiver.commands.filter((command) => command.startsWith('AUTH'))).toEqual([`AUTH PLAIN ${login}`])
+    expect(receiver.commands.includes('STARTTLS')).toBe(from === 'starttls')
+  })
+
+  it.each([
+    ['535 5.7.8 wrong password', { status: 535, isPermanent: true }],
+    ['454 4.7.0 try later', { status: 454, isPermanent: false }],
+  ])('is not sent if the login is refused: %s', async (answer, expected) => {
+    const receiver = await startSmtpReceiver({ from: 'starttls', ...own })
+    receiver.reply = (command) => (command.startsWith('AUTH') ? answer : undefined)
+    const outcome = await sendTrusting(own.file, receiver.url)
+    await receiver.close()
+    expect(outcome).toMatchObject({ ...expected, isDelivered: false, reason: expect.stringContaining(answer) })
+    expect(receiver.mails).toEqual([])
+  })
+
+  it.each(['beginning', 'starttls'] as const)(
+    'names a certificate of an unknown authority, with TLS from %s, and sends no password',
+    async (from) => {
+      const receiver = await startSmtpReceiver({ from, ...own })
+      const { reason, isPermanent } = await send(receiver.url)
+      await receiver.close()
+      expect(reason).toBe(
+        `the TLS certificate of ${new URL(receiver.url).host} is rejected: self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT). NODE_EXTRA_CA_CERTS names the file of a private authority`,
+      )
+      expect(isPermanent).toBe(false)
+      expect(receiver.commands.filter((command) => command.startsWith('AUTH'))).toEqual([])
+    },
+  )
+
+  it('names a certificate of another host', async () => {
+    const receiver = await startSmtpReceiver({ from: 'beginning', ...foreign })
+    const outcome = await sendTrusting(foreign.file, receiver.url)
+    await receiver.close()
+    expect(outcome).toMatchObject({
+      isDelivered: false,
+      reason: expect.stringMatching(/is rejected: .*IP: 127\.0\.0\.1.*\(ERR_TLS_CERT_ALTNAME_INVALID\)/),
+    })
+  })
+
+  it('names the certificate of a webhook as well', async () => {
+    const server = createServer({ key: own.key, cert: own.cert })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    const request = { url: `https://${host}/`, headers: {}, body: '{}' }
+    const { reason } = await createSend(['127.0.0.0/8'])(request, new AbortController().signal)
+    server.close()
+    expect(reason).toContain(`the TLS certificate of ${host} is rejected: self-signed certificate`)
+  })
 })
 
 describe('createAddressCheck', () => {

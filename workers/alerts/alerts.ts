@@ -234,7 +234,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   }
   const tick = async () => {
     followed.refresh()
-    await guard('alert rules cannot be stored', () => storeInactive(followed.rules.rules, store))
+    await guard('alert rules cannot be stored', () => storeInactive(followed.rules.rules, store, now()))
     await guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()]))
     await guard('due alerts cannot be found', async () => enqueueMessages(await findDue(store, now())))
   }

@@ -109,13 +109,14 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
   if (corrected.position !== undefined) changes.states.push(toPositionState(group.name, corrected.position))
   await store.writeFirings(changes.firings)
   const storeStates = async () => {
-    await store.writeStates(changes.states)
+    await store.writeStates(changes.states, now)
     // A rule has begun once its states are stored: without them, what holds already would fire.
     await store.writeRules(
       begun.map(({ rule, revision, beganAt }) => ({
         ...{ rule: rule.name, revision, state: 'active', beganAt },
         ...{ kind: rule.what.kind, description: rule.description },
       })),
+      now,
     )
   }
   await Promise.all([store.writeDeliveries(toDeliveries(changes.firings)), storeStates()])
@@ -272,7 +273,7 @@ function toDueAt({ digest }: Rule, now: number): number {
 }
 
 /** Stores which rules are paused or no longer in the file, for readers without the file. */
-export async function storeInactive(rules: readonly Rule[], store: AlertStore): Promise<void> {
+export async function storeInactive(rules: readonly Rule[], store: AlertStore, now: number): Promise<void> {
   const stored = await store.readRules()
   const inFile = new Map(rules.map((rule) => [rule.name, rule]))
   const paused = rules.flatMap((rule) => {
@@ -287,5 +288,5 @@ export async function storeInactive(rules: readonly Rule[], store: AlertStore): 
       ? []
       : [{ ...row, state: 'removed' as const, kind: '', description: '' }],
   )
-  await store.writeRules([...paused, ...removed])
+  await store.writeRules([...paused, ...removed], now)
 }

@@ -101,15 +101,26 @@ export function createSend(
       return await post(url, outgoing, resolveAllowed, until(timeoutMs))
     } catch (error) {
       signal.throwIfAborted()
-      return toRefusal(error)
+      return toRefusal(error, url.host)
     }
   }
 }
 
-const toRefusal = (error: unknown): Outcome => ({
+const toRefusal = (error: unknown, host = ''): Outcome => ({
   ...{ isDelivered: false, status: null, retryAfterMs: undefined, body: '' },
-  ...{ reason: toReason(error), isPermanent: error instanceof RefusedAddress },
+  ...{ reason: toFailureText(error, host), isPermanent: error instanceof RefusedAddress },
 })
+
+/** Node's codes of rejected certificates: those of OpenSSL, and that of another host's name. */
+const CERTIFICATE = /CERT|^UNABLE_TO_|^INVALID_(CA|PURPOSE)$|^HOSTNAME_MISMATCH$/
+/** Nodemailer replaces the code of the cause by its own. */
+const coded = z.object({ code: z.string().optional(), originalCode: z.string().optional() })
+
+function toFailureText(error: unknown, host: string): string {
+  const { code = '', originalCode = code } = coded.safeParse(error).data ?? {}
+  if (!CERTIFICATE.test(originalCode)) return toReason(error)
+  return `the TLS certificate of ${host} is rejected: ${toReason(error)} (${originalCode}). NODE_EXTRA_CA_CERTS names the file of a private authority`
+}
 
 function post(
   url: URL,
@@ -183,7 +194,7 @@ async function sendMail(
     return { isDelivered: true, status, reason: '', retryAfterMs: undefined, isPermanent: false, body: response }
   } catch (error) {
     const status = rejection.safeParse(error).data?.responseCode ?? null
-    return { ...toRefusal(error), status, isPermanent: status !== null && status >= 500 }
+    return { ...toRefusal(error, url.host), status, isPermanent: status !== null && status >= 500 }
   } finally {
     transport.close()
     connection.destroy()

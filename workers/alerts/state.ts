@@ -115,17 +115,22 @@ export function createAlertStore(db: Database) {
   return {
     readRules: async () => {
       const sql = `SELECT rule, revision, state, ${toMs('began_at')} AS beganAt FROM alert_rules FINAL`
-      const rows = await db.rows({ name: 'alert-rules', sql, schema: ruleRow })
+      const rows = await readColumns(db, { name: 'alert-rules', sql }, ruleRow)
       return new Map(rows.map((row) => [row.rule, row]))
     },
-    writeRules: (rows: readonly (StoredRule & { readonly kind: string; readonly description: string })[]) =>
+    /** `now` is the beginning of the evaluation: what an earlier one stores later replaces nothing. */
+    writeRules: (
+      rows: readonly (StoredRule & { readonly kind: string; readonly description: string })[],
+      now: number,
+    ) =>
       insert(
         db,
         'alert_rules',
-        rows.map(({ beganAt, ...rest }) => ({ ...rest, began_at: toTime(beganAt) })),
+        rows.map(({ beganAt, ...rest }) => ({ ...rest, began_at: toTime(beganAt), written_at: toTime(now) })),
       ),
     readStates: (rules: readonly string[], now: number) => readStates(db, rules, now),
-    writeStates: (states: readonly SubjectState[]) =>
+    /** `now` is the beginning of the evaluation: what an earlier one stores later replaces nothing. */
+    writeStates: (states: readonly SubjectState[], now: number) =>
       insert(
         db,
         'alert_states',
@@ -133,6 +138,7 @@ export function createAlertStore(db: Database) {
           ...rest,
           firing_count: firings,
           fired_at: toTimeOrNull(firedAt),
+          written_at: toTime(now),
         })),
       ),
     /** The subjects of the events of these rules that have fired. */
@@ -257,33 +263,67 @@ export const toStateKey = ({ rule, revision }: { readonly rule: string; readonly
   `${rule} ${revision}`
 
 /**
+ * Reads rows as one record of columns, in which ClickHouse and JSON write each name once. For 10,000 rows that takes a
+ * third of the time.
+ */
+async function readColumns<S extends z.ZodRawShape>(
+  db: Database,
+  { name, sql, params = {} }: { name: string; sql: string; params?: Readonly<Record<string, unknown>> },
+  row: z.ZodObject<S>,
+): Promise<readonly z.output<z.ZodObject<S>>[]> {
+  const names = Object.keys(row.shape)
+  // An aggregate function skips nulls, but not tuples of them.
+  const columns = names.map((column) => `groupArray(tuple(t.${column})).1 AS ${column}`).join(', ')
+  const schema = z.object(
+    Object.fromEntries(names.map((column) => [column, z.array(row.shape[column] as unknown as z.ZodType)])),
+  )
+  const [found = {}] = await db.rows({ name, sql: `SELECT ${columns} FROM (${sql}) AS t`, params, schema })
+  const rows: Record<string, unknown>[] = []
+  for (const [column, values] of Object.entries(found))
+    for (const [index, value] of values.entries()) {
+      const known = rows[index]
+      if (known === undefined) rows.push({ [column]: value })
+      else known[column] = value
+    }
+  return rows as z.output<z.ZodObject<S>>[]
+}
+
+const STATE = 'rule, revision, subject, holds, value, firing_count AS firings'
+
+/**
  * Reads the states of rules. A process may die after it has stored a firing and before it stores the state, so a firing
  * with a higher number than its state replaces the state.
  */
 async function readStates(db: Database, rules: readonly string[], now: number): Promise<States> {
-  const rows = await db.rows({
-    name: 'alert-states',
-    sql: `SELECT rule, revision, subject, argMax(holds, rank) AS holds, argMax(tuple(value), rank).1 AS value,
-  max(firing_count) AS firings, max(fired) AS firedAt
-FROM
-(
-  SELECT rule, revision, subject, holds, value, firing_count, ${toMs('fired_at')} AS fired, (firing_count, 1) AS rank
-  FROM alert_states FINAL WHERE ${OF_RULES}
-  UNION ALL
-  SELECT rule, revision, subject, holds, if(kind = 'corrected', toFloat64(${toMs('observed_at')}), value), firing_count,
-    toNullable(${toMs('fired_at')}), (firing_count, 0)
-  FROM alert_firings WHERE ${OF_RULES} AND kind != '${CORRECTION}' AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
-)
-GROUP BY rule, revision, subject`,
-    params: { ...toNames(rules), since: now - RECENT_MS },
-    schema: stateRow,
-  })
+  const params = { ...toNames(rules), since: now - RECENT_MS }
+  const [stored, fired] = await Promise.all([
+    readColumns(
+      db,
+      {
+        name: 'alert-states',
+        sql: `SELECT ${STATE}, ${toMs('fired_at')} AS firedAt FROM alert_states FINAL WHERE ${OF_RULES}`,
+        params,
+      },
+      stateRow,
+    ),
+    db.rows({
+      name: 'alert-newest-firings',
+      sql: `SELECT rule, revision, subject, holds, if(kind = 'corrected', toFloat64(${toMs('observed_at')}), value) AS value,
+  firing_count AS firings, toNullable(${toMs('fired_at')}) AS firedAt
+FROM alert_firings
+WHERE ${OF_RULES} AND kind != '${CORRECTION}' AND fired_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
+ORDER BY firing_count DESC, fired_at LIMIT 1 BY rule, revision, subject`,
+      params,
+      schema: stateRow,
+    }),
+  ])
   const states = new Map<string, Map<string, SubjectState>>()
-  for (const row of rows) {
+  for (const row of [...stored, ...fired]) {
     const key = toStateKey(row)
     const own = states.get(key)
+    const known = own?.get(row.subject)
     if (own === undefined) states.set(key, new Map([[row.subject, row]]))
-    else own.set(row.subject, row)
+    else if (known === undefined || row.firings > known.firings) own.set(row.subject, row)
   }
   return states
 }
