@@ -148,8 +148,10 @@ export function createPictures(context: PictureContext): RequestHandler {
     if (kind === '') return next()
     parseParameters({}, readQuery(request.originalUrl))
     const { path } = request
-    const drawn = cache.get(path) ?? draw(kind, id)
-    cache.set(path, drawn)
+    const cached = cache.get(path)
+    const drawn = cached ?? draw(kind, id)
+    // A hit must not extend the life of the picture.
+    if (cached === undefined) cache.set(path, drawn)
     const png = await drawn.catch((error: unknown) => {
       cache.delete(path)
       throw error
