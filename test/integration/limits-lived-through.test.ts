@@ -91,6 +91,8 @@ describe('limits per minute', () => {
     connections = [createRedis(config.redis.url, silent), createRedis(config.redis.url, silent)]
     await Promise.all(connections.map((redis) => redis.ping()))
     time = createMovedTime(START)
+    // Idle connections may break at any time.
+    upstream.faults.set('coinmarketcap', { kind: 'reset' }, { times: 1 })
     const workers = connections.map((redis) => {
       time.applyTo(redis)
       return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, { redis, prefix: config.redis.prefix })
