@@ -41,7 +41,7 @@ describe('npm run providers', () => {
     expect((await command(settings, '--short')).stdout).toMatch(/^coinmarketcap +300 of 322 +1 credit per 100/m)
     const unavailable = await command({ ...settings, REDIS_URL: 'redis://127.0.0.1:9' }, '--short')
     expect(unavailable.stdout).toMatch(/^coinmarketcap +- +1 credit per 100/m)
-    expect(unavailable.stderr).toMatch(/Redis is away/)
+    expect(unavailable.stderr).toMatch(/Redis is unavailable/)
   })
 
   it('names an invalid option', async () => {
